@@ -1,0 +1,335 @@
+//! The door for whoever runs the simulation: time, faults, and what has happened so far.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /clock` | `{now, pace, jumpedMilliseconds}` |
+//! | `GET /clock?changedFrom=N` | the same, as soon as `jumpedMilliseconds` is not N |
+//! | `POST /clock` `{"advance": "15m"}` | the same, after the jump and all that was due |
+//! | `GET /resources`, `GET /leaks` | everything that exists; what nothing uses and nobody removes |
+//! | `GET /nodes` | the machines that have joined |
+//! | `GET /faults` | the faults in force, each with its number and how often it struck |
+//! | `POST /faults` `{"on": .., "fault": ..}` | 201 and the number of the new fault |
+//! | `DELETE /faults/{id}` | 204 |
+//! | `GET /requests`, `GET /requests?since=N` | the requests so far; those with a higher number |
+//! | `GET /counts` | how many requests of each kind |
+//! | `GET /log` | requests and changes of state, as text |
+//!
+//! Errors are `{"error": what is wrong, "expected": what would be right}`.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::DoorError;
+use super::listener::{Bound, Closing, Listener, converse};
+use crate::fault::FaultRule;
+use crate::scenario::Span;
+use crate::simulator::Simulator;
+
+const LARGEST_BODY: usize = 1024 * 1024;
+
+const EXPECTED_CLOCK: &str = r#"{"advance": "15m"}"#;
+const EXPECTED_FAULT: &str = r#"{"on": {"method": "GET", "pathContains": "virtualMachines", "times": 1}, "fault": {"throttle": {"retryAfter": 5}}}"#;
+const EXPECTED_PATH: &str =
+    "/clock, /resources, /leaks, /nodes, /faults, /faults/{id}, /requests, /counts or /log";
+
+/// Plain HTTP on a loopback address.
+#[derive(Debug)]
+pub struct ControlDoor {
+    listener: Listener,
+}
+
+impl ControlDoor {
+    /// Opens the door at `address`, where port 0 is any free one.
+    pub async fn open(simulator: Simulator, address: SocketAddr) -> Result<Self, DoorError> {
+        let listener = Bound::bind(address).await?.serve(move |stream, closing| {
+            let simulator = simulator.clone();
+            async move {
+                let _ = stream.set_nodelay(true);
+                converse(stream, closing.clone(), |request| {
+                    answer(simulator.clone(), closing.clone(), request)
+                })
+                .await;
+            }
+        });
+        Ok(Self { listener })
+    }
+
+    /// Where it is: `http://127.0.0.1:8001`.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.listener.address())
+    }
+}
+
+async fn answer(
+    simulator: Simulator,
+    mut closing: Closing,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (head, body) = request.into_parts();
+    let reply = match Limited::new(body, LARGEST_BODY).collect().await {
+        Ok(body) => {
+            let body = body.to_bytes();
+            let asked = Asked {
+                method: &head.method,
+                path: head.uri.path(),
+                query: head.uri.query(),
+            };
+            tokio::select! {
+                reply = asked.reply(&simulator, &body) => reply,
+                () = closing.closed() => Err(Trouble::closing()),
+            }
+        }
+        Err(error) => Err(Trouble::new(
+            StatusCode::BAD_REQUEST,
+            error.to_string(),
+            "a body of at most 1 MiB",
+        )),
+    };
+    Ok(reply.unwrap_or_else(Trouble::reply).map(Full::new))
+}
+
+/// A request without its body.
+struct Asked<'a> {
+    method: &'a Method,
+    path: &'a str,
+    query: Option<&'a str>,
+}
+
+type Reply = Result<Response<Bytes>, Trouble>;
+
+impl Asked<'_> {
+    async fn reply(&self, simulator: &Simulator, body: &[u8]) -> Reply {
+        let segments: Vec<&str> = self.path.trim_matches('/').split('/').collect();
+        match segments.as_slice() {
+            ["clock"] if self.method == Method::POST => {
+                let Advance { advance } = parse(body, EXPECTED_CLOCK)?;
+                simulator.advance(advance.0);
+                Ok(clock(simulator))
+            }
+            ["clock"] => {
+                self.only(&[Method::GET, Method::POST])?;
+                if let Some(known) = self.number("changedFrom")? {
+                    jump_from(simulator, known).await;
+                }
+                Ok(clock(simulator))
+            }
+            ["faults"] if self.method == Method::POST => {
+                let rule: FaultRule = parse(body, EXPECTED_FAULT)?;
+                let id = simulator.with(|azure| azure.arm_fault(rule));
+                Ok(as_json(StatusCode::CREATED, &json!({ "id": id })))
+            }
+            ["faults"] => {
+                self.only(&[Method::GET, Method::POST])?;
+                Ok(simulator.with(|azure| {
+                    let faults: Vec<Value> = azure
+                        .faults()
+                        .map(|(id, rule, struck)| json!({ "id": id, "struck": struck, "on": rule.on, "fault": rule.fault }))
+                        .collect();
+                    as_json(StatusCode::OK, &faults)
+                }))
+            }
+            ["faults", id] => {
+                self.only(&[Method::DELETE])?;
+                let known = id
+                    .parse()
+                    .is_ok_and(|id| simulator.with(|azure| azure.disarm_fault(id)));
+                if known {
+                    Ok(empty(StatusCode::NO_CONTENT))
+                } else {
+                    Err(Trouble::no_fault(id))
+                }
+            }
+            [what] => {
+                let reply = self.look(what, simulator)?;
+                self.only(&[Method::GET])?;
+                Ok(reply)
+            }
+            _ => Err(Trouble::no_path(self.path)),
+        }
+    }
+
+    /// What can only be looked at.
+    fn look(&self, what: &str, simulator: &Simulator) -> Reply {
+        let since: u64 = self.number("since")?.unwrap_or_default();
+        simulator.with(|azure| match what {
+            "resources" => Ok(as_json(StatusCode::OK, &azure.resources())),
+            "leaks" => {
+                let leaks: Vec<_> = azure
+                    .resources()
+                    .into_iter()
+                    .filter(|resource| resource.orphan)
+                    .collect();
+                Ok(as_json(StatusCode::OK, &leaks))
+            }
+            "nodes" => Ok(as_json(StatusCode::OK, &azure.nodes())),
+            "requests" => {
+                let requests = azure.journal().requests();
+                let first = requests.partition_point(|request| request.number <= since);
+                Ok(as_json(StatusCode::OK, &requests[first..]))
+            }
+            "counts" => Ok(as_json(StatusCode::OK, &azure.journal().counts())),
+            "log" => Ok(with_type(
+                StatusCode::OK,
+                "text/plain; charset=utf-8",
+                azure.journal().text().to_owned().into(),
+            )),
+            _ => Err(Trouble::no_path(self.path)),
+        })
+    }
+
+    fn only(&self, methods: &[Method]) -> Result<(), Trouble> {
+        if methods.contains(self.method) {
+            Ok(())
+        } else {
+            Err(Trouble::method(self.method, self.path, methods))
+        }
+    }
+
+    fn number<Number: std::str::FromStr>(&self, name: &str) -> Result<Option<Number>, Trouble> {
+        let Some((_, value)) = self
+            .query
+            .unwrap_or_default()
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .find(|(key, _)| *key == name)
+        else {
+            return Ok(None);
+        };
+        let value = percent_decode_str(value).decode_utf8_lossy();
+        value.parse().map(Some).map_err(|_| {
+            Trouble::new(
+                StatusCode::BAD_REQUEST,
+                format!("{name} is `{value}`"),
+                "a whole number",
+            )
+        })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Advance {
+    advance: Span,
+}
+
+fn clock(simulator: &Simulator) -> Response<Bytes> {
+    let clock = simulator.clock();
+    as_json(
+        StatusCode::OK,
+        &json!({
+            "now": clock.now(),
+            "pace": clock.pace().to_string(),
+            "jumpedMilliseconds": jumped(simulator),
+        }),
+    )
+}
+
+fn jumped(simulator: &Simulator) -> i64 {
+    i64::try_from(simulator.clock().jumped().as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Waits until the jumps of the clock add up to something else than `known` milliseconds.
+async fn jump_from(simulator: &Simulator, known: i64) {
+    let mut steps = simulator.steps();
+    while jumped(simulator) == known && steps.changed().await.is_ok() {}
+}
+
+fn parse<'a, Wanted: Deserialize<'a>>(
+    body: &'a [u8],
+    expected: &'static str,
+) -> Result<Wanted, Trouble> {
+    serde_json::from_slice(body).map_err(|error| {
+        Trouble::new(
+            StatusCode::BAD_REQUEST,
+            error.to_string(),
+            format!("a body such as {expected}"),
+        )
+    })
+}
+
+fn as_json(status: StatusCode, value: &(impl Serialize + ?Sized)) -> Response<Bytes> {
+    let text = serde_json::to_vec(value)
+        .expect("what the simulator keeps has string keys and no failing serializer");
+    with_type(status, "application/json", text.into())
+}
+
+fn with_type(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Bytes> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
+}
+
+fn empty(status: StatusCode) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = status;
+    response
+}
+
+/// A request that cannot be answered.
+#[derive(Debug)]
+struct Trouble {
+    status: StatusCode,
+    error: String,
+    expected: String,
+}
+
+impl Trouble {
+    fn new(status: StatusCode, error: String, expected: impl Into<String>) -> Self {
+        Self {
+            status,
+            error,
+            expected: expected.into(),
+        }
+    }
+
+    fn no_path(path: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            format!("there is nothing at {path}"),
+            EXPECTED_PATH,
+        )
+    }
+
+    fn no_fault(id: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            format!("there is no fault {id}"),
+            "an id that GET /faults lists",
+        )
+    }
+
+    fn method(method: &Method, path: &str, methods: &[Method]) -> Self {
+        let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            format!("{path} does not take {method}"),
+            names.join(" or "),
+        )
+    }
+
+    fn closing() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the simulator is ending".to_owned(),
+            "nothing more",
+        )
+    }
+
+    fn reply(self) -> Response<Bytes> {
+        as_json(
+            self.status,
+            &json!({ "error": self.error, "expected": self.expected }),
+        )
+    }
+}

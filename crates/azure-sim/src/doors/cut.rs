@@ -1,0 +1,141 @@
+//! Breaking an answer off in the middle, with everything before the break delivered.
+//!
+//! An error in a body makes the server throw away what it has not written yet. So the body waits
+//! until all of it is written before it fails, and the stream underneath tells it when.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures::task::AtomicWaker;
+use hyper::body::{Body, Frame};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The connection is to break here.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection breaks here, as the simulation wants it")]
+pub(super) struct Broken;
+
+/// How often everything that was to be written had been written.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Flushes(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    count: AtomicUsize,
+    waiter: AtomicWaker,
+}
+
+impl Flushes {
+    fn count(&self) -> usize {
+        self.0.count.load(Ordering::Acquire)
+    }
+
+    fn one_more(&self) {
+        self.0.count.fetch_add(1, Ordering::AcqRel);
+        self.0.waiter.wake();
+    }
+}
+
+/// A stream that counts its flushes.
+#[derive(Debug)]
+pub(super) struct Counted<Stream> {
+    stream: Stream,
+    flushes: Flushes,
+}
+
+impl<Stream> Counted<Stream> {
+    pub(super) fn new(stream: Stream) -> (Self, Flushes) {
+        let flushes = Flushes::default();
+        (
+            Self {
+                stream,
+                flushes: flushes.clone(),
+            },
+            flushes,
+        )
+    }
+}
+
+impl<Stream: AsyncRead + Unpin> AsyncRead for Counted<Stream> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<Stream: AsyncWrite + Unpin> AsyncWrite for Counted<Stream> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        self.flushes.one_more();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// A body that ends in an error once the part before it has been written.
+#[derive(Debug)]
+pub(super) struct CutBody {
+    part: Bytes,
+    flushes: Flushes,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    Part,
+    /// Waits for one flush more than this many.
+    Written(usize),
+}
+
+impl CutBody {
+    pub(super) fn new(part: Bytes, flushes: Flushes) -> Self {
+        Self {
+            part,
+            flushes,
+            stage: Stage::Part,
+        }
+    }
+}
+
+impl Body for CutBody {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match self.stage {
+            Stage::Part => {
+                self.stage = Stage::Written(self.flushes.count());
+                Poll::Ready(Some(Ok(Frame::data(self.part.clone()))))
+            }
+            Stage::Written(before) => {
+                // Registered before the count is read, so that no flush is missed in between.
+                self.flushes.0.waiter.register(context.waker());
+                if self.flushes.count() == before {
+                    return Poll::Pending;
+                }
+                Poll::Ready(Some(Err(Broken)))
+            }
+        }
+    }
+}

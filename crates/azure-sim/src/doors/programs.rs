@@ -1,0 +1,259 @@
+//! Real programs in the place of a VM's bootstrap: started when a VM wants one, reported when
+//! it has ended.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::FusedFuture as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, Command};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::azure::{Azure, ProgramEnd, ProgramRun};
+use crate::simulator::Simulator;
+
+/// How much of each stream is kept: the end, where the reason stands.
+const KEPT_OUTPUT: usize = 1024 * 1024;
+
+/// How long, in wall time, output is waited for after the program's end: something that left its
+/// process group may hold the streams open for good.
+const GRACE_FOR_OUTPUT: Duration = Duration::from_secs(1);
+
+/// What a program counts as when no exit code can be had.
+const NO_EXIT_CODE: i32 = -1;
+
+/// Runs the programs that VMs want.
+///
+/// # Guarantees
+/// Each program is the head of a process group, and its group ends with it: nothing it started
+/// is left. Dropping the runner ends all of them.
+#[derive(Debug)]
+pub struct ProgramRunner {
+    runner: JoinHandle<()>,
+}
+
+impl ProgramRunner {
+    /// Starts programs from now on.
+    pub fn start(simulator: Simulator) -> Self {
+        Self {
+            runner: tokio::spawn(keep_running(simulator)),
+        }
+    }
+}
+
+impl Drop for ProgramRunner {
+    fn drop(&mut self) {
+        self.runner.abort();
+    }
+}
+
+async fn keep_running(simulator: Simulator) {
+    let mut steps = simulator.steps();
+    // Dropped with this task, and with it every program.
+    let mut running = JoinSet::new();
+    loop {
+        for wanted in simulator.with(Azure::programs_to_start) {
+            running.spawn(async move { (wanted.run, run(wanted).await) });
+        }
+        tokio::select! {
+            () = simulator.stirred(&mut steps) => {}
+            Some(Ok((run, end))) = running.join_next() => {
+                simulator.with(|azure| azure.program_ended(run, end));
+            }
+        }
+    }
+}
+
+/// Runs one program to its end. One that cannot be started ends too, and says why.
+async fn run(wanted: ProgramRun) -> ProgramEnd {
+    let Some((program, arguments)) = wanted.command.split_first() else {
+        return not_started("the command is empty");
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs(&wanted.environment)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    #[cfg(unix)]
+    command.process_group(0);
+    match command.spawn() {
+        Ok(child) => follow(child).await,
+        Err(error) => not_started(&format!("cannot start {program}: {error}")),
+    }
+}
+
+async fn follow(mut child: Child) -> ProgramEnd {
+    let group = Group::of(&child);
+    let (mut stdout, mut stderr) = (Tail::default(), Tail::default());
+    let (from_stdout, from_stderr) = (child.stdout.take(), child.stderr.take());
+    let mut ended = pin!(async {
+        let status = child.wait().await;
+        drop(group);
+        status
+    });
+    let mut reading =
+        Box::pin(async { tokio::join!(stdout.read(from_stdout), stderr.read(from_stderr)) }.fuse());
+    let status = tokio::select! {
+        status = &mut ended => status,
+        _ = &mut reading => ended.await,
+    };
+    if !reading.is_terminated() {
+        let _ = tokio::time::timeout(GRACE_FOR_OUTPUT, &mut reading).await;
+    }
+    drop(reading);
+    ProgramEnd {
+        exit_code: exit_code(status),
+        stdout: stdout.into_text(),
+        stderr: stderr.into_text(),
+    }
+}
+
+fn exit_code(status: io::Result<ExitStatus>) -> i32 {
+    status
+        .ok()
+        .and_then(|status| status.code())
+        .unwrap_or(NO_EXIT_CODE)
+}
+
+fn not_started(why: &str) -> ProgramEnd {
+    ProgramEnd {
+        exit_code: NO_EXIT_CODE,
+        stdout: String::new(),
+        stderr: format!("{why}\n"),
+    }
+}
+
+/// The last of what a stream gives.
+#[derive(Debug, Default)]
+struct Tail(VecDeque<u8>);
+
+impl Tail {
+    async fn read(&mut self, stream: Option<impl AsyncRead + Unpin>) {
+        let Some(mut stream) = stream else { return };
+        let mut buffer = vec![0; 16 * 1024];
+        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+            self.0.extend(&buffer[..count]);
+            self.0.drain(..self.0.len().saturating_sub(KEPT_OUTPUT));
+        }
+    }
+
+    fn into_text(mut self) -> String {
+        String::from_utf8_lossy(self.0.make_contiguous()).into_owned()
+    }
+}
+
+/// A process group that ends when this is dropped.
+struct Group {
+    #[cfg(unix)]
+    head: Option<rustix::process::Pid>,
+}
+
+#[cfg(unix)]
+impl Group {
+    fn of(child: &Child) -> Self {
+        let head = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(rustix::process::Pid::from_raw);
+        Self { head }
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(head) = self.head {
+            // Fails when nobody is left in the group, which is what is wanted.
+            let _ = rustix::process::kill_process_group(head, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Group {
+    fn of(_: &Child) -> Self {
+        Self {}
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    async fn shell(script: &str) -> ProgramEnd {
+        let environment = BTreeMap::from([("BRINGUP_SIM_VM".to_owned(), "vm-a".to_owned())]);
+        let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+        run(ProgramRun {
+            run: 1,
+            command,
+            environment,
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn a_programs_output_and_exit_code_are_kept_apart() {
+        let end = shell("echo to $BRINGUP_SIM_VM; echo trouble >&2; exit 50").await;
+        assert_eq!(
+            (end.exit_code, end.stdout.as_str(), end.stderr.as_str()),
+            (50, "to vm-a\n", "trouble\n")
+        );
+    }
+
+    #[tokio::test]
+    async fn of_long_output_the_end_is_kept() {
+        let end = shell("yes 0123456789abcdef | head -c 3000000; echo last").await;
+        assert_eq!(end.stdout.len(), KEPT_OUTPUT);
+        assert!(end.stdout.ends_with("last\n"));
+    }
+
+    #[tokio::test]
+    async fn what_a_program_leaves_running_ends_with_it() {
+        // The descendant holds the output open: were it left alone, this would wait for it.
+        let end = shell("sleep 1000 & echo $!").await;
+        assert_eq!(end.exit_code, 0);
+        let left = end
+            .stdout
+            .trim()
+            .parse()
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+            .unwrap();
+        // Killed, and perhaps not yet reaped by whoever adopted it.
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", left.as_raw_nonzero()))
+            .unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_a_signal_ended_has_no_exit_code_of_its_own() {
+        assert_eq!(shell("kill -TERM $$").await.exit_code, NO_EXIT_CODE);
+    }
+
+    #[tokio::test]
+    async fn a_program_that_cannot_be_started_says_why() {
+        let command = vec!["no-such-program-anywhere".to_owned()];
+        let end = run(ProgramRun {
+            run: 1,
+            command,
+            environment: BTreeMap::new(),
+        })
+        .await;
+        assert_eq!(end.exit_code, NO_EXIT_CODE);
+        assert!(
+            end.stderr
+                .starts_with("cannot start no-such-program-anywhere: "),
+            "{}",
+            end.stderr
+        );
+    }
+}

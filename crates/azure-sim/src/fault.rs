@@ -1,0 +1,201 @@
+//! What goes wrong with requests, by rule: which requests, how often, and what happens.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::Span;
+use crate::seed::Seed;
+
+/// One kind of trouble for some requests.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FaultRule {
+    /// Which requests.
+    #[serde(default)]
+    pub on: On,
+    /// What happens to them.
+    pub fault: Fault,
+}
+
+/// Which requests a fault is for; all that is given must hold.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct On {
+    /// The HTTP method.
+    pub method: Option<String>,
+    /// A part of the path, in any case.
+    pub path_contains: Option<String>,
+    /// Leaves out the first so many requests that fit.
+    pub after: u32,
+    /// Then strikes this many times; without it, every time.
+    pub times: Option<u32>,
+    /// The share of requests that are struck, between 0 and 1.
+    pub probability: Option<f64>,
+    /// Not before this long after the start of the simulation.
+    pub from: Option<Span>,
+    /// Not later than this long after the start of the simulation.
+    pub until: Option<Span>,
+}
+
+/// What happens to a request. "Before" and "after" are before and after its effect.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Fault {
+    /// The connection breaks before the request has any effect.
+    DropBefore,
+    /// The connection breaks after the effect: the answer is lost.
+    DropAfter,
+    /// Azure answers with this status, without effect.
+    StatusBefore(u16),
+    /// Azure answers with this status although the request took effect.
+    StatusAfter(u16),
+    /// Too many requests.
+    Throttle {
+        /// `Retry-After` in seconds; absent: no such header.
+        #[serde(default)]
+        retry_after: Option<u64>,
+        /// `Retry-After` as a date instead of a number.
+        #[serde(default)]
+        as_date: bool,
+        /// A compute policy such as `LowCostGetResource`; absent: the front door.
+        #[serde(default)]
+        policy: Option<String>,
+    },
+    /// The answer comes this much later.
+    Slow(Span),
+    /// The previous answer to the same read comes again; without one, 404 or an empty list.
+    Stale,
+    /// A fixed answer, without effect: HTML from a proxy, an operation with an unknown status.
+    Answer {
+        /// The HTTP status.
+        status: u16,
+        /// Headers beside or instead of `content-type: application/json`.
+        #[serde(default)]
+        headers: BTreeMap<String, String>,
+        /// The body, as it stands.
+        #[serde(default)]
+        body: String,
+    },
+    /// The body ends after so many bytes and the connection breaks.
+    CutBody(usize),
+    /// The clock jumps ahead by this much before the request is looked at.
+    ClockJump(Span),
+}
+
+/// A request as far as faults look at it.
+#[derive(Debug)]
+pub(crate) struct Struck<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    /// Milliseconds since the simulation began.
+    pub(crate) elapsed: u128,
+}
+
+/// All faults in force, with how often each was met.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    rules: BTreeMap<u64, Armed>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Armed {
+    rule: FaultRule,
+    met: u32,
+    struck: u32,
+}
+
+impl Faults {
+    pub(crate) fn arm(&mut self, rule: FaultRule) -> u64 {
+        self.next += 1;
+        self.rules.insert(self.next, Armed { rule, met: 0, struck: 0 });
+        self.next
+    }
+
+    pub(crate) fn disarm(&mut self, id: u64) -> bool {
+        self.rules.remove(&id).is_some()
+    }
+
+    pub(crate) fn list(&self) -> impl Iterator<Item = (u64, &FaultRule, u32)> {
+        self.rules.iter().map(|(id, armed)| (*id, &armed.rule, armed.struck))
+    }
+
+    /// The first fault that strikes this request, counting the meeting for each rule.
+    pub(crate) fn strike(&mut self, request: &Struck<'_>, seed: Seed) -> Option<Fault> {
+        let mut struck = None;
+        for (id, armed) in &mut self.rules {
+            if !armed.rule.on.fits(request) {
+                continue;
+            }
+            let nth = armed.met;
+            armed.met += 1;
+            let on = &armed.rule.on;
+            let due = nth >= on.after
+                && on.times.is_none_or(|times| armed.struck < times)
+                && on
+                    .probability
+                    .is_none_or(|share| seed.of(&format!("fault/{id}/{nth}")).chance() < share);
+            if due && struck.is_none() {
+                armed.struck += 1;
+                struck = Some(armed.rule.fault.clone());
+            }
+        }
+        struck
+    }
+}
+
+impl On {
+    fn fits(&self, request: &Struck<'_>) -> bool {
+        self.method.as_deref().is_none_or(|method| method.eq_ignore_ascii_case(request.method))
+            && self.path_contains.as_deref().is_none_or(|part| {
+                request.path.to_ascii_lowercase().contains(&part.to_ascii_lowercase())
+            })
+            && self.from.is_none_or(|from| request.elapsed >= from.0.as_millis())
+            && self.until.is_none_or(|until| request.elapsed <= until.0.as_millis())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(path: &str) -> Struck<'_> {
+        Struck { method: "GET", path, elapsed: 0 }
+    }
+
+    fn rule(on: On) -> FaultRule {
+        FaultRule { on, fault: Fault::DropBefore }
+    }
+
+    #[test]
+    fn a_fault_strikes_as_often_as_it_was_told_and_after_what_it_was_told() {
+        let mut faults = Faults::default();
+        faults.arm(rule(On { after: 1, times: Some(2), ..On::default() }));
+        let struck: Vec<bool> =
+            (0..5).map(|_| faults.strike(&get("/x"), Seed::new(1)).is_some()).collect();
+        assert_eq!(struck, [false, true, true, false, false]);
+    }
+
+    #[test]
+    fn a_fault_leaves_other_requests_alone() {
+        let mut faults = Faults::default();
+        let on = On { path_contains: Some("NetworkInterfaces".to_owned()), ..On::default() };
+        faults.arm(rule(on));
+        assert!(faults.strike(&get("/virtualMachines/a"), Seed::new(1)).is_none());
+        assert!(faults.strike(&get("/networkinterfaces/a"), Seed::new(1)).is_some());
+    }
+
+    #[test]
+    fn a_fault_by_chance_follows_the_seed() {
+        let run = |seed| {
+            let mut faults = Faults::default();
+            faults.arm(rule(On { probability: Some(0.5), ..On::default() }));
+            (0..64)
+                .map(|_| faults.strike(&get("/x"), Seed::new(seed)).is_some())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7), run(8));
+    }
+}

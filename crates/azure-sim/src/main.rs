@@ -1,0 +1,2 @@
+//! The simulator as a program.
+fn main() {}

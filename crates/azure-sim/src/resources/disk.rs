@@ -1,0 +1,97 @@
+//! Managed disks. A VM makes its own; what is left over is a leak.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::azure::Azure;
+use crate::event::Event;
+use crate::exchange::{ArmError, Call, Reply};
+use crate::operation::{OperationId, Progress, Provider};
+use crate::route::{Id, Key, Scope};
+
+/// A managed disk.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    pub(crate) id: Id,
+    pub(crate) created: Timestamp,
+    pub(crate) location: String,
+    pub(crate) tags: Value,
+    pub(crate) size_gib: u64,
+    pub(crate) zones: Value,
+    /// The VM it belongs to.
+    pub(crate) vm: Option<Id>,
+    pub(crate) operation: Option<OperationId>,
+}
+
+impl Disk {
+    pub(crate) fn body(&self) -> Value {
+        let mut body = json!({
+            "name": self.id.name(),
+            "id": self.id.to_string(),
+            "type": "Microsoft.Compute/disks",
+            "location": self.location,
+            "tags": self.tags,
+            "sku": { "name": "Premium_LRS", "tier": "Premium" },
+            "properties": {
+                "provisioningState": "Succeeded",
+                "diskState": if self.vm.is_some() { "Attached" } else { "Unattached" },
+                "diskSizeGB": self.size_gib,
+                "timeCreated": crate::exchange::arm_time(self.created),
+            },
+        });
+        if !self.zones.is_null() {
+            body["zones"] = self.zones.clone();
+        }
+        if let Some(vm) = &self.vm {
+            body["managedBy"] = vm.to_string().into();
+        }
+        body
+    }
+}
+
+impl Azure {
+    pub(crate) fn get_disk(&self, id: &Id) -> Result<Reply, ArmError> {
+        match self.disks.get(&id.key()) {
+            Some(disk) => Ok(Reply::json(200, disk.body())),
+            None => self.missing(id),
+        }
+    }
+
+    pub(crate) fn list_disks(&self, call: &Call<'_>, scope: &Scope) -> Reply {
+        let living = self.disks.values().map(|disk| (&disk.id, disk.created, disk.body()));
+        self.page(call, scope, "microsoft.compute/disks", living)
+    }
+
+    pub(crate) fn delete_disk(&mut self, call: &Call<'_>, id: &Id) -> Result<Reply, ArmError> {
+        let key = id.key();
+        let Some(disk) = self.disks.get(&key) else {
+            return Ok(Reply::empty(204));
+        };
+        if let Some(vm) = &disk.vm {
+            let message = format!("Disk {} is attached to VM {vm}.", disk.id.name());
+            return Err(ArmError::new(409, "OperationNotAllowed", message));
+        }
+        let location = disk.location.clone();
+        let operation = self.start_operation(Provider::Compute, id, &location);
+        if let Some(disk) = self.disks.get_mut(&key) {
+            disk.operation = Some(operation.clone());
+        }
+        let lasts = self.lasts(&format!("disk-delete/{}/{}", key.0, self.now), 1.0, 5.0);
+        self.after(lasts, Event::DiskGone(key));
+        Ok(self.follow(call, Reply::empty(202), &operation, true))
+    }
+
+    pub(crate) fn disk_gone(&mut self, key: &Key) {
+        if self.disks.get(key).is_none_or(|disk| disk.vm.is_some()) {
+            return;
+        }
+        let Some(disk) = self.disks.remove(key) else {
+            return;
+        };
+        self.journal.state(self.now, &disk.id.tail, "gone");
+        self.bury(&disk.id, disk.body());
+        if let Some(operation) = disk.operation {
+            self.end_operation(&operation, Progress::Succeeded { output: None });
+        }
+    }
+}

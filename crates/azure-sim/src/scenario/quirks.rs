@@ -1,0 +1,83 @@
+//! Behaviours of Azure that nobody documents: each is a switch, so that code can be tried
+//! against both sides.
+
+use serde::Deserialize;
+
+use super::Span;
+
+/// The undocumented sides of Azure.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Quirks {
+    /// Whether the instance view keeps extensions while the VM is being deleted.
+    pub extensions_while_deleting: DeletedExtensions,
+    /// What becomes of an operation when another PUT or DELETE comes for the same VM.
+    pub preemption: Preemption,
+    /// Whether a VM reads `Updating` while an extension runs, or stays `Succeeded`.
+    pub updating_during_extension: bool,
+    /// HTTP status of a second Custom Script extension under another name: 400 or 409.
+    pub second_custom_script: u16,
+    /// HTTP status of `retrieveBootDiagnosticsData` when boot diagnostics are off: 400 or 409.
+    pub boot_diagnostics_off: u16,
+    /// Whether reads of operations draw on the front door's read bucket.
+    pub operation_reads_count: bool,
+    /// A new resource answers 404 for this long.
+    pub hidden_after_create: Span,
+    /// A deleted resource still answers for this long.
+    pub shown_after_delete: Span,
+    /// Lists are this far behind.
+    pub lists_lag: Span,
+    /// The stored serial console is this far behind.
+    pub console_lag: Span,
+    /// Resource Graph is this far behind.
+    pub resource_graph_lag: Span,
+    /// Operation addresses answer 404 after this long.
+    pub operation_address_lives: Span,
+    /// Whether long-running answers carry `Retry-After`.
+    pub retry_after: Option<u64>,
+    /// Whether requests are throttled at all.
+    pub throttling: bool,
+}
+
+impl Default for Quirks {
+    fn default() -> Self {
+        Self {
+            extensions_while_deleting: DeletedExtensions::Kept,
+            preemption: Preemption::Canceled,
+            updating_during_extension: true,
+            second_custom_script: 409,
+            boot_diagnostics_off: 409,
+            operation_reads_count: false,
+            hidden_after_create: Span::seconds(0),
+            shown_after_delete: Span::seconds(2),
+            lists_lag: Span::seconds(0),
+            console_lag: Span::seconds(10),
+            resource_graph_lag: Span::seconds(30),
+            operation_address_lives: Span::minutes(24 * 60),
+            retry_after: None,
+            throttling: true,
+        }
+    }
+}
+
+/// Whether the instance view keeps extensions while the VM is being deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeletedExtensions {
+    /// It does.
+    Kept,
+    /// It does not.
+    Dropped,
+}
+
+/// What becomes of a running operation when another PUT or DELETE comes for the same VM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preemption {
+    /// The old one ends `Canceled`.
+    Canceled,
+    /// The old one ends `Failed`.
+    Failed,
+    /// The old one goes on, the new one is refused with 409.
+    Conflict,
+}
