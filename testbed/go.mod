@@ -1,9 +1,10 @@
 module github.com/bringup-dev/bringup/testbed
 
+// The oldest Go that may download every module in crds.txt.
 go 1.26.5
 
 // The control plane that tests and the demo run on. `tool` keeps the programs'
-// dependencies in go.sum; `build` compiles exactly these.
+// dependencies in go.sum; build.sh compiles exactly these.
 tool (
 	k8s.io/kubernetes/cmd/kube-apiserver
 	k8s.io/kubernetes/cmd/kube-controller-manager

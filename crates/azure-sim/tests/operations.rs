@@ -279,7 +279,7 @@ fn an_aks_machine_fails_with_the_error_of_its_vm() {
     let vm = machine["properties"]["resourceId"].as_str().unwrap();
     assert!(vm.contains("/resourceGroups/MC_rg1_aks1_eastus/"), "{vm}");
     assert_eq!(client.get(vm).status, 200);
-    let pool = path.rsplit_once("/").unwrap().0;
+    let pool = path.rsplit_once('/').unwrap().0;
     assert_eq!(client.get(pool).body["value"].as_array().unwrap().len(), 1);
 }
 

@@ -1,0 +1,58 @@
+# What a person types. `make help` lists it.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+# Programs that are built once and used by every checkout live here, outside the repository.
+export BRINGUP_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/bringup
+
+TOOLS := $(BRINGUP_CACHE)/tools
+DENY_VERSION := 0.20.2
+DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+# Finds the control plane's programs, building them the first time.
+ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
+
+say = @printf '\n== %s\n' '$(1)' >&2
+
+.PHONY: help demo sim test lint unit conformance bench testbed cargo
+
+help: ## Lists these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: cargo ## Shows a node that fails: what Karpenter says, and what Azure knew
+	@$(ASSETS) cargo run --quiet -p bringup-end-to-end --bin bringup-demo
+
+sim: cargo ## Starts a real control plane and a simulated Azure to look around in
+	@$(ASSETS) cargo run --quiet -p bringup-end-to-end --bin bringup-sim -- --scenario $(or $(SCENARIO),tests/scenarios/demo.yaml)
+
+test: lint unit conformance ## Runs everything: lint, unit, end-to-end and conformance tests
+
+lint: cargo $(DENY) ## Checks format, lints, licences, sources and shell scripts
+	$(call say,lint)
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(DENY) --log-level error check licenses sources bans
+	@for script in testbed/build.sh conformance/run.sh .ci/run; do bash -n "$$script"; done
+	@test -z "$$(gofmt -l testbed)" || { echo "gofmt: testbed is not formatted" >&2; exit 1; }
+
+unit: cargo testbed ## Runs unit and end-to-end tests
+	$(call say,unit and end-to-end tests)
+	$(ASSETS) cargo test --workspace --locked --quiet
+
+conformance: cargo ## Drives the simulated Azure with Azure's own Python SDK
+	$(call say,conformance: the simulated Azure under Azure's own SDK)
+	conformance/run.sh
+
+bench: cargo ## Measures; see docs/benchmarks.md
+	cargo bench --workspace --locked
+
+testbed: ## Builds the control plane for tests, once, into the cache
+	@testbed/build.sh >/dev/null
+
+cargo:
+	@command -v cargo >/dev/null || { echo "bringup needs Rust $$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml): https://rustup.rs" >&2; exit 1; }
+
+$(DENY):
+	$(call say,installing cargo-deny $(DENY_VERSION), once)
+	cargo install --locked --quiet --root $(TOOLS)/cargo-deny-$(DENY_VERSION) cargo-deny@$(DENY_VERSION)

@@ -1,0 +1,222 @@
+//! From what was asked for to a running control plane.
+
+use std::{collections::BTreeSet, fs, path::Path, sync::Once};
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::{Api, Client};
+
+use crate::{
+    Assets, ControlPlane, CrdSet, Error, Result, User,
+    certificates::Authority,
+    commands::{self, Files, Role},
+    control_plane::Programs,
+    definitions,
+    lifeline::Lifeline,
+    port::ReservedPort,
+    program::Program,
+    rights,
+    user::Server,
+    wait,
+};
+
+/// What a control plane is to consist of.
+#[derive(Debug, Clone)]
+pub struct ControlPlaneBuilder {
+    assets: Option<Assets>,
+    crds: Vec<CrdSet>,
+    extra: BTreeSet<Role>,
+    port: Option<u16>,
+}
+
+impl Default for ControlPlaneBuilder {
+    fn default() -> Self {
+        Self { assets: None, crds: CrdSet::DEFAULT.to_vec(), extra: BTreeSet::new(), port: None }
+    }
+}
+
+impl ControlPlaneBuilder {
+    /// Runs kube-controller-manager too: service accounts, garbage collection,
+    /// signing of certificates, the node lifecycle.
+    #[must_use]
+    pub fn with_controller_manager(mut self) -> Self {
+        self.extra.insert(Role::ControllerManager);
+        self
+    }
+
+    /// Runs kube-scheduler too.
+    #[must_use]
+    pub fn with_scheduler(mut self) -> Self {
+        self.extra.insert(Role::Scheduler);
+        self
+    }
+
+    /// Installs these definitions, instead of [`CrdSet::DEFAULT`].
+    ///
+    /// Where two sets define the same resource, the later one counts.
+    #[must_use]
+    pub fn crds(mut self, sets: impl IntoIterator<Item = CrdSet>) -> Self {
+        self.crds = sets.into_iter().collect();
+        self
+    }
+
+    /// Serves on this port of 127.0.0.1, instead of any free one.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
+    /// Uses these programs and definitions, instead of [`Assets::find`].
+    #[must_use]
+    pub fn assets(mut self, assets: Assets) -> Self {
+        self.assets = Some(assets);
+        self
+    }
+
+    /// Starts the programs and waits until the API server is ready and serves
+    /// every definition asked for.
+    ///
+    /// If anything fails, what was started is stopped again, and the error says
+    /// which program failed and how its log ends.
+    pub async fn start(self) -> Result<ControlPlane> {
+        install_tls_provider();
+        let assets = match self.assets {
+            Some(assets) => assets,
+            None => find_assets().await?,
+        };
+        // What is missing is noticed before anything is started.
+        for role in &self.extra {
+            assets.program(role.binary())?;
+        }
+        let manifests = definitions::read(&assets, &self.crds)?;
+        let controlled = self.extra.contains(&Role::ControllerManager);
+
+        let mut control_plane = launch(assets, self.port, controlled).await?;
+        for role in self.extra {
+            launch_extra(&mut control_plane, role).await?;
+        }
+        let client = control_plane.client();
+        let programs = &control_plane.programs;
+        tokio::try_join!(
+            definitions::install(&client, manifests),
+            rights::let_kubelets_join(&client),
+            await_controllers(&client, programs, controlled),
+        )
+        // A program that has ended is the better explanation.
+        .map_err(|error| programs.check().err().unwrap_or(error))?;
+        Ok(control_plane)
+    }
+}
+
+/// Starts etcd and the API server, side by side: the latter waits for the former.
+async fn launch(assets: Assets, port: Option<u16>, controlled: bool) -> Result<ControlPlane> {
+    let lifeline = Lifeline::new()?;
+    let authority = Authority::new()?;
+    let files = Files::write(lifeline.directory(), &authority)?;
+    let port = ReservedPort::new(port)?;
+    let server = Server {
+        url: format!("https://127.0.0.1:{}", port.number()),
+        certificate_authority: files.authority.public.clone(),
+    };
+    let etcd = commands::etcd(&assets, &files)?;
+    let api_server = commands::api_server(&assets, &files, port.number(), controlled)?;
+    let programs = Programs {
+        etcd: Program::start(Role::Etcd.binary(), etcd, &lifeline)?,
+        api_server: Program::start(Role::ApiServer.binary(), api_server, &lifeline)?,
+        extra: Vec::new(),
+    };
+    let users = lifeline.directory().join("users");
+    let admin = issue(&authority, &server, &users, "admin", Some("system:masters")).await?;
+    await_ready(&admin.client(), &programs).await?;
+    Ok(ControlPlane { lifeline, programs, authority, files, server, admin, assets, _port: port })
+}
+
+async fn launch_extra(control_plane: &mut ControlPlane, role: Role) -> Result<()> {
+    let user = control_plane.user(role.user(), None).await?;
+    let ControlPlane { assets, files, lifeline, .. } = &*control_plane;
+    let command = match role {
+        Role::ControllerManager => {
+            commands::controller_manager(assets, files, user.kubeconfig_path())
+        }
+        Role::Scheduler => commands::scheduler(assets, user.kubeconfig_path()),
+        Role::Etcd | Role::ApiServer => return Ok(()), // these run already
+    }?;
+    let program = Program::start(role.binary(), command, lifeline)?;
+    control_plane.programs.extra.push(program);
+    Ok(())
+}
+
+/// Makes a user with a directory of its own.
+pub(crate) async fn issue(
+    authority: &Authority,
+    server: &Server,
+    users: &Path,
+    name: &str,
+    group: Option<&str>,
+) -> Result<User> {
+    let certificate = authority.issue_to_user(name, group)?;
+    fs::create_dir_all(users).map_err(Error::file("create", users))?;
+    let directory = tempfile::Builder::new()
+        .prefix(&name.replace(['/', ':'], "-"))
+        .tempdir_in(users)
+        .map_err(Error::file("create", users))?
+        .keep(); // it goes with the directory it is in
+    User::new(name, group, &certificate, server, &directory).await
+}
+
+/// Kubernetes clients take the process's default provider. There must be one
+/// before the first client, and it must not replace another that is installed.
+fn install_tls_provider() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Fails if the program has installed one, which is then the one to use.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    });
+}
+
+/// Building takes minutes, which must not stop the other tasks of this thread.
+async fn find_assets() -> Result<Assets> {
+    match tokio::task::spawn_blocking(Assets::find).await {
+        Ok(assets) => assets,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+async fn await_ready(client: &Client, programs: &Programs) -> Result<()> {
+    let ready = wait::until("kube-apiserver becoming ready", async || {
+        programs.check()?;
+        Ok(is_ready(client).await.ok())
+    });
+    ready.await.map_err(|error| match error {
+        Error::TimedOut { awaited, limit, .. } => {
+            Error::TimedOut { awaited, limit, log: programs.api_server.log_tail() }
+        }
+        other => other,
+    })
+}
+
+/// Asks the API server whether it is ready.
+pub(crate) async fn is_ready(client: &Client) -> Result<()> {
+    let request =
+        http::Request::get("/readyz").body(Vec::new()).expect("a constant path makes a request");
+    client
+        .request_text(request)
+        .await
+        .map(|_ok| ())
+        .map_err(Error::api("get an ok from /readyz of kube-apiserver"))
+}
+
+/// The controller manager has begun to work when the first thing pods need is there.
+async fn await_controllers(client: &Client, programs: &Programs, controlled: bool) -> Result<()> {
+    if !controlled {
+        return Ok(());
+    }
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+    wait::until("the default service account being made", async || {
+        programs.check()?;
+        let account = accounts.get_opt("default").await;
+        account.map_err(Error::api("get the default service account"))
+    })
+    .await
+    .map(|_account| ())
+}

@@ -1,0 +1,9 @@
+//! A whole world to try bringup in: a real Kubernetes control plane, a simulated Azure, Nodes
+//! for the VMs that join, and a stand-in for Karpenter's Azure provider.
+
+pub mod arm;
+mod nodes;
+pub mod provider;
+mod world;
+
+pub use world::World;

@@ -1,0 +1,74 @@
+//! Nodes for VMs: the stand-in kubelet follows what has joined in the simulated Azure.
+
+use std::collections::BTreeMap;
+
+use bringup_azure_sim::azure::{Azure, JoinedNode};
+use bringup_azure_sim::simulator::Simulator;
+use bringup_testbed::kubelet::{Machine, Readiness, SigningRequest, StandInKubelet};
+use k8s_openapi::api::core::v1::Taint;
+use kube::Client;
+use tokio::task::JoinHandle;
+
+/// Keeps the Nodes equal to what has joined, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct NodeFollower(JoinHandle<()>);
+
+impl NodeFollower {
+    pub(crate) fn start(azure: Simulator, client: Client) -> Self {
+        Self(tokio::spawn(follow(azure, StandInKubelet::new(client))))
+    }
+}
+
+impl Drop for NodeFollower {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn follow(azure: Simulator, kubelet: StandInKubelet) {
+    let mut steps = azure.steps();
+    let mut shown: Option<(Vec<Machine>, jiff::SignedDuration)> = None;
+    loop {
+        let machines: Vec<Machine> =
+            azure.with(|azure| Azure::nodes(azure)).iter().filter_map(machine).collect();
+        let jumped = azure.clock().jumped();
+        let wanted = Some((machines, jumped));
+        if wanted != shown
+            && let Some((machines, _)) = &wanted
+        {
+            // A failed round is tried again at the next step; until then nothing was shown.
+            let synced = kubelet.sync(machines, azure.clock().now()).await.is_ok();
+            shown = if synced { wanted } else { None };
+        }
+        azure.stirred(&mut steps).await;
+    }
+}
+
+/// The machine that a joined VM is to Kubernetes. Tags of Karpenter become its labels, and a
+/// Node that Karpenter waits for registers with Karpenter's taint.
+fn machine(node: &JoinedNode) -> Option<Machine> {
+    let zone = node.zone.as_ref().map_or_else(|| "0".to_owned(), |zone| format!("{}-{zone}", node.region));
+    let mut labels = BTreeMap::from([
+        ("node.kubernetes.io/instance-type".to_owned(), node.size.clone()),
+        ("topology.kubernetes.io/region".to_owned(), node.region.clone()),
+        ("topology.kubernetes.io/zone".to_owned(), zone),
+    ]);
+    let pool = node.tags.get("karpenter.sh_nodepool");
+    if let Some(pool) = pool {
+        labels.insert("karpenter.sh/nodepool".to_owned(), pool.clone());
+    }
+    let unregistered = Taint {
+        key: "karpenter.sh/unregistered".to_owned(),
+        effect: "NoExecute".to_owned(),
+        ..Taint::default()
+    };
+    Some(Machine {
+        name: node.name.clone(),
+        provider_id: node.provider_id.clone(),
+        internal_ip: node.internal_ip.parse().ok()?,
+        labels,
+        taints: pool.map(|_| unregistered).into_iter().collect(),
+        ready: Readiness::Ready,
+        csr: SigningRequest::Approve,
+    })
+}

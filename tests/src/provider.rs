@@ -1,0 +1,231 @@
+//! A stand-in for Karpenter and its Azure provider, in the mode in which the provider puts the
+//! Custom Script extension: it does to ARM and to the NodeClaim what they do, and knows no more
+//! than they know.
+
+use anyhow::{Context as _, Result};
+use bringup_azure_sim::simulator::Simulator;
+use jiff::Timestamp;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::World;
+use crate::arm::Arm;
+
+const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
+const GROUP: &str = "MC_rg1_aks1_eastus";
+/// Karpenter cuts what it says of a failure here, before the exit code.
+const EVENT_CUT: usize = 500;
+
+/// Plays Karpenter.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    client: Client,
+    arm: Arm,
+    azure: Simulator,
+}
+
+impl Provider {
+    /// A provider in this world.
+    pub fn new(world: &World) -> Self {
+        Self { client: world.control_plane.client(), arm: world.arm(), azure: world.azure.clone() }
+    }
+
+    /// The path of the VM that is made for a claim.
+    pub fn vm_path(claim: &str) -> String {
+        path("Microsoft.Compute/virtualMachines", claim)
+    }
+
+    /// Makes a NodePool with its class.
+    pub async fn create_pool(&self, name: &str) -> Result<()> {
+        let class = json!({
+            "apiVersion": "karpenter.azure.com/v1beta1",
+            "kind": "AKSNodeClass",
+            "metadata": { "name": name },
+            "spec": { "imageFamily": "AzureLinux" },
+        });
+        self.create(&class).await?;
+        let pool = json!({
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodePool",
+            "metadata": { "name": name },
+            "spec": { "template": { "spec": {
+                "nodeClassRef": { "group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": name },
+                "requirements": [linux()],
+            } } },
+        });
+        self.create(&pool).await
+    }
+
+    /// Makes a NodeClaim, its NIC and its VM, and says so in the status: `Launched`.
+    pub async fn launch(&self, claim: &str, pool: &str, image_version: &str) -> Result<()> {
+        let object = json!({
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodeClaim",
+            "metadata": { "name": claim, "labels": { "karpenter.sh/nodepool": pool } },
+            "spec": {
+                "nodeClassRef": { "group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": pool },
+                "requirements": [linux()],
+            },
+        });
+        self.create(&object).await?;
+        let name = format!("aks-{claim}");
+        self.arm.put(&path("Microsoft.Network/networkInterfaces", claim), &nic(pool))?;
+        let image = format!("/CommunityGalleries/AKSAzureLinux/images/V3gen2/versions/{image_version}");
+        let accepted = self.arm.put(&Self::vm_path(claim), &vm(&name, claim, pool, &image))?;
+        self.patch_status(claim, &json!({
+            "providerID": format!(
+                "azure:///subscriptions/{SUBSCRIPTION}/resourceGroups/{}/providers/Microsoft.Compute/virtualMachines/{name}",
+                GROUP.to_ascii_lowercase()
+            ),
+            "imageID": image,
+            "conditions": self.conditions(),
+        }))
+        .await?;
+        self.arm.finish(&accepted).map(drop)
+    }
+
+    /// Puts the Custom Script extension and follows it to its end. The error is ARM's.
+    pub fn bootstrap(&self, claim: &str) -> Result<Option<Value>> {
+        let extension = format!("{}/extensions/cse-agent-karpenter", Self::vm_path(claim));
+        let started = self.arm.put(&extension, &json!({
+            "location": "eastus",
+            "properties": {
+                "publisher": "Microsoft.Azure.Extensions",
+                "type": "CustomScript",
+                "typeHandlerVersion": "2.0",
+                "protectedSettings": { "commandToExecute": "/opt/azure/containers/provision.sh" },
+            },
+        }))?;
+        let ended = self.arm.finish(&started)?;
+        Ok(ended.get("error").cloned())
+    }
+
+    /// Tells the failure as Karpenter tells it: an Event with the first 500 characters.
+    pub async fn report_failure(&self, claim: &str, error: &Value) -> Result<()> {
+        let object = self.claims().get(claim).await.context("read the NodeClaim")?;
+        let text = error["message"].as_str().unwrap_or_default();
+        let note: String = format!("Failed to register: {text}").chars().take(EVENT_CUT).collect();
+        let event = json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": { "generateName": format!("{claim}."), "namespace": "default" },
+            "eventTime": micro(self.azure.clock().now()),
+            "type": "Warning",
+            "reason": "AsyncProvisioningError",
+            "action": "Provision",
+            "note": note,
+            "reportingController": "karpenter",
+            "reportingInstance": "karpenter-0",
+            "regarding": { "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim, "uid": object.uid() },
+        });
+        self.create_in(Some("default"), &event).await
+    }
+
+    /// Deletes the VM and then the claim, as Karpenter does with what failed.
+    pub async fn clean_up(&self, claim: &str) -> Result<()> {
+        let deleted = self.arm.delete(&format!("{}?forceDeletion=true", Self::vm_path(claim)))?;
+        self.arm.finish(&deleted)?;
+        self.claims().delete(claim, &DeleteParams::default()).await.context("delete the NodeClaim")?;
+        Ok(())
+    }
+
+    /// Karpenter's view of a claim whose VM was accepted and whose Node has not been seen.
+    fn conditions(&self) -> Value {
+        let now = self.azure.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+            json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now })
+        };
+        json!([
+            condition("Launched", "True", "Launched", ""),
+            condition("Registered", "Unknown", "NodeNotFound", "Node not registered with cluster"),
+            condition("Initialized", "Unknown", "AwaitingReconciliation", "object is awaiting reconciliation"),
+            condition("Ready", "Unknown", "ReconcilingDependents", "Registered=Unknown, Initialized=Unknown"),
+        ])
+    }
+
+    fn claims(&self) -> Api<DynamicObject> {
+        Api::all_with(self.client.clone(), &resource("karpenter.sh/v1", "NodeClaim"))
+    }
+
+    async fn patch_status(&self, claim: &str, status: &Value) -> Result<()> {
+        let parameters = PatchParams { field_manager: Some("karpenter".to_owned()), ..PatchParams::default() };
+        self.claims()
+            .patch_status(claim, &parameters, &Patch::Merge(json!({ "status": status })))
+            .await
+            .with_context(|| format!("patch the status of NodeClaim {claim}"))?;
+        Ok(())
+    }
+
+    async fn create(&self, object: &Value) -> Result<()> {
+        self.create_in(None, object).await
+    }
+
+    async fn create_in(&self, namespace: Option<&str>, object: &Value) -> Result<()> {
+        let text = |key: &str| object[key].as_str().unwrap_or_default();
+        let kind = resource(text("apiVersion"), text("kind"));
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind),
+            None => Api::all_with(self.client.clone(), &kind),
+        };
+        let object = serde_json::from_value(object.clone()).context("read the object")?;
+        api.create(&PostParams::default(), &object)
+            .await
+            .with_context(|| format!("create {} {}", kind.kind, object.name_any()))?;
+        Ok(())
+    }
+}
+
+fn resource(api_version: &str, kind: &str) -> ApiResource {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let mut resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    if kind == "AKSNodeClass" {
+        resource.plural = "aksnodeclasses".to_owned();
+    }
+    resource
+}
+
+fn path(kind: &str, claim: &str) -> String {
+    format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/{kind}/aks-{claim}")
+}
+
+fn linux() -> Value {
+    json!({ "key": "kubernetes.io/os", "operator": "In", "values": ["linux"] })
+}
+
+fn micro(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+fn nic(pool: &str) -> Value {
+    let subnet = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes");
+    json!({
+        "location": "eastus",
+        "tags": { "karpenter.azure.com_cluster": "aks1", "karpenter.sh_nodepool": pool },
+        "properties": { "ipConfigurations": [{ "name": "ipconfig", "properties": { "subnet": { "id": subnet } } }] },
+    })
+}
+
+fn vm(name: &str, claim: &str, pool: &str, image: &str) -> Value {
+    json!({
+        "location": "eastus",
+        "zones": ["1"],
+        "tags": { "karpenter.azure.com_cluster": "aks1", "karpenter.sh_nodepool": pool },
+        "properties": {
+            "hardwareProfile": { "vmSize": "Standard_D4s_v5" },
+            "storageProfile": {
+                "imageReference": { "communityGalleryImageId": image },
+                "osDisk": { "name": name, "createOption": "FromImage", "deleteOption": "Delete" },
+            },
+            "osProfile": {
+                "computerName": name,
+                "adminUsername": "azureuser",
+                "linuxConfiguration": { "ssh": { "publicKeys": [{ "path": "/home/azureuser/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA" }] } },
+            },
+            "networkProfile": { "networkInterfaces": [{
+                "id": path("Microsoft.Network/networkInterfaces", claim),
+                "properties": { "primary": true, "deleteOption": "Delete" },
+            }] },
+        },
+    })
+}
