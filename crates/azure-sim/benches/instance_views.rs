@@ -29,7 +29,11 @@ fn populated() -> Simulator {
         });
         simulator.answer(&request("PUT", &format!("vm{index}"), body.to_string().into()));
         let extension = json!({ "properties": { "publisher": "Microsoft.Azure.Extensions", "type": "CustomScript" } });
-        simulator.answer(&request("PUT", &format!("vm{index}/extensions/cse"), extension.to_string().into()));
+        simulator.answer(&request(
+            "PUT",
+            &format!("vm{index}/extensions/cse"),
+            extension.to_string().into(),
+        ));
     }
     simulator.advance(std::time::Duration::from_mins(30));
     assert_eq!(simulator.with(|azure| azure.nodes().len()), VMS, "all have joined");

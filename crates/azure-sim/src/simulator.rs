@@ -62,14 +62,15 @@ impl Simulator {
         now
     }
 
-    /// Counts answered requests and jumps of the clock: for [`Simulator::stirred`].
+    /// Counts what may matter to somebody who waits: for [`Simulator::stirred`].
     pub fn steps(&self) -> watch::Receiver<u64> {
         self.steps.subscribe()
     }
 
-    /// Waits until something can have come about: a request was answered or the clock jumped
-    /// since `steps` was last waited for, or the moment has come for which something was due.
-    /// So a VM that joins or a program to start is noticed without asking again and again.
+    /// Waits until something can have come about: since `steps` was last waited for, a request
+    /// was answered, the clock jumped, or something happened or was scheduled; or the moment has
+    /// come for which something was due. So a VM that joins or a program to start is noticed
+    /// without asking again and again.
     pub async fn stirred(&self, steps: &mut watch::Receiver<u64>) {
         // Azure's clock may be ahead of ours; what is due there is due here that much earlier.
         let due = self.with(|azure| {
@@ -92,11 +93,51 @@ impl Simulator {
     /// Runs `work` on the state machine, brought up to the present moment.
     pub fn with<T>(&self, work: impl FnOnce(&mut Azure) -> T) -> T {
         let mut azure = self.azure.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whatever happens leaves the queue, whatever will happen enters it: either is a step.
+        let agenda = |azure: &Azure| (azure.scheduled, azure.queue.len());
+        let before = agenda(&azure);
         azure.advance_to(self.clock.now());
-        work(&mut azure)
+        let done = work(&mut azure);
+        if agenda(&azure) != before {
+            self.step();
+        }
+        done
     }
 
     fn step(&self) {
         self.steps.send_modify(|steps| *steps += 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Event;
+    use crate::route::Key;
+
+    fn something() -> Event {
+        Event::NicGone(Key("nobody".to_owned()))
+    }
+
+    #[tokio::test]
+    async fn somebody_who_waits_is_told_of_what_is_scheduled_and_of_what_happened_meanwhile() {
+        let simulator = Simulator::manual(Scenario::default());
+        let mut steps = simulator.steps();
+        simulator.with(|azure| azure.after(Duration::from_secs(10), something()));
+        simulator.stirred(&mut steps).await;
+
+        // Nobody says that this clock jumped; the event is due when it is next looked at.
+        simulator.clock().advance(Duration::from_secs(20));
+        simulator.stirred(&mut steps).await;
+    }
+
+    #[tokio::test]
+    async fn somebody_who_waits_is_told_when_the_moment_has_come() {
+        let wall = Timestamp::now();
+        let simulator = Simulator::new(Scenario::default(), Pace::Times(1000.0), wall);
+        simulator.with(|azure| azure.after(Duration::from_secs(5), something()));
+        let mut steps = simulator.steps();
+        simulator.stirred(&mut steps).await;
+        assert!(simulator.with(|azure| azure.queue.is_empty()));
     }
 }

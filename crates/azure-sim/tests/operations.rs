@@ -296,3 +296,26 @@ fn a_public_address_cannot_be_deleted_while_it_is_in_use() {
     client.finish(&client.delete(&nic("a")));
     assert_eq!(client.finish(&client.delete(&path))["status"], "Succeeded");
 }
+
+#[test]
+fn a_put_during_creation_takes_the_creation_over() {
+    let client = Client::new("");
+    let first = client.create_vm("a", "1");
+    let second = client.put(&vm("a"), &vm_body("a", "1"));
+    assert_eq!(second.status, 200);
+    assert_eq!(client.finish(&first)["error"]["code"], "OperationPreempted");
+    assert_eq!(client.finish(&second)["status"], "Succeeded");
+    assert_eq!(client.finish(&client.put_cse("a"))["status"], "Succeeded");
+    client.advance(60);
+    assert_eq!(client.node_names(), ["a"]);
+}
+
+#[test]
+fn a_list_of_states_has_instance_views() {
+    let client = Client::new("");
+    client.finish(&client.create_vm("a", "1"));
+    let path = format!("{SUBSCRIPTION}/providers/Microsoft.Compute/virtualMachines");
+    let states = client.get(&format!("{path}?statusOnly=true")).body;
+    assert!(states["value"][0]["properties"]["instanceView"]["statuses"].is_array());
+    assert!(client.get(&path).body["value"][0]["properties"].get("instanceView").is_none());
+}

@@ -27,9 +27,7 @@ pub(super) fn certify() -> Result<(Arc<ServerConfig>, String), DoorError> {
         .with_safe_default_protocol_versions()
         .and_then(|builder| {
             let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-            builder
-                .with_no_client_auth()
-                .with_single_cert(vec![certificate.der().clone()], key)
+            builder.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], key)
         })
         .map_err(|source| DoorError::Tls { source })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -38,16 +36,13 @@ pub(super) fn certify() -> Result<(Arc<ServerConfig>, String), DoorError> {
 
 fn sign() -> Result<(String, rcgen::Certificate, KeyPair), rcgen::Error> {
     let mut authority = CertificateParams::default();
-    authority
-        .distinguished_name
-        .push(DnType::CommonName, "bringup simulated Azure CA");
+    authority.distinguished_name.push(DnType::CommonName, "bringup simulated Azure CA");
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
 
     let mut leaf = CertificateParams::new(NAMES.map(str::to_owned))?;
-    leaf.distinguished_name
-        .push(DnType::CommonName, "bringup simulated Azure");
+    leaf.distinguished_name.push(DnType::CommonName, "bringup simulated Azure");
     leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     // Python's strict verification wants it.

@@ -73,9 +73,8 @@ impl FollowedClock {
         let (sender, jumped) = watch::channel(known.jumped());
         let follower = tokio::spawn(async move {
             let mut known = known;
-            while let Ok(next) = control
-                .clock(format!("/clock?changedFrom={}", known.jumped_milliseconds))
-                .await
+            while let Ok(next) =
+                control.clock(format!("/clock?changedFrom={}", known.jumped_milliseconds)).await
             {
                 known = next;
                 sender.send_replace(known.jumped());
@@ -86,9 +85,7 @@ impl FollowedClock {
 
     /// The present moment.
     pub fn now(&self) -> Timestamp {
-        Timestamp::now()
-            .saturating_add(*self.jumped.borrow())
-            .unwrap_or(Timestamp::MAX)
+        Timestamp::now().saturating_add(*self.jumped.borrow()).unwrap_or(Timestamp::MAX)
     }
 
     /// How far this clock is ahead of the wall's.
@@ -148,10 +145,7 @@ impl Control {
             .to_string();
         let stream = TcpStream::connect(&host)
             .await
-            .map_err(|source| FollowError::Connect {
-                address: address.to_owned(),
-                source,
-            })?;
+            .map_err(|source| FollowError::Connect { address: address.to_owned(), source })?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|source| FollowError::Ask { source })?;
@@ -170,12 +164,7 @@ impl Control {
         self.sender.ready().await.map_err(failed)?;
         let response = self.sender.send_request(request).await.map_err(failed)?;
         let status = response.status();
-        let body = response
-            .into_body()
-            .collect()
-            .await
-            .map_err(failed)?
-            .to_bytes();
+        let body = response.into_body().collect().await.map_err(failed)?.to_bytes();
         if status != StatusCode::OK {
             return Err(FollowError::Answer { status });
         }

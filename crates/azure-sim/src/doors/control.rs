@@ -77,21 +77,16 @@ async fn answer(
     let reply = match Limited::new(body, LARGEST_BODY).collect().await {
         Ok(body) => {
             let body = body.to_bytes();
-            let asked = Asked {
-                method: &head.method,
-                path: head.uri.path(),
-                query: head.uri.query(),
-            };
+            let asked =
+                Asked { method: &head.method, path: head.uri.path(), query: head.uri.query() };
             tokio::select! {
                 reply = asked.reply(&simulator, &body) => reply,
                 () = closing.closed() => Err(Trouble::closing()),
             }
         }
-        Err(error) => Err(Trouble::new(
-            StatusCode::BAD_REQUEST,
-            error.to_string(),
-            "a body of at most 1 MiB",
-        )),
+        Err(error) => {
+            Err(Trouble::new(StatusCode::BAD_REQUEST, error.to_string(), "a body of at most 1 MiB"))
+        }
     };
     Ok(reply.unwrap_or_else(Trouble::reply).map(Full::new))
 }
@@ -138,14 +133,9 @@ impl Asked<'_> {
             }
             ["faults", id] => {
                 self.only(&[Method::DELETE])?;
-                let known = id
-                    .parse()
-                    .is_ok_and(|id| simulator.with(|azure| azure.disarm_fault(id)));
-                if known {
-                    Ok(empty(StatusCode::NO_CONTENT))
-                } else {
-                    Err(Trouble::no_fault(id))
-                }
+                let known =
+                    id.parse().is_ok_and(|id| simulator.with(|azure| azure.disarm_fault(id)));
+                if known { Ok(empty(StatusCode::NO_CONTENT)) } else { Err(Trouble::no_fault(id)) }
             }
             [what] => {
                 let reply = self.look(what, simulator)?;
@@ -162,11 +152,8 @@ impl Asked<'_> {
         simulator.with(|azure| match what {
             "resources" => Ok(as_json(StatusCode::OK, &azure.resources())),
             "leaks" => {
-                let leaks: Vec<_> = azure
-                    .resources()
-                    .into_iter()
-                    .filter(|resource| resource.orphan)
-                    .collect();
+                let leaks: Vec<_> =
+                    azure.resources().into_iter().filter(|resource| resource.orphan).collect();
                 Ok(as_json(StatusCode::OK, &leaks))
             }
             "nodes" => Ok(as_json(StatusCode::OK, &azure.nodes())),
@@ -205,11 +192,7 @@ impl Asked<'_> {
         };
         let value = percent_decode_str(value).decode_utf8_lossy();
         value.parse().map(Some).map_err(|_| {
-            Trouble::new(
-                StatusCode::BAD_REQUEST,
-                format!("{name} is `{value}`"),
-                "a whole number",
-            )
+            Trouble::new(StatusCode::BAD_REQUEST, format!("{name} is `{value}`"), "a whole number")
         })
     }
 }
@@ -264,9 +247,7 @@ fn as_json(status: StatusCode, value: &(impl Serialize + ?Sized)) -> Response<By
 fn with_type(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Bytes> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     response
 }
 
@@ -286,19 +267,11 @@ struct Trouble {
 
 impl Trouble {
     fn new(status: StatusCode, error: String, expected: impl Into<String>) -> Self {
-        Self {
-            status,
-            error,
-            expected: expected.into(),
-        }
+        Self { status, error, expected: expected.into() }
     }
 
     fn no_path(path: &str) -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            format!("there is nothing at {path}"),
-            EXPECTED_PATH,
-        )
+        Self::new(StatusCode::NOT_FOUND, format!("there is nothing at {path}"), EXPECTED_PATH)
     }
 
     fn no_fault(id: &str) -> Self {
@@ -327,9 +300,6 @@ impl Trouble {
     }
 
     fn reply(self) -> Response<Bytes> {
-        as_json(
-            self.status,
-            &json!({ "error": self.error, "expected": self.expected }),
-        )
+        as_json(self.status, &json!({ "error": self.error, "expected": self.expected }))
     }
 }

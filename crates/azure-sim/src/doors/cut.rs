@@ -50,13 +50,7 @@ pub(super) struct Counted<Stream> {
 impl<Stream> Counted<Stream> {
     pub(super) fn new(stream: Stream) -> (Self, Flushes) {
         let flushes = Flushes::default();
-        (
-            Self {
-                stream,
-                flushes: flushes.clone(),
-            },
-            flushes,
-        )
+        (Self { stream, flushes: flushes.clone() }, flushes)
     }
 }
 
@@ -107,11 +101,7 @@ enum Stage {
 
 impl CutBody {
     pub(super) fn new(part: Bytes, flushes: Flushes) -> Self {
-        Self {
-            part,
-            flushes,
-            stage: Stage::Part,
-        }
+        Self { part, flushes, stage: Stage::Part }
     }
 }
 

@@ -110,21 +110,16 @@ async fn answer(
 fn too_large() -> Answered {
     let message =
         format!("The request content size exceeds the maximum size of '{LARGEST_BODY}' bytes.");
-    ArmError::new(
-        StatusCode::PAYLOAD_TOO_LARGE.as_u16(),
-        "RequestContentTooLarge",
-        message,
-    )
-    .into_reply()
-    .into_response()
-    .map(|body| Either::Left(Full::new(body)))
+    ArmError::new(StatusCode::PAYLOAD_TOO_LARGE.as_u16(), "RequestContentTooLarge", message)
+        .into_reply()
+        .into_response()
+        .map(|body| Either::Left(Full::new(body)))
 }
 
 /// The same answer, announced whole and broken off after `count` bytes.
 fn cut(response: Response<Bytes>, count: usize, flushes: Flushes) -> Answered {
     let (mut head, body) = response.into_parts();
-    head.headers
-        .insert(header::CONTENT_LENGTH, body.len().into());
+    head.headers.insert(header::CONTENT_LENGTH, body.len().into());
     let part = body.slice(..count.min(body.len()));
     Response::from_parts(head, Either::Right(CutBody::new(part, flushes)))
 }
@@ -144,10 +139,7 @@ mod tests {
             let whole = Response::new(vec![b'x'; 1_000_000].into());
             std::future::ready(Ok::<_, Broken>(cut(whole, 900_000, flushes.clone())))
         }));
-        client
-            .write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
-            .await
-            .unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").await.unwrap();
         let mut came = Vec::new();
         client.read_to_end(&mut came).await.unwrap();
         served.await.unwrap();

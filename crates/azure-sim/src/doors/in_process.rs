@@ -81,11 +81,7 @@ async fn translate(request: &Request) -> Result<http::Request<Bytes>> {
         translated = translated.header(name.as_str(), value.as_str());
     }
     translated.body(body).map_err(|error| {
-        Error::with_error(
-            ErrorKind::DataConversion,
-            error,
-            "the request cannot be sent over HTTP",
-        )
+        Error::with_error(ErrorKind::DataConversion, error, "the request cannot be sent over HTTP")
     })
 }
 
@@ -111,9 +107,5 @@ fn headers(map: &http::HeaderMap) -> Headers {
 }
 
 fn reset(what: &'static str) -> Error {
-    Error::with_error(
-        ErrorKind::Io,
-        io::Error::from(io::ErrorKind::ConnectionReset),
-        what,
-    )
+    Error::with_error(ErrorKind::Io, io::Error::from(io::ErrorKind::ConnectionReset), what)
 }

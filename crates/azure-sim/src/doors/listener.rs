@@ -78,10 +78,7 @@ impl Bound {
                 }
             }
         });
-        Listener {
-            address: self.address,
-            _open: open,
-        }
+        Listener { address: self.address, _open: open }
     }
 }
 

@@ -39,9 +39,7 @@ pub struct ProgramRunner {
 impl ProgramRunner {
     /// Starts programs from now on.
     pub fn start(simulator: Simulator) -> Self {
-        Self {
-            runner: tokio::spawn(keep_running(simulator)),
-        }
+        Self { runner: tokio::spawn(keep_running(simulator)) }
     }
 }
 
@@ -116,18 +114,11 @@ async fn follow(mut child: Child) -> ProgramEnd {
 }
 
 fn exit_code(status: io::Result<ExitStatus>) -> i32 {
-    status
-        .ok()
-        .and_then(|status| status.code())
-        .unwrap_or(NO_EXIT_CODE)
+    status.ok().and_then(|status| status.code()).unwrap_or(NO_EXIT_CODE)
 }
 
 fn not_started(why: &str) -> ProgramEnd {
-    ProgramEnd {
-        exit_code: NO_EXIT_CODE,
-        stdout: String::new(),
-        stderr: format!("{why}\n"),
-    }
+    ProgramEnd { exit_code: NO_EXIT_CODE, stdout: String::new(), stderr: format!("{why}\n") }
 }
 
 /// The last of what a stream gives.
@@ -192,12 +183,7 @@ mod tests {
     async fn shell(script: &str) -> ProgramEnd {
         let environment = BTreeMap::from([("BRINGUP_SIM_VM".to_owned(), "vm-a".to_owned())]);
         let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-        run(ProgramRun {
-            run: 1,
-            command,
-            environment,
-        })
-        .await
+        run(ProgramRun { run: 1, command, environment }).await
     }
 
     #[tokio::test]
@@ -218,20 +204,16 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_program_leaves_running_ends_with_it() {
-        // The descendant holds the output open: were it left alone, this would wait for it.
-        let end = shell("sleep 1000 & echo $!").await;
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let mut alive = tokio::net::unix::pipe::OpenOptions::new().open_receiver(&pipe).unwrap();
+        let end = shell(&format!("exec 3> {}; echo x >&3; sleep 1000 &", pipe.display())).await;
         assert_eq!(end.exit_code, 0);
-        let left = end
-            .stdout
-            .trim()
-            .parse()
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-            .unwrap();
-        // Killed, and perhaps not yet reaped by whoever adopted it.
-        let state = std::fs::read_to_string(format!("/proc/{}/stat", left.as_raw_nonzero()))
-            .unwrap_or_default();
-        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+        // The pipe ends when nobody holds its other end any more.
+        let mut all = Vec::new();
+        alive.read_to_end(&mut all).await.unwrap();
+        assert_eq!(all, b"x\n");
     }
 
     #[tokio::test]
@@ -242,16 +224,10 @@ mod tests {
     #[tokio::test]
     async fn a_program_that_cannot_be_started_says_why() {
         let command = vec!["no-such-program-anywhere".to_owned()];
-        let end = run(ProgramRun {
-            run: 1,
-            command,
-            environment: BTreeMap::new(),
-        })
-        .await;
+        let end = run(ProgramRun { run: 1, command, environment: BTreeMap::new() }).await;
         assert_eq!(end.exit_code, NO_EXIT_CODE);
         assert!(
-            end.stderr
-                .starts_with("cannot start no-such-program-anywhere: "),
+            end.stderr.starts_with("cannot start no-such-program-anywhere: "),
             "{}",
             end.stderr
         );

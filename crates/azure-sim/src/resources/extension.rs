@@ -83,7 +83,11 @@ impl Extension {
         let mut body = json!({
             "name": self.name,
             "id": format!("{vm}/extensions/{}", self.name),
-            "type": "Microsoft.Compute/virtualMachines/extensions",
+            "type": if vm.tail.matches('/').count() > 2 {
+                "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/extensions"
+            } else {
+                "Microsoft.Compute/virtualMachines/extensions"
+            },
             "location": self.location,
             "properties": {
                 "autoUpgradeMinorVersion": true,

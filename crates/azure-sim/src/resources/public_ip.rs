@@ -18,6 +18,7 @@ pub(crate) struct PublicIp {
     pub(crate) created: Timestamp,
     location: String,
     pub(crate) tags: Value,
+    sku: Value,
     properties: Value,
     address: String,
     /// The NIC it belongs to.
@@ -32,9 +33,13 @@ impl PublicIp {
             "id": self.id.to_string(),
             "type": "Microsoft.Network/publicIPAddresses",
             "location": self.location,
-            "tags": self.tags,
             "properties": self.properties,
         });
+        for (key, value) in [("tags", &self.tags), ("sku", &self.sku)] {
+            if !value.is_null() {
+                body[key] = value.clone();
+            }
+        }
         body["properties"]["provisioningState"] = "Succeeded".into();
         body["properties"]["ipAddress"] = self.address.as_str().into();
         if let Some(nic) = &self.nic {
@@ -59,12 +64,14 @@ impl Azure {
             created: now,
             location,
             tags: Value::Null,
+            sku: Value::Null,
             properties: Value::Null,
             address,
             nic: None,
             operation: None,
         });
         public_ip.tags = body["tags"].clone();
+        public_ip.sku = body["sku"].clone();
         public_ip.properties = match body.get("properties") {
             Some(Value::Object(properties)) => Value::Object(properties.clone()),
             _ => json!({}),

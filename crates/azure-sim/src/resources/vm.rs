@@ -153,6 +153,7 @@ impl Azure {
 
     pub(crate) fn list_vms(&self, call: &Call<'_>, scope: &Scope) -> Reply {
         let filter = call.query("$filter").unwrap_or_default();
+        let status_only = call.query("statusOnly") == Some("true");
         let set = filter
             .split('\'')
             .nth(1)
@@ -168,8 +169,12 @@ impl Azure {
                     .is_none_or(|set| vm.scale_set.as_ref().is_some_and(|id| id.key() == *set))
             })
             .map(|vm| {
-                // The instance view of a list is given with the filter by scale set alone.
-                let body = if set.is_some() { self.vm_body(vm, call) } else { vm_model(vm) };
+                // A list has instance views with the filter by scale set, or if asked for nothing
+                // else, and not otherwise.
+                let mut body = if set.is_some() { self.vm_body(vm, call) } else { vm_model(vm) };
+                if status_only {
+                    body["properties"]["instanceView"] = self.instance_view(vm, &call.base);
+                }
                 (&vm.id, vm.created, body)
             });
         self.page(call, scope, "microsoft.compute/virtualmachines", living)

@@ -56,23 +56,23 @@ impl Azure {
         self.preempt(&key)?;
         let location = self.vms[&key].location.clone();
         let operation = self.start_operation(Provider::Compute, id, &location);
-        let failed_before_it_ran =
-            self.vms[&key].booted.is_none() && matches!(self.vms[&key].state, VmState::Failed(_));
-        if failed_before_it_ran {
-            let fails_with = self.capacity_refusal(&self.vms[&key]);
-            let vm = self.vms.get_mut(&key).expect("looked up above");
-            vm.state = VmState::Creating;
-            vm.fails_with = fails_with;
-            vm.operation = Some(operation.clone());
-            let reference = vm.reference();
-            self.schedule_creation(&reference);
-        } else {
-            let vm = self.vms.get_mut(&key).expect("looked up above");
-            vm.tags = body["tags"].clone();
-            vm.state = VmState::Updating;
-            vm.operation = Some(operation.clone());
-            let reference = vm.reference();
-            self.vm_after(SOON, &reference, VmEvent::UpdateEnds);
+        let refusal = self.capacity_refusal(&self.vms[&key]);
+        let vm = self.vms.get_mut(&key).expect("looked up above");
+        let reference = vm.reference();
+        vm.tags = body["tags"].clone();
+        vm.operation = Some(operation.clone());
+        match vm.state {
+            // The creation that runs goes on, and the new operation tells its end.
+            VmState::Creating => {}
+            VmState::Failed(_) if vm.booted.is_none() => {
+                vm.state = VmState::Creating;
+                vm.fails_with = refusal;
+                self.schedule_creation(&reference);
+            }
+            VmState::Updating | VmState::Succeeded | VmState::Failed(_) | VmState::Deleting => {
+                vm.state = VmState::Updating;
+                self.vm_after(SOON, &reference, VmEvent::UpdateEnds);
+            }
         }
         let reply = Reply::json(200, vm_model(&self.vms[&key]));
         Ok(self.follow(call, reply, &operation, false))
@@ -319,8 +319,16 @@ fn check_login(properties: &Value, os: Os) -> Result<(), ArmError> {
 
 fn os_disk(vm: &Id, properties: &Value) -> Attached {
     let disk = &properties["storageProfile"]["osDisk"];
+    let attached = |name: &str, delete| Attached {
+        id: vm.beside(format!("Microsoft.Compute/disks/{name}")),
+        delete,
+    };
+    // An instance of a uniform scale set has a number for a name, and its disk goes with it.
+    if let [_, _, set, _, instance] = vm.tail.split('/').collect::<Vec<_>>()[..] {
+        return attached(&format!("{set}_{instance}_OsDisk_1"), true);
+    }
     let name = text(disk, "/name").map_or_else(|| format!("{}_OsDisk_1", vm.name()), str::to_owned);
-    Attached { id: vm.beside(format!("Microsoft.Compute/disks/{name}")), delete: deletes(disk) }
+    attached(&name, deletes(disk))
 }
 
 fn deletes(options: &Value) -> bool {

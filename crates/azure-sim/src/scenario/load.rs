@@ -48,7 +48,15 @@ pub fn parse(origin: &str, text: &str) -> Result<Scenario, ScenarioError> {
             origin: origin.to_owned(),
             line: place.as_ref().map_or(1, serde_saphyr::Location::line),
             column: place.as_ref().map_or(1, serde_saphyr::Location::column),
-            expected: error.to_string(),
+            expected: without_place(&error.to_string()),
         }
     })
+}
+
+/// The library says the place at the end of its message; it stands at the beginning of ours.
+fn without_place(message: &str) -> String {
+    match message.rfind(" at line ") {
+        Some(at) => message[..at].to_owned(),
+        None => message.to_owned(),
+    }
 }
