@@ -41,7 +41,7 @@ unit: cargo testbed ## Runs unit and end-to-end tests
 	$(ASSETS) cargo test --workspace --locked --quiet
 
 conformance: cargo ## Drives the simulated Azure with Azure's own Python SDK
-	$(call say,conformance: the simulated Azure under Azure's own SDK)
+	$(call say,conformance: the simulated Azure under the SDK of the real one)
 	conformance/run.sh
 
 bench: cargo ## Measures; see docs/benchmarks.md

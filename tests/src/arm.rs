@@ -37,9 +37,10 @@ impl Arm {
     pub fn send(&self, method: &str, address: &str, body: Option<&Value>) -> Result<Said> {
         let path = address.strip_prefix(HOST).unwrap_or(address);
         let separator = if path.contains('?') { '&' } else { '?' };
-        let uri = match path.contains("api-version=") {
-            true => path.to_owned(),
-            false => format!("{path}{separator}{VERSION}"),
+        let uri = if path.contains("api-version=") {
+            path.to_owned()
+        } else {
+            format!("{path}{separator}{VERSION}")
         };
         let request = Request::builder()
             .method(method)

@@ -47,7 +47,8 @@ async fn follow(azure: Simulator, kubelet: StandInKubelet) {
 /// The machine that a joined VM is to Kubernetes. Tags of Karpenter become its labels, and a
 /// Node that Karpenter waits for registers with Karpenter's taint.
 fn machine(node: &JoinedNode) -> Option<Machine> {
-    let zone = node.zone.as_ref().map_or_else(|| "0".to_owned(), |zone| format!("{}-{zone}", node.region));
+    let zone =
+        node.zone.as_ref().map_or_else(|| "0".to_owned(), |zone| format!("{}-{zone}", node.region));
     let mut labels = BTreeMap::from([
         ("node.kubernetes.io/instance-type".to_owned(), node.size.clone()),
         ("topology.kubernetes.io/region".to_owned(), node.region.clone()),

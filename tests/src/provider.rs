@@ -5,7 +5,9 @@
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::simulator::Simulator;
 use jiff::Timestamp;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -18,7 +20,7 @@ const GROUP: &str = "MC_rg1_aks1_eastus";
 const EVENT_CUT: usize = 500;
 
 /// Plays Karpenter.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Provider {
     client: Client,
     arm: Arm,
@@ -71,7 +73,8 @@ impl Provider {
         self.create(&object).await?;
         let name = format!("aks-{claim}");
         self.arm.put(&path("Microsoft.Network/networkInterfaces", claim), &nic(pool))?;
-        let image = format!("/CommunityGalleries/AKSAzureLinux/images/V3gen2/versions/{image_version}");
+        let image =
+            format!("/CommunityGalleries/AKSAzureLinux/images/V3gen2/versions/{image_version}");
         let accepted = self.arm.put(&Self::vm_path(claim), &vm(&name, claim, pool, &image))?;
         self.patch_status(claim, &json!({
             "providerID": format!(
@@ -104,13 +107,14 @@ impl Provider {
     /// Tells the failure as Karpenter tells it: an Event with the first 500 characters.
     pub async fn report_failure(&self, claim: &str, error: &Value) -> Result<()> {
         let object = self.claims().get(claim).await.context("read the NodeClaim")?;
-        let text = error["message"].as_str().unwrap_or_default();
-        let note: String = format!("Failed to register: {text}").chars().take(EVENT_CUT).collect();
+        let now = self.azure.clock().now();
+        let note: String =
+            format!("Failed to register: {}", sdk_text(error)).chars().take(EVENT_CUT).collect();
         let event = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": { "generateName": format!("{claim}."), "namespace": "default" },
-            "eventTime": micro(self.azure.clock().now()),
+            "metadata": { "name": format!("{claim}.{:x}", now.as_microsecond()), "namespace": "default" },
+            "eventTime": micro(now),
             "type": "Warning",
             "reason": "AsyncProvisioningError",
             "action": "Provision",
@@ -126,21 +130,32 @@ impl Provider {
     pub async fn clean_up(&self, claim: &str) -> Result<()> {
         let deleted = self.arm.delete(&format!("{}?forceDeletion=true", Self::vm_path(claim)))?;
         self.arm.finish(&deleted)?;
-        self.claims().delete(claim, &DeleteParams::default()).await.context("delete the NodeClaim")?;
+        self.claims()
+            .delete(claim, &DeleteParams::default())
+            .await
+            .context("delete the NodeClaim")?;
         Ok(())
     }
 
     /// Karpenter's view of a claim whose VM was accepted and whose Node has not been seen.
     fn conditions(&self) -> Value {
         let now = self.azure.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let condition = |kind: &str, status: &str, reason: &str, message: &str| {
-            json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now })
-        };
+        let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now });
         json!([
             condition("Launched", "True", "Launched", ""),
             condition("Registered", "Unknown", "NodeNotFound", "Node not registered with cluster"),
-            condition("Initialized", "Unknown", "AwaitingReconciliation", "object is awaiting reconciliation"),
-            condition("Ready", "Unknown", "ReconcilingDependents", "Registered=Unknown, Initialized=Unknown"),
+            condition(
+                "Initialized",
+                "Unknown",
+                "AwaitingReconciliation",
+                "object is awaiting reconciliation"
+            ),
+            condition(
+                "Ready",
+                "Unknown",
+                "ReconcilingDependents",
+                "Registered=Unknown, Initialized=Unknown"
+            ),
         ])
     }
 
@@ -149,7 +164,8 @@ impl Provider {
     }
 
     async fn patch_status(&self, claim: &str, status: &Value) -> Result<()> {
-        let parameters = PatchParams { field_manager: Some("karpenter".to_owned()), ..PatchParams::default() };
+        let parameters =
+            PatchParams { field_manager: Some("karpenter".to_owned()), ..PatchParams::default() };
         self.claims()
             .patch_status(claim, &parameters, &Patch::Merge(json!({ "status": status })))
             .await
@@ -176,11 +192,22 @@ impl Provider {
     }
 }
 
+/// An error as Azure's Go SDK words it: the request and a frame come first, so the exit code
+/// lies beyond what Karpenter keeps.
+fn sdk_text(error: &Value) -> String {
+    let rule = "-".repeat(80);
+    let address = format!(
+        "https://management.azure.com/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Compute/locations/eastus/operations/11111111-1111-1111-1111-111111111111"
+    );
+    let code = error["code"].as_str().unwrap_or_default();
+    format!("GET {address}\n{rule}\nRESPONSE 200: 200 OK\nERROR CODE: {code}\n{rule}\n{error:#}")
+}
+
 fn resource(api_version: &str, kind: &str) -> ApiResource {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let mut resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     if kind == "AKSNodeClass" {
-        resource.plural = "aksnodeclasses".to_owned();
+        "aksnodeclasses".clone_into(&mut resource.plural);
     }
     resource
 }
@@ -198,7 +225,9 @@ fn micro(at: Timestamp) -> String {
 }
 
 fn nic(pool: &str) -> Value {
-    let subnet = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes");
+    let subnet = format!(
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes"
+    );
     json!({
         "location": "eastus",
         "tags": { "karpenter.azure.com_cluster": "aks1", "karpenter.sh_nodepool": pool },

@@ -37,12 +37,22 @@ impl World {
     ///
     /// The clock is the wall's plus what is jumped, because the API server has no other.
     pub async fn start(scenario: Scenario, definitions: &[CrdSet]) -> Result<Self> {
+        Self::start_at(scenario, definitions, Timestamp::now()).await
+    }
+
+    /// The same with a clock that shows `start` now: one that is behind can be jumped to the
+    /// present.
+    pub async fn start_at(
+        scenario: Scenario,
+        definitions: &[CrdSet],
+        start: Timestamp,
+    ) -> Result<Self> {
         let control_plane = ControlPlane::builder()
             .crds(definitions.iter().copied())
             .start()
             .await
             .context("start the control plane")?;
-        let azure = Simulator::new(scenario, Pace::Real, Timestamp::now());
+        let azure = Simulator::new(scenario, Pace::Real, start);
         let directory = tempfile::tempdir().context("make a directory for the CA certificate")?;
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let https = HttpsDoor::open(azure.clone(), any, &directory.path().join("azure-ca.pem"))

@@ -9,13 +9,17 @@ use bringup_azure_sim::scenario;
 use bringup_testbed::CrdSet;
 use bringup_world::World;
 use bringup_world::provider::Provider;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 #[tokio::main]
 async fn main() -> Result<()> {
     say("Starting a real Kubernetes API server and a simulated Azure ...")?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/demo.yaml");
-    let world = World::start(scenario::load(&path)?, &[CrdSet::KarpenterAzure]).await?;
+    // Minutes pass in Azure while the demo lasts seconds: they are taken from the past, so that
+    // kubectl's ages make sense.
+    let start = Timestamp::now() - SignedDuration::from_mins(4);
+    let world = World::start_at(scenario::load(&path)?, &[CrdSet::KarpenterAzure], start).await?;
     let provider = Provider::new(&world);
     provider.create_pool("default").await?;
 
@@ -30,7 +34,8 @@ async fn main() -> Result<()> {
     say(&from(&described, "Status:"))?;
 
     heading("What ARM answers for the VM's extension, for the seconds until the VM is deleted")?;
-    let extension = format!("{}/extensions/cse-agent-karpenter?$expand=instanceView", Provider::vm_path(claim));
+    let extension =
+        format!("{}/extensions/cse-agent-karpenter?$expand=instanceView", Provider::vm_path(claim));
     let body = world.arm().get(&extension)?.body;
     say(&serde_json::to_string_pretty(&shortened(&body)).context("print ARM's answer")?)?;
 
@@ -38,7 +43,12 @@ async fn main() -> Result<()> {
     provider.clean_up(claim).await?;
     world.azure.advance(std::time::Duration::from_secs(30));
     let gone = world.arm().get(&Provider::vm_path(claim))?;
-    say(&format!("GET {} -> {} {}", Provider::vm_path(claim), gone.status, gone.body["error"]["code"]))?;
+    say(&format!(
+        "GET {} -> {} {}",
+        Provider::vm_path(claim),
+        gone.status,
+        gone.body["error"]["code"]
+    ))?;
     let orphans = world.azure.with(|azure| azure.resources().len());
     say(&format!("Resources left in the simulated Azure: {orphans}."))?;
     say("\nNothing is left running. `make sim` starts the same and lets you look around.")
@@ -54,7 +64,11 @@ fn heading(text: &str) -> Result<()> {
 
 fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("run {command:?}"))?;
-    anyhow::ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    anyhow::ensure!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

@@ -11,7 +11,10 @@ use clap::Parser;
 
 /// Starts a real Kubernetes control plane and a simulated Azure, and says how to reach both.
 #[derive(Debug, Parser)]
-#[command(name = "bringup-sim", after_help = "Example:\n  bringup-sim --scenario tests/scenarios/demo.yaml")]
+#[command(
+    name = "bringup-sim",
+    after_help = "Example:\n  bringup-sim --scenario tests/scenarios/demo.yaml"
+)]
 struct Options {
     /// What the VMs of the simulated Azure do; without it, all are healthy.
     #[arg(long, env = "BRINGUP_SCENARIO", value_name = "FILE")]
@@ -25,7 +28,11 @@ async fn main() -> Result<()> {
         Some(path) => scenario::load(path)?,
         None => Scenario::default(),
     };
-    let world = World::start(scenario, &[CrdSet::KarpenterAzure, CrdSet::ClusterApi, CrdSet::ClusterApiAzure]).await?;
+    let world = World::start(
+        scenario,
+        &[CrdSet::KarpenterAzure, CrdSet::ClusterApi, CrdSet::ClusterApiAzure],
+    )
+    .await?;
     let kubectl = world.control_plane.kubectl().context("find kubectl")?;
     write!(
         io::stdout(),
@@ -51,7 +58,9 @@ async fn main() -> Result<()> {
     )?;
     io::stdout().flush()?;
     tokio::signal::ctrl_c().await.context("wait for Ctrl-C")?;
-    let left = world.azure.with(|azure| azure.resources().into_iter().filter(|resource| resource.orphan).count());
+    let left = world
+        .azure
+        .with(|azure| azure.resources().into_iter().filter(|resource| resource.orphan).count());
     writeln!(io::stdout(), "\nStopped. Resources that nothing used any more: {left}.")?;
     Ok(())
 }

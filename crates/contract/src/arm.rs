@@ -1,0 +1,279 @@
+//! Error codes of Azure Resource Manager: which stand in a text, what class each is of, and what
+//! cause it names by itself.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::Cause;
+
+/// What kind of error a code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Says only that something inside failed.
+    Wrapper,
+    /// An extension or the guest agent.
+    Extension,
+    /// The operating system did not come up.
+    Os,
+    /// Limits of the subscription.
+    Quota,
+    /// Azure has none, there or now.
+    Capacity,
+    /// Somebody may not.
+    Access,
+    /// The request itself is wrong.
+    Request,
+    /// Too many requests, or two at once.
+    Throttle,
+    /// Azure failed.
+    Platform,
+    /// Follows from an earlier error.
+    Echo,
+}
+
+/// A code that is known.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ArmCode {
+    /// The code, as ARM writes it.
+    pub code: &'static str,
+    /// Its class.
+    pub class: Class,
+    /// The cause that it names, where it names one.
+    pub cause: Option<Cause>,
+}
+
+const fn code(code: &'static str, class: Class, cause: Option<Cause>) -> ArmCode {
+    ArmCode { code, class, cause }
+}
+
+/// Every code that is known, in alphabetical order.
+pub const CODES: &[ArmCode] = &[
+    code("AKSCapacityError", Class::Capacity, Some(Cause::AllocationFailed)),
+    code("AKSCapacityHeavyUsage", Class::Capacity, Some(Cause::AllocationFailed)),
+    code("AllocationFailed", Class::Capacity, Some(Cause::AllocationFailed)),
+    code("AnotherOperationInProgress", Class::Throttle, Some(Cause::ArmThrottled)),
+    code("AuthorizationFailed", Class::Access, Some(Cause::AuthorizationFailed)),
+    code("BadRequest", Class::Wrapper, None),
+    code("CSEAgentPoolOutboundConnFail", Class::Extension, Some(Cause::EgressBlocked)),
+    code("CanceledAndSupersededDueToAnotherOperation", Class::Throttle, Some(Cause::ArmThrottled)),
+    code("Conflict", Class::Wrapper, None),
+    code("ControlPlaneAddOnsNotReady", Class::Platform, Some(Cause::ControlPlaneNotReady)),
+    code("CreateVMSSAgentPoolFailed", Class::Wrapper, None),
+    code("DeploymentFailed", Class::Wrapper, None),
+    code("DiskSizeNotSupported", Class::Request, Some(Cause::DiskUnsupported)),
+    code(
+        "ExtensionNotFoundForCPUArchitecture",
+        Class::Extension,
+        Some(Cause::ExtensionHandlerFault),
+    ),
+    code("FailedToCreateOrUpdateVirtualMachineExtension", Class::Wrapper, None),
+    code("GalleryImageNotFound", Class::Request, Some(Cause::InvalidRequest)),
+    code("GatewayTimeout", Class::Platform, Some(Cause::PlatformTransient)),
+    code("ImageNotFound", Class::Request, Some(Cause::InvalidRequest)),
+    code("InsufficientSubnetSize", Class::Capacity, Some(Cause::SubnetExhausted)),
+    code("InternalError", Class::Wrapper, None),
+    code("InternalExecutionError", Class::Platform, Some(Cause::PlatformTransient)),
+    code("InternalOperationError", Class::Wrapper, None),
+    code("InternalServerError", Class::Platform, Some(Cause::PlatformTransient)),
+    code("InvalidAuthenticationToken", Class::Access, Some(Cause::AuthorizationFailed)),
+    code("InvalidParameter", Class::Request, Some(Cause::InvalidRequest)),
+    code("InvalidRequestContent", Class::Request, Some(Cause::InvalidRequest)),
+    code("InvalidResourceReference", Class::Request, Some(Cause::InvalidRequest)),
+    code("InvalidTemplate", Class::Request, Some(Cause::InvalidRequest)),
+    code("InvalidTemplateDeployment", Class::Wrapper, None),
+    code(
+        "K8SAPIServerConnFailVMExtensionError",
+        Class::Extension,
+        Some(Cause::ApiServerUnreachable),
+    ),
+    code(
+        "K8SAPIServerDNSLookupFailVMExtensionError",
+        Class::Extension,
+        Some(Cause::ApiServerDnsFailure),
+    ),
+    code("LinkedAuthorizationFailed", Class::Access, Some(Cause::AuthorizationFailed)),
+    code("LinkedInvalidPropertyId", Class::Request, Some(Cause::InvalidRequest)),
+    code("MultipleErrorsOccurred", Class::Wrapper, None),
+    code("NicInUse", Class::Echo, Some(Cause::InvalidRequest)),
+    code("NicReservedForAnotherVm", Class::Echo, Some(Cause::NicReserved)),
+    code("NetworkingInternalOperationError", Class::Platform, Some(Cause::PlatformTransient)),
+    code("OSProvisioningClientError", Class::Os, Some(Cause::OsProvisioningFailure)),
+    code("OSProvisioningInternalError", Class::Os, Some(Cause::OsProvisioningFailure)),
+    code("OSProvisioningTimedOut", Class::Os, Some(Cause::OsProvisioningFailure)),
+    code("OperationNotAllowed", Class::Request, None),
+    code("OperationPreempted", Class::Throttle, Some(Cause::ArmThrottled)),
+    code("OutboundConnFailVMExtensionError", Class::Extension, Some(Cause::EgressBlocked)),
+    code("OverconstrainedAllocationRequest", Class::Capacity, Some(Cause::AllocationFailed)),
+    code("OverconstrainedZonalAllocationRequest", Class::Capacity, Some(Cause::AllocationFailed)),
+    code("PlatformImageNotFound", Class::Request, Some(Cause::InvalidRequest)),
+    code("PrivateIPAddressInUse", Class::Capacity, Some(Cause::SubnetExhausted)),
+    code("PropertyChangeNotAllowed", Class::Request, Some(Cause::InvalidRequest)),
+    code("PublicIPCountLimitReached", Class::Quota, Some(Cause::QuotaExceeded)),
+    code("QuotaExceeded", Class::Quota, Some(Cause::QuotaExceeded)),
+    code("ReadOnlyDisabledSubscription", Class::Access, Some(Cause::PolicyDenied)),
+    code("ReconcileVMSSAgentPoolFailed", Class::Wrapper, None),
+    code("RequestDisallowedByAzure", Class::Access, Some(Cause::PolicyDenied)),
+    code("RequestDisallowedByPolicy", Class::Access, Some(Cause::PolicyDenied)),
+    code("ResourceDeploymentFailure", Class::Wrapper, None),
+    code("ResourceGroupNotFound", Class::Request, Some(Cause::InvalidRequest)),
+    code("ResourceOperationFailure", Class::Wrapper, None),
+    code("ResourceQuotaExceeded", Class::Quota, Some(Cause::QuotaExceeded)),
+    code("RetryableError", Class::Platform, Some(Cause::PlatformTransient)),
+    code("ScopeLocked", Class::Access, Some(Cause::PolicyDenied)),
+    code("ServerTimeout", Class::Platform, Some(Cause::PlatformTransient)),
+    code("ServiceUnavailable", Class::Platform, Some(Cause::PlatformTransient)),
+    code("SkuNotAvailable", Class::Capacity, Some(Cause::SkuUnavailable)),
+    code("SubnetIsFull", Class::Capacity, Some(Cause::SubnetExhausted)),
+    code("SubscriptionRequestsThrottled", Class::Throttle, Some(Cause::ArmThrottled)),
+    code("TooManyRequests", Class::Throttle, Some(Cause::ArmThrottled)),
+    code("UnavailableSkuInRegion", Class::Capacity, Some(Cause::SkuUnavailable)),
+    code("UnsatisfiablePDB", Class::Request, None),
+    code("UpgradeFailed", Class::Wrapper, None),
+    code("VMAgentStatusCommunicationError", Class::Extension, Some(Cause::GuestAgentUnresponsive)),
+    code("VMCannotFitEphemeralOSDisk", Class::Request, Some(Cause::DiskUnsupported)),
+    code(
+        "VMExtensionError_K8SAPIServerConnFail",
+        Class::Extension,
+        Some(Cause::ApiServerUnreachable),
+    ),
+    code(
+        "VMExtensionError_K8SAPIServerDNSLookupFail",
+        Class::Extension,
+        Some(Cause::ApiServerDnsFailure),
+    ),
+    code("VMExtensionError_OutboundConnFail", Class::Extension, Some(Cause::EgressBlocked)),
+    code("VMExtensionError_VHDFileNotFound", Class::Extension, None),
+    code(
+        "VMExtensionHandlerNonTransientError",
+        Class::Extension,
+        Some(Cause::ExtensionHandlerFault),
+    ),
+    code("VMExtensionHandlerTransientError", Class::Extension, Some(Cause::ExtensionHandlerFault)),
+    code(
+        "VMExtensionManagementInternalError",
+        Class::Extension,
+        Some(Cause::ExtensionHandlerFault),
+    ),
+    code("VMExtensionProvisioningError", Class::Extension, None),
+    code("VMExtensionProvisioningTimeout", Class::Extension, Some(Cause::ExtensionTimeout)),
+    code("VMMarketplaceInvalidInput", Class::Request, Some(Cause::InvalidRequest)),
+    code("VMStartTimedOut", Class::Os, Some(Cause::OsProvisioningFailure)),
+    code("ZonalAllocationFailed", Class::Capacity, Some(Cause::AllocationFailed)),
+];
+
+/// Names that AKS gives to exit codes, and the number each stands for.
+pub const AKS_NAMED: &[(&str, i32)] = &[
+    ("OutboundConnFail", 50),
+    ("K8SAPIServerConnFail", 51),
+    ("K8SAPIServerDNSLookupFail", 52),
+    ("VHDFileNotFound", 65),
+    ("OrasPullNetworkTimeout", 211),
+    ("OrasPullUnauthorized", 212),
+];
+
+impl ArmCode {
+    /// Looks a code up; ARM does not mind its case, and neither do we.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        CODES.iter().find(|known| known.code.eq_ignore_ascii_case(name))
+    }
+}
+
+/// A code where it stands in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stated<'a> {
+    /// The code.
+    pub code: &'a str,
+    /// What is known of it.
+    pub known: Option<&'static ArmCode>,
+    /// The byte at which it starts.
+    pub at: usize,
+}
+
+/// The codes that a text states, in order: known ones wherever they stand, others only where a
+/// code is expected (`"code": "X"`, `Code="X"`, `ERROR CODE: X`).
+pub fn stated(text: &str) -> Vec<Stated<'_>> {
+    static WORD: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(concat!(
+            r#"(?:(?:(?i:\\*["'](?:error_?)?code\\*["'])\s*(?::|=>)\s*\\*["'])"#,
+            r#"|(?:\b(?i:code)=\\*["'])|(?:\bERROR CODE: )|(?:\bErrorCode: )|(?:\bCode: ))([A-Z][A-Za-z0-9_]{3,})"#,
+            r"|\b([A-Z][A-Za-z0-9]+(?:[A-Z_][A-Za-z0-9]+)+)\b"
+        ))
+        .expect("the pattern is valid")
+    });
+    WORD.captures_iter(text)
+        .filter_map(|found| {
+            let (word, expected) = match (found.get(1), found.get(2)) {
+                (Some(word), _) => (word, true),
+                (None, Some(word)) => (word, false),
+                (None, None) => return None,
+            };
+            let known = ArmCode::find(word.as_str());
+            (expected || known.is_some_and(|known| known.class != Class::Wrapper))
+                .then_some(Stated { code: word.as_str(), known, at: word.start() })
+        })
+        .collect()
+}
+
+/// The code that says most: not a wrapper, not an echo of an earlier error, the first of those.
+pub fn most_specific<'a, 'b>(stated: &'b [Stated<'a>]) -> Option<&'b Stated<'a>> {
+    let rank = |found: &Stated<'_>| match found.known.map(|known| known.class) {
+        Some(Class::Wrapper) => 3,
+        Some(Class::Echo) => 1,
+        Some(_) => 0,
+        None => 2,
+    };
+    stated.iter().min_by_key(|found| rank(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn best(text: &str) -> Option<String> {
+        most_specific(&stated(text)).map(|found| found.code.to_owned())
+    }
+
+    #[test]
+    fn the_code_inside_a_wrapper_is_the_one_that_counts() {
+        let text = r#"{"error":{"code":"ResourceOperationFailure","details":[{"code":"VMExtensionProvisioningError"}]}}"#;
+        assert_eq!(best(text).as_deref(), Some("VMExtensionProvisioningError"));
+    }
+
+    #[test]
+    fn a_code_is_found_in_every_notation() {
+        for text in [
+            r#"Code="SkuNotAvailable" Message="..""#,
+            r#"{\"code\": \"SkuNotAvailable\"}"#,
+            r#""code"=>"SkuNotAvailable""#,
+            "ERROR CODE: SkuNotAvailable",
+            "with error: SkuNotAvailable: the size",
+            "(SkuNotAvailable) the size",
+        ] {
+            assert_eq!(best(text).as_deref(), Some("SkuNotAvailable"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_echo_never_hides_the_first_error() {
+        let text = r#"code: "OperationNotAllowed" .. then "code": "NicReservedForAnotherVm""#;
+        assert_eq!(best(text).as_deref(), Some("OperationNotAllowed"));
+        assert_eq!(
+            best("error: NicReservedForAnotherVm: Nic(s)").as_deref(),
+            Some("NicReservedForAnotherVm")
+        );
+    }
+
+    #[test]
+    fn prose_is_no_code() {
+        assert_eq!(best("Deployment failed. CategoryInfo NotSpecified Exception"), None);
+    }
+
+    #[test]
+    fn the_table_is_in_order() {
+        let mut names: Vec<&str> = CODES.iter().map(|known| known.code).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), CODES.len());
+    }
+}

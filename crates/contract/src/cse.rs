@@ -1,0 +1,321 @@
+//! What a Custom Script extension, or the scripts it runs, said of themselves.
+//!
+//! The text comes in every escaping: raw, inside JSON, inside JSON inside JSON, cut at both ends.
+//! Where a fact stands at a known key, it is read at any depth of escaping.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::boot_times::{self, BootTimes};
+use crate::{Cause, Os};
+
+/// Where the exit code was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CodeSource {
+    /// bringup-node's own summary.
+    Node,
+    /// The result JSON, or the bars of Windows.
+    Json,
+    /// The trace or log of a result whose head was cut off.
+    Trace,
+    /// The exit status of the command that the extension ran.
+    Outer,
+}
+
+/// What bringup-node says in its summary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeSummary {
+    /// The exit code.
+    pub exit: Option<i32>,
+    /// The constant.
+    pub name: Option<String>,
+    /// The cause.
+    pub cause: Option<Cause>,
+    /// How sure it was: high, medium, low.
+    pub confidence: Option<String>,
+    /// Up to three lines that prove it.
+    pub evidence: Vec<String>,
+    /// Nothing was cut off.
+    pub whole: bool,
+}
+
+/// What was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The exit code of the bootstrap, and where it stood.
+    pub code: Option<(i32, CodeSource)>,
+    /// The exit status that the handler saw.
+    pub outer: Option<i32>,
+    /// The result's head, and with it the code, was cut off.
+    pub head_cut: bool,
+    /// The handler says that the script succeeded.
+    pub succeeded: bool,
+    /// The handler says that the script runs.
+    pub running: bool,
+    /// The system, where the text shows it.
+    pub os: Option<Os>,
+    /// A constant that stands beside the code.
+    pub named: Option<String>,
+    /// How long the script ran, in seconds.
+    pub duration_seconds: Option<u64>,
+    /// When the stages of the boot began.
+    pub times: BootTimes,
+    /// What bringup-node said.
+    pub node: Option<NodeSummary>,
+    /// There is a result JSON, or a part of one.
+    pub has_result: bool,
+}
+
+macro_rules! patterns {
+    ($($name:ident = $pattern:expr;)*) => {
+        $(static $name: LazyLock<Regex> = LazyLock::new(|| Regex::new($pattern).expect("the pattern is valid"));)*
+    };
+}
+
+patterns! {
+    EXIT_CODE = r#"(?i)(\\*)"exit_?code\\*"\s*:\s*\\*"?(-?[0-9]{1,10})"#;
+    OUTER_LINUX = r"exit\s+status=\s*(-?[0-9]{1,10})";
+    OUTER_WINDOWS = r"non-zero\s+exit\s+code\s+of:\s*\\*'(-?[0-9]{1,10})";
+    PIPES = r"(?s)ExitCode:\s*\|\s*(-?[0-9]{1,10})\s*\|,\s*Output:\s*\|([^|]{0,200}?)(?:\||$)";
+    TAIL = r#"\\*"\s*,\s*\\*"(?:Error|ExecDuration)\\*"\s*:"#;
+    TRACE_CODE = r"(?m)(?:^|\\n)\++ (?:exit|return) ([0-9]{1,3})\b";
+    LOGGED_CODE = r"exitCode=([0-9]{1,3})\b";
+    SENTENCE_CODE = r"API server connection check code: ([0-9]{1,3})\b";
+    DURATION = r#"(?i)\\*"ExecDuration\\*"\s*:\s*\\*"?([0-9]{1,7})"#;
+    TIME = r#"\\*"([A-Za-z]+)StartTime\\*"\s*:\s*\\*"([^"\\]{1,40})"#;
+    CONSTANT = r"\b(ERR_[A-Z0-9_]{3,}|WINDOWS_CSE_ERROR_[A-Z0-9_]{2,})\b";
+}
+
+/// Reads a text.
+pub fn read(text: &str) -> Reading {
+    let node = node_summary(text);
+    let pipes = PIPES.captures(text);
+    let json = json_code(text);
+    let outer_linux = last_number(&OUTER_LINUX, text);
+    let outer_windows = last_number(&OUTER_WINDOWS, text);
+    let outer = outer_linux.or(outer_windows);
+    let has_tail = TAIL.is_match(text);
+    let head_cut = json.is_none() && pipes.is_none() && has_tail;
+    let inner = node
+        .as_ref()
+        .and_then(|node| node.exit)
+        .map(|code| (code, CodeSource::Node))
+        .or_else(|| {
+            pipes
+                .as_ref()
+                .and_then(|found| found[1].parse().ok())
+                .map(|code| (code, CodeSource::Json))
+        })
+        .or_else(|| json.map(|code| (code, CodeSource::Json)));
+    let code = inner.or_else(|| outer_or_inferred(text, outer, head_cut));
+    let os = if pipes.is_some()
+        || outer_windows.is_some()
+        || text.contains("CustomScriptExtension")
+        || text.contains("WINDOWS_CSE_")
+    {
+        Some(Os::Windows)
+    } else if outer_linux.is_some() || json.is_some() || has_tail {
+        Some(Os::Linux)
+    } else {
+        None
+    };
+    let named = pipes
+        .as_ref()
+        .map(|found| found[2].split_whitespace().collect::<String>())
+        .filter(|name| !name.is_empty())
+        .or_else(|| node.as_ref().and_then(|node| node.name.clone()))
+        .or_else(|| CONSTANT.captures(text).map(|found| found[1].to_owned()));
+    Reading {
+        code,
+        outer,
+        head_cut,
+        succeeded: text.contains("Enable succeeded")
+            || text.contains("ProvisioningState/succeeded"),
+        running: text.contains("Enable in progress")
+            || text.contains("ProvisioningState/transitioning"),
+        os,
+        named,
+        duration_seconds: DURATION.captures(text).and_then(|found| found[1].parse().ok()),
+        times: times(text),
+        has_result: json.is_some() || has_tail || pipes.is_some(),
+        node,
+    }
+}
+
+/// The exit code in the result JSON. The log inside the result may quote another result; that
+/// one is escaped deeper.
+fn json_code(text: &str) -> Option<i32> {
+    EXIT_CODE
+        .captures_iter(text)
+        .filter_map(|found| Some((found[1].len(), found[2].parse().ok()?)))
+        .min_by_key(|(depth, _): &(usize, i32)| *depth)
+        .map(|(_, code)| code)
+}
+
+/// Without an inner code: the outer one, unless that is the 1 which stands for every failure and
+/// the inner one is merely cut off.
+fn outer_or_inferred(text: &str, outer: Option<i32>, head_cut: bool) -> Option<(i32, CodeSource)> {
+    match outer {
+        Some(code) if !head_cut || code != 1 => Some((code, CodeSource::Outer)),
+        _ if head_cut => inferred(text).map(|code| (code, CodeSource::Trace)),
+        _ => None,
+    }
+}
+
+fn inferred(text: &str) -> Option<i32> {
+    let traced = TRACE_CODE
+        .captures_iter(text)
+        .filter_map(|found| found[1].parse().ok())
+        .filter(|code: &i32| *code >= 2)
+        .last();
+    traced.or_else(|| last_number(&LOGGED_CODE, text)).or_else(|| last_number(&SENTENCE_CODE, text))
+}
+
+fn last_number(pattern: &Regex, text: &str) -> Option<i32> {
+    pattern.captures_iter(text).filter_map(|found| found[1].parse().ok()).last()
+}
+
+fn times(text: &str) -> BootTimes {
+    let mut times = BootTimes::default();
+    for found in TIME.captures_iter(text) {
+        let Some(at) = boot_times::parse(&found[2]) else { continue };
+        let slot = match &found[1] {
+            "Kernel" => &mut times.kernel,
+            "CloudInitLocal" => &mut times.cloud_init_local,
+            "CloudInit" => &mut times.cloud_init,
+            "CloudFinal" => &mut times.cloud_final,
+            "Networkd" => &mut times.networkd,
+            "CSE" => &mut times.cse,
+            "GuestAgent" => &mut times.guest_agent,
+            "Kubelet" => &mut times.kubelet,
+            _ => continue,
+        };
+        *slot = Some(at);
+    }
+    times
+}
+
+/// The tag before bringup-node's summary.
+const TAG: &str = "BRINGUP-NODE/1 ";
+
+/// bringup-node's summary: the last one that is whole, else the leading keys of a cut one.
+fn node_summary(text: &str) -> Option<NodeSummary> {
+    let object = text
+        .rmatch_indices(TAG)
+        .map(|(at, _)| &text[at + TAG.len()..])
+        .chain(text.rmatch_indices("\"Bringup\"").filter_map(|(at, _)| {
+            let rest = text[at + "\"Bringup\"".len()..].trim_start();
+            rest.strip_prefix(':').map(str::trim_start)
+        }))
+        .find_map(first_object)?;
+    let string = |key: &str| object[key].as_str().map(str::to_owned);
+    Some(NodeSummary {
+        exit: object["exit"].as_i64().and_then(|exit| exit.try_into().ok()),
+        name: string("name").filter(|name| !name.is_empty()),
+        cause: string("cause").and_then(|cause| cause.parse().ok()),
+        confidence: string("conf"),
+        evidence: object["ev"]
+            .as_array()
+            .map(|lines| lines.iter().filter_map(|line| line.as_str().map(str::to_owned)).collect())
+            .unwrap_or_default(),
+        whole: object["end"] == 1,
+    })
+}
+
+/// The JSON object at the beginning of a text. Of one that is cut off, the keys that are whole.
+fn first_object(text: &str) -> Option<Value> {
+    if let Some(Ok(object @ Value::Object(_))) =
+        serde_json::Deserializer::from_str(text).into_iter::<Value>().next()
+    {
+        return Some(object);
+    }
+    let line = text.lines().next().filter(|line| line.starts_with('{'))?;
+    line.rmatch_indices(',')
+        .find_map(|(at, _)| serde_json::from_str(&format!("{}}}", &line[..at])).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(text: &str) -> Option<(i32, CodeSource)> {
+        read(text).code
+    }
+
+    #[test]
+    fn the_code_in_the_result_beats_the_outer_status() {
+        let text = "failed to execute command: command terminated with exit status=1\n[stdout]\n{ \"ExitCode\": \"50\", \"Output\": \"see [stderr] below\", \"Error\": \"\" }\n\n[stderr]\n";
+        assert_eq!(code(text), Some((50, CodeSource::Json)));
+        assert_eq!(read(text).outer, Some(1));
+        assert_eq!(read(text).os, Some(Os::Linux));
+    }
+
+    #[test]
+    fn the_code_is_read_at_any_depth_of_escaping() {
+        let raw = "exit status=1\n[stdout]\n{ \"ExitCode\": \"240\" }";
+        let once = serde_json::to_string(raw).unwrap();
+        let twice = serde_json::to_string(&once).unwrap();
+        for text in [raw, &once, &twice] {
+            assert_eq!(code(text), Some((240, CodeSource::Json)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_result_whose_head_is_cut_is_inferred_from_the_trace_or_not_at_all() {
+        let cut = |trace: &str| {
+            format!(
+                "exit status=1\n[stdout]\n01\\n{trace}\", \"Error\": \"\", \"ExecDuration\": \"9\" }}\n\n[stderr]\n"
+            )
+        };
+        assert_eq!(code(&cut("+ return 211\\n+ exit 211")), Some((211, CodeSource::Trace)));
+        assert_eq!(code(&cut("nothing to see")), None);
+        assert!(read(&cut("")).head_cut);
+    }
+
+    #[test]
+    fn the_outer_status_counts_when_nothing_else_is_there() {
+        assert_eq!(
+            code(
+                "Enable failed: failed to execute command: command terminated with exit status=41\n[stdout]\n"
+            ),
+            Some((41, CodeSource::Outer))
+        );
+        assert_eq!(code("terminated with exit status=-1"), Some((-1, CodeSource::Outer)));
+        assert_eq!(code("Executed \"curl\" 20 times; giving up (last exit status: 28)."), None);
+    }
+
+    #[test]
+    fn windows_says_it_between_bars_wrapped_or_cut() {
+        let text = "non-zero exit code of: '1'. The command had an error output of: 'ExitCode: |35|, Output: |WINDOWS_CSE_ERROR_DOWNLOAD_\r\nCNI_PACKAGE|, Error: |Failed";
+        let reading = read(text);
+        assert_eq!(reading.code, Some((35, CodeSource::Json)));
+        assert_eq!(reading.outer, Some(1));
+        assert_eq!(reading.os, Some(Os::Windows));
+        assert_eq!(reading.named.as_deref(), Some("WINDOWS_CSE_ERROR_DOWNLOAD_CNI_PACKAGE"));
+    }
+
+    #[test]
+    fn the_nodes_own_summary_wins_also_when_it_is_cut() {
+        let whole = "exit status=1\nBRINGUP-NODE/1 {\"v\":1,\"exit\":232,\"name\":\"ERR_ORAS_BINARY_NOT_FOUND\",\"cause\":\"BinaryMissing\",\"conf\":\"high\",\"ev\":[\"oras: absent\"],\"end\":1}";
+        let reading = read(whole);
+        assert_eq!(reading.code, Some((232, CodeSource::Node)));
+        let node = reading.node.unwrap();
+        assert_eq!((node.cause, node.whole), (Some(Cause::BinaryMissing), true));
+        let cut = &whole[..whole.len() - 20];
+        let node = read(cut).node.unwrap();
+        assert_eq!((node.exit, node.whole), (Some(232), false));
+    }
+
+    #[test]
+    fn times_and_duration_are_read() {
+        let reading = read(
+            "{ \"ExitCode\": \"0\", \"ExecDuration\": \"18\", \"KernelStartTime\": \"Tue 2024-11-12 17:23:33 UTC\", \"CSEStartTime\": \"Tue Nov 12 17:24:06 UTC 2024\", \"KubeletStartTime\": \"n/a\" }",
+        );
+        assert_eq!(reading.duration_seconds, Some(18));
+        assert_eq!(reading.times.timeline().len(), 2);
+    }
+}

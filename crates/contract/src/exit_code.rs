@@ -1,0 +1,276 @@
+//! The exit codes of the AKS bootstrap scripts. A number has had several meanings over time; the
+//! build date of the image says which one holds.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use jiff::civil::{Date, date};
+use serde::{Deserialize, Serialize};
+
+use crate::{Cause, ImageVersion};
+
+/// The operating system: Linux and Windows count their codes apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Os {
+    /// Linux.
+    Linux,
+    /// Windows.
+    Windows,
+}
+
+/// Where a code can come from, as far as anybody has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Surfaces {
+    /// It can come out of a node.
+    Yes,
+    /// Only as `ExitCode` in provision.json.
+    JsonOnly,
+    /// Only with the older one-line command.
+    ScriptfulOnly,
+    /// Only from the template of Karpenter's Azure provider.
+    KarpenterTemplate,
+    /// Some of the places that raise it can be reached.
+    Partly,
+    /// The status of another unit, not of the scripts.
+    Indirect,
+    /// Raised and hidden: another code follows.
+    Swallowed,
+    /// Returned and not acted on.
+    Ignored,
+    /// Its condition can never hold.
+    Unreachable,
+    /// Its function is not called.
+    DeadCode,
+    /// No place raises it.
+    NeverRaised,
+    /// Only while an image is built.
+    ImageBuildOnly,
+    /// Only on images of the given dates.
+    OldImagesOnly,
+}
+
+impl Surfaces {
+    /// Whether a node can end with it, today or on an image of its time.
+    pub fn can(self) -> bool {
+        !matches!(
+            self,
+            Self::Swallowed
+                | Self::Ignored
+                | Self::Unreachable
+                | Self::DeadCode
+                | Self::NeverRaised
+                | Self::ImageBuildOnly
+        )
+    }
+
+    /// The same in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Yes => "can come out of a node",
+            Self::JsonOnly => "only as ExitCode in provision.json",
+            Self::ScriptfulOnly => "only with the older one-line command",
+            Self::KarpenterTemplate => "only from the template of Karpenter's Azure provider",
+            Self::Partly => "from some of the places that raise it",
+            Self::Indirect => "the status of another unit, not of the scripts",
+            Self::Swallowed => "raised but hidden: another code follows",
+            Self::Ignored => "returned but not acted on",
+            Self::Unreachable => "cannot happen: its condition never holds",
+            Self::DeadCode => "cannot happen: its function is not called",
+            Self::NeverRaised => "cannot happen: nothing raises it",
+            Self::ImageBuildOnly => "only while an image is built",
+            Self::OldImagesOnly => "only on images of those dates",
+        }
+    }
+}
+
+/// What a number meant between two dates.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Meaning {
+    /// The constant, such as `ERR_ORAS_PULL_NETWORK_TIMEOUT`; in parentheses when it has none.
+    pub name: String,
+    /// What it says.
+    pub meaning: String,
+    /// Where it is defined.
+    #[serde(default)]
+    pub origin: Option<String>,
+    /// From this day on; absent: not dated.
+    #[serde(default)]
+    pub valid_from: Option<Date>,
+    /// Until the day before this one; absent: still.
+    #[serde(default)]
+    pub valid_to: Option<Date>,
+    /// Whether it can be seen.
+    pub surfaces: Surfaces,
+}
+
+impl Meaning {
+    /// The constant, if there is one.
+    pub fn constant(&self) -> Option<&str> {
+        (!self.name.starts_with('(')).then_some(self.name.as_str())
+    }
+
+    fn holds_on(&self, day: Date) -> bool {
+        self.valid_from.is_none_or(|from| from <= day) && self.valid_to.is_none_or(|to| day < to)
+    }
+
+    /// A name that was only ever proposed belongs to no image.
+    fn is_proposal(&self) -> bool {
+        self.origin.as_deref().is_some_and(|origin| origin.starts_with("proposal"))
+    }
+}
+
+/// A number and all it ever meant.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Code {
+    /// The number.
+    pub code: i32,
+    /// Its meanings, oldest first.
+    pub meanings: Vec<Meaning>,
+    /// How it misleads, if it does.
+    #[serde(default)]
+    pub misleading: Option<String>,
+    /// What it has been seen with, most likely first.
+    #[serde(default)]
+    pub candidate_causes: Vec<Cause>,
+    /// Texts that stand beside it in the log.
+    #[serde(default)]
+    pub texts: Vec<String>,
+}
+
+/// What a number means for an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookup {
+    /// One thing.
+    Exact(&'static Meaning),
+    /// One of these; the date, or the text beside it, would tell.
+    Ambiguous(Vec<&'static Meaning>),
+    /// Nothing that is known.
+    Unknown,
+}
+
+/// The codes of one operating system.
+#[derive(Debug)]
+pub struct Catalogue {
+    codes: BTreeMap<i32, Code>,
+}
+
+/// The day up to which the catalogue follows the scripts.
+pub const AS_OF: Date = date(2026, 8, 21);
+/// Without a date, what held within these months before [`AS_OF`] is offered: older images no
+/// longer start.
+const OFFERED_SINCE: Date = date(2025, 2, 21);
+
+static LINUX: LazyLock<Catalogue> =
+    LazyLock::new(|| Catalogue::read(include_str!("../data/codes-linux.json")));
+static WINDOWS: LazyLock<Catalogue> =
+    LazyLock::new(|| Catalogue::read(include_str!("../data/codes-windows.json")));
+
+impl Catalogue {
+    /// The catalogue of one operating system.
+    pub fn of(os: Os) -> &'static Self {
+        match os {
+            Os::Linux => &LINUX,
+            Os::Windows => &WINDOWS,
+        }
+    }
+
+    fn read(text: &str) -> Self {
+        let codes: Vec<Code> =
+            serde_json::from_str(text).expect("the catalogue in this crate is valid");
+        Self { codes: codes.into_iter().map(|code| (code.code, code)).collect() }
+    }
+
+    /// All codes, in the order of their numbers.
+    pub fn codes(&self) -> impl Iterator<Item = &Code> {
+        self.codes.values()
+    }
+
+    /// Everything that is known of a number.
+    pub fn code(&self, number: i32) -> Option<&Code> {
+        self.codes.get(&number)
+    }
+
+    /// The number that a constant has or had.
+    pub fn by_name(&self, name: &str) -> Option<&Code> {
+        self.codes.values().find(|code| {
+            code.meanings.iter().any(|meaning| meaning.name.eq_ignore_ascii_case(name))
+        })
+    }
+
+    /// What a number means on an image; without one, what it can have meant lately.
+    pub fn lookup(&'static self, number: i32, image: Option<ImageVersion>) -> Lookup {
+        let Some(code) = self.codes.get(&number) else { return Lookup::Unknown };
+        let mut found: Vec<&'static Meaning> = code
+            .meanings
+            .iter()
+            .filter(|meaning| !meaning.is_proposal())
+            .filter(|meaning| match image {
+                Some(image) => meaning.holds_on(image.date()),
+                None => meaning.valid_to.is_none_or(|to| to > OFFERED_SINCE),
+            })
+            .collect();
+        // Of several, those that a node can end with.
+        if found.len() > 1 && found.iter().any(|meaning| meaning.surfaces.can()) {
+            found.retain(|meaning| meaning.surfaces.can());
+        }
+        match found.as_slice() {
+            [] => Lookup::Unknown,
+            [one] => Lookup::Exact(one),
+            _ => Lookup::Ambiguous(found),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(number: i32, image: Option<&str>) -> Vec<&'static str> {
+        let image = image.map(|image| image.parse().unwrap());
+        match Catalogue::of(Os::Linux).lookup(number, image) {
+            Lookup::Exact(meaning) => vec![&meaning.name],
+            Lookup::Ambiguous(meanings) => {
+                meanings.iter().map(|meaning| meaning.name.as_str()).collect()
+            }
+            Lookup::Unknown => vec![],
+        }
+    }
+
+    #[test]
+    fn the_date_of_the_image_selects_the_meaning_of_231() {
+        assert_eq!(names(231, Some("202601.27.0")), ["ERR_IMDS_FETCH_FAILED"]);
+        assert_eq!(
+            names(231, Some("202603.05.0")),
+            ["ERR_IMDS_FETCH_FAILED", "ERR_ORAS_PULL_SYSEXT_FAIL"]
+        );
+        assert_eq!(names(231, Some("202605.01.0")), ["ERR_ORAS_PULL_SYSEXT_FAIL"]);
+        assert_eq!(names(231, None), ["ERR_IMDS_FETCH_FAILED", "ERR_ORAS_PULL_SYSEXT_FAIL"]);
+    }
+
+    #[test]
+    fn a_foreign_232_is_never_the_proposed_oras_code() {
+        assert_eq!(names(232, Some("202605.01.0")), ["ERR_SYSEXT_VERSION_ID_NOT_FOUND"]);
+        assert!(Catalogue::of(Os::Linux).by_name("ERR_ORAS_BINARY_NOT_FOUND").is_some());
+    }
+
+    #[test]
+    fn linux_and_windows_count_apart() {
+        assert_eq!(names(211, None), ["ERR_ORAS_PULL_NETWORK_TIMEOUT"]);
+        assert!(matches!(Catalogue::of(Os::Windows).lookup(211, None), Lookup::Unknown));
+        assert!(matches!(
+            Catalogue::of(Os::Windows).lookup(50, None),
+            Lookup::Exact(_) | Lookup::Ambiguous(_)
+        ));
+    }
+
+    #[test]
+    fn the_catalogues_are_whole() {
+        for os in [Os::Linux, Os::Windows] {
+            for code in Catalogue::of(os).codes() {
+                assert!(!code.meanings.is_empty(), "{os:?} {}", code.code);
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Formats that others own: what Azure, AKS and its bootstrap scripts write, and what it means.
+//!
+//! No I/O, no clock. What is read here is untrusted text of any shape; nothing here panics on it.
+
+pub mod arm;
+pub mod boot_times;
+pub mod cause;
+pub mod cse;
+pub mod exit_code;
+pub mod image_version;
+
+pub use cause::{Cause, Family, Retryable};
+pub use exit_code::Os;
+pub use image_version::ImageVersion;
