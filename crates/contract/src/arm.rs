@@ -196,7 +196,7 @@ pub fn stated(text: &str) -> Vec<Stated<'_>> {
     static WORD: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(concat!(
             r#"(?:(?:(?i:\\*["'](?:error_?)?code\\*["'])\s*(?::|=>)\s*\\*["'])"#,
-            r#"|(?:\b(?i:code)=\\*["'])|(?:\bERROR CODE: )|(?:\bErrorCode: )|(?:\bCode: ))([A-Z][A-Za-z0-9_]{3,})"#,
+            r#"|(?:\b(?i:code)=\\*["'])|(?:\bERROR CODE: )|(?:\bErrorCode: )|(?:\bCode:\s+`?"?)|(?:(?m:^)\())([A-Z][A-Za-z0-9_]{3,})"#,
             r"|\b([A-Z][A-Za-z0-9]+(?:[A-Z_][A-Za-z0-9]+)+)\b"
         ))
         .expect("the pattern is valid")
@@ -208,6 +208,10 @@ pub fn stated(text: &str) -> Vec<Stated<'_>> {
                 (None, Some(word)) => (word, false),
                 (None, None) => return None,
             };
+            // States of resources stand where codes do.
+            if ["ProvisioningState", "ComponentStatus", "PowerState"].contains(&word.as_str()) {
+                return None;
+            }
             let known = ArmCode::find(word.as_str());
             (expected || known.is_some_and(|known| known.class != Class::Wrapper))
                 .then_some(Stated { code: word.as_str(), known, at: word.start() })
@@ -219,9 +223,9 @@ pub fn stated(text: &str) -> Vec<Stated<'_>> {
 pub fn most_specific<'a, 'b>(stated: &'b [Stated<'a>]) -> Option<&'b Stated<'a>> {
     let rank = |found: &Stated<'_>| match found.known.map(|known| known.class) {
         Some(Class::Wrapper) => 3,
-        Some(Class::Echo) => 1,
+        Some(Class::Echo) => 2,
         Some(_) => 0,
-        None => 2,
+        None => 1,
     };
     stated.iter().min_by_key(|found| rank(found))
 }

@@ -50,12 +50,10 @@ pub struct Reading {
     pub code: Option<(i32, CodeSource)>,
     /// The exit status that the handler saw.
     pub outer: Option<i32>,
-    /// The result's head, and with it the code, was cut off.
-    pub head_cut: bool,
-    /// The handler says that the script succeeded.
-    pub succeeded: bool,
-    /// The handler says that the script runs.
-    pub running: bool,
+    /// What is left of the result.
+    pub result: ResultShape,
+    /// What the handler says of the script.
+    pub handler: HandlerState,
     /// The system, where the text shows it.
     pub os: Option<Os>,
     /// A constant that stands beside the code.
@@ -66,8 +64,30 @@ pub struct Reading {
     pub times: BootTimes,
     /// What bringup-node said.
     pub node: Option<NodeSummary>,
-    /// There is a result JSON, or a part of one.
-    pub has_result: bool,
+}
+
+/// What is left of the result that the scripts print.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ResultShape {
+    /// There is none.
+    #[default]
+    Absent,
+    /// Its head, and with it the code, was cut off.
+    HeadCut,
+    /// The code is there.
+    Stated,
+}
+
+/// What the handler says of the script.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HandlerState {
+    /// Nothing, or that it failed.
+    #[default]
+    NotSaid,
+    /// It runs.
+    Running,
+    /// It succeeded.
+    Succeeded,
 }
 
 macro_rules! patterns {
@@ -132,17 +152,28 @@ pub fn read(text: &str) -> Reading {
     Reading {
         code,
         outer,
-        head_cut,
-        succeeded: text.contains("Enable succeeded")
-            || text.contains("ProvisioningState/succeeded"),
-        running: text.contains("Enable in progress")
-            || text.contains("ProvisioningState/transitioning"),
+        result: match (json.is_some() || pipes.is_some(), has_tail) {
+            (true, _) => ResultShape::Stated,
+            (false, true) => ResultShape::HeadCut,
+            (false, false) => ResultShape::Absent,
+        },
+        handler: handler_state(text),
         os,
         named,
         duration_seconds: DURATION.captures(text).and_then(|found| found[1].parse().ok()),
         times: times(text),
-        has_result: json.is_some() || has_tail || pipes.is_some(),
         node,
+    }
+}
+
+fn handler_state(text: &str) -> HandlerState {
+    let says = |words: [&str; 2]| words.iter().any(|word| text.contains(word));
+    if says(["Enable in progress", "ProvisioningState/transitioning"]) {
+        HandlerState::Running
+    } else if says(["Enable succeeded", "ProvisioningState/succeeded"]) {
+        HandlerState::Succeeded
+    } else {
+        HandlerState::NotSaid
     }
 }
 
@@ -273,7 +304,7 @@ mod tests {
         };
         assert_eq!(code(&cut("+ return 211\\n+ exit 211")), Some((211, CodeSource::Trace)));
         assert_eq!(code(&cut("nothing to see")), None);
-        assert!(read(&cut("")).head_cut);
+        assert_eq!(read(&cut("")).result, ResultShape::HeadCut);
     }
 
     #[test]

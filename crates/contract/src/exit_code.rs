@@ -205,15 +205,14 @@ impl Catalogue {
         let mut found: Vec<&'static Meaning> = code
             .meanings
             .iter()
-            .filter(|meaning| !meaning.is_proposal())
             .filter(|meaning| match image {
-                Some(image) => meaning.holds_on(image.date()),
+                Some(image) => meaning.holds_on(image.date()) && !meaning.is_proposal(),
                 None => meaning.valid_to.is_none_or(|to| to > OFFERED_SINCE),
             })
             .collect();
         // Of several, those that a node can end with.
         if found.len() > 1 && found.iter().any(|meaning| meaning.surfaces.can()) {
-            found.retain(|meaning| meaning.surfaces.can());
+            found.retain(|meaning| meaning.surfaces.can() || meaning.is_proposal());
         }
         match found.as_slice() {
             [] => Lookup::Unknown,
@@ -252,6 +251,10 @@ mod tests {
     #[test]
     fn a_foreign_232_is_never_the_proposed_oras_code() {
         assert_eq!(names(232, Some("202605.01.0")), ["ERR_SYSEXT_VERSION_ID_NOT_FOUND"]);
+        assert_eq!(
+            names(232, None),
+            ["ERR_SYSEXT_VERSION_ID_NOT_FOUND", "ERR_ORAS_BINARY_NOT_FOUND"]
+        );
         assert!(Catalogue::of(Os::Linux).by_name("ERR_ORAS_BINARY_NOT_FOUND").is_some());
     }
 
