@@ -15,7 +15,7 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit conformance bench testbed cargo
+.PHONY: help demo sim test lint unit eval conformance bench testbed cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ demo: cargo ## Shows a node that fails: what Karpenter says, and what Azure knew
 sim: cargo ## Starts a real control plane and a simulated Azure to look around in
 	@$(ASSETS) cargo run --quiet -p bringup-end-to-end --bin bringup-sim -- --scenario $(or $(SCENARIO),tests/scenarios/demo.yaml)
 
-test: lint unit conformance ## Runs everything: lint, unit, end-to-end and conformance tests
+test: lint unit eval conformance ## Runs everything: lint, unit, end-to-end, evaluation and conformance tests
 
 lint: cargo $(DENY) ## Checks format, lints, licences, sources and shell scripts
 	$(call say,lint)
@@ -39,6 +39,14 @@ lint: cargo $(DENY) ## Checks format, lints, licences, sources and shell scripts
 unit: cargo testbed ## Runs unit and end-to-end tests
 	$(call say,unit and end-to-end tests)
 	$(ASSETS) cargo test --workspace --locked --quiet
+
+# Labelled failures are kept outside the repository.
+EVAL_DATA ?= ../shared/data
+eval: cargo ## Measures the diagnosis on labelled failures, where there are any
+	$(call say,evaluation)
+	@if [ -e $(EVAL_DATA)/failures-dev.jsonl ]; then \
+	  cargo run --quiet --locked -p bringup-diagnosis --example eval -- $(EVAL_DATA); \
+	else echo "eval: skipped, there are no labelled failures in $(EVAL_DATA)"; fi
 
 conformance: cargo ## Drives the simulated Azure with Azure's own Python SDK
 	$(call say,conformance: the simulated Azure under the SDK of the real one)

@@ -179,6 +179,39 @@ impl ArmCode {
     }
 }
 
+/// What a code that is not on the list says by its name.
+pub fn cause_by_name(code: &str) -> Option<Cause> {
+    const NAMES: &[(&[&str], Cause)] = &[
+        (&["Quota", "LimitReached", "LimitExceeded"], Cause::QuotaExceeded),
+        (&["Ephemeral", "CacheSize", "DiskSize", "DiskType"], Cause::DiskUnsupported),
+        (
+            &["SkuNot", "ZoneNotSupported", "VMSizeNotSupported", "SizeNotAvailable"],
+            Cause::SkuUnavailable,
+        ),
+        (&["Capacity", "Allocation"], Cause::AllocationFailed),
+        (&["SubnetSize", "SubnetFull", "IPAddressesExhausted"], Cause::SubnetExhausted),
+        (&["Policy", "Locked", "Lock"], Cause::PolicyDenied),
+        (
+            &["Authorization", "Unauthorized", "Forbidden", "Permission", "AccessDenied"],
+            Cause::AuthorizationFailed,
+        ),
+        (&["Throttl", "TooMany", "InProgress", "Preempted"], Cause::ArmThrottled),
+        (&["OSProvisioning"], Cause::OsProvisioningFailure),
+        (
+            &["InternalServer", "InternalExecution", "Timeout", "Unavailable", "Retryable"],
+            Cause::PlatformTransient,
+        ),
+        (
+            &["Invalid", "NotSupported", "NotAllowed", "NotFound", "Missing", "Unsupported"],
+            Cause::InvalidRequest,
+        ),
+    ];
+    NAMES
+        .iter()
+        .find(|(parts, _)| parts.iter().any(|part| code.contains(part)))
+        .map(|(_, cause)| *cause)
+}
+
 /// A code where it stands in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stated<'a> {
@@ -197,17 +230,17 @@ pub fn stated(text: &str) -> Vec<Stated<'_>> {
         Regex::new(concat!(
             r#"(?:(?:(?i:\\*["'](?:error_?)?code\\*["'])\s*(?::|=>)\s*\\*["'])"#,
             r#"|(?:\b(?i:code)=\\*["'])|(?:\bERROR CODE: )|(?:\bErrorCode: )|(?:\bCode:\s+`?"?)|(?:(?m:^)\())([A-Z][A-Za-z0-9_]{3,})"#,
+            // Behind `Error:` stands prose as often as a code, but no word of three parts.
+            r"|\bError: ([A-Z][a-z]+(?:[A-Z][a-z0-9]+){2,})\b",
             r"|\b([A-Z][A-Za-z0-9]+(?:[A-Z_][A-Za-z0-9]+)+)\b"
         ))
         .expect("the pattern is valid")
     });
     WORD.captures_iter(text)
         .filter_map(|found| {
-            let (word, expected) = match (found.get(1), found.get(2)) {
-                (Some(word), _) => (word, true),
-                (None, Some(word)) => (word, false),
-                (None, None) => return None,
-            };
+            let expected = found.get(1).or_else(|| found.get(2));
+            let word = expected.or_else(|| found.get(3))?;
+            let expected = expected.is_some();
             // States of resources stand where codes do.
             if ["ProvisioningState", "ComponentStatus", "PowerState"].contains(&word.as_str()) {
                 return None;
@@ -221,13 +254,18 @@ pub fn stated(text: &str) -> Vec<Stated<'_>> {
 
 /// The code that says most: not a wrapper, not an echo of an earlier error, the first of those.
 pub fn most_specific<'a, 'b>(stated: &'b [Stated<'a>]) -> Option<&'b Stated<'a>> {
-    let rank = |found: &Stated<'_>| match found.known.map(|known| known.class) {
+    stated.iter().min_by_key(|found| vagueness(found))
+}
+
+/// How little a code says: 0 for one that names what happened, more for unknown ones, echoes of
+/// an earlier error and wrappers.
+pub fn vagueness(found: &Stated<'_>) -> u8 {
+    match found.known.map(|known| known.class) {
         Some(Class::Wrapper) => 3,
         Some(Class::Echo) => 2,
-        Some(_) => 0,
         None => 1,
-    };
-    stated.iter().min_by_key(|found| rank(found))
+        Some(_) => 0,
+    }
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ macro_rules! causes {
 
 causes! {
     BinaryMissing: Image, "image owner", No,
-        "A program the bootstrap calls is absent from the image, not executable, or not in PATH. Say which program, and which of the three.";
+        "A program the bootstrap calls is absent from the image, not executable, or not in PATH.";
     ImageContractDrift: Image, "image owner", No,
         "Image, scripts and provisioner disagree: a removed kubelet flag, a variable no longer set, an older script on a newer image, an image that is not a node image.";
     ScriptDefect: Image, "image owner", No,
@@ -200,7 +200,7 @@ causes! {
     PlatformTransient: Platform, "platform", Yes,
         "An internal or transient error of Azure; the same request later works.";
     Unknown: Unknown, "on-call", Maybe,
-        "The evidence does not tell. Say what was looked at and what is missing.";
+        "The evidence does not tell.";
 }
 
 impl fmt::Display for Cause {

@@ -97,12 +97,15 @@ macro_rules! patterns {
 }
 
 patterns! {
-    EXIT_CODE = r#"(?i)(\\*)"exit_?code\\*"\s*:\s*\\*"?(-?[0-9]{1,10})"#;
+    EXIT_CODE = r#"(?i)(\\*)(?:"|u0022|'|&quot;)exit_?code\\*(?:"|u0022|'|&quot;)\s*(?::|=>)\s*\\*(?:"|u0022|'|&quot;)?(-?[0-9]{1,10})"#;
     OUTER_LINUX = r"exit\s+status=\s*(-?[0-9]{1,10})";
     OUTER_WINDOWS = r"non-zero\s+exit\s+code\s+of:\s*\\*'(-?[0-9]{1,10})";
     PIPES = r"(?s)ExitCode:\s*\|\s*(-?[0-9]{1,10})\s*\|,\s*Output:\s*\|([^|]{0,200}?)(?:\||$)";
     TAIL = r#"\\*"\s*,\s*\\*"(?:Error|ExecDuration)\\*"\s*:"#;
     TRACE_CODE = r"(?m)(?:^|\\n)\++ (?:exit|return) ([0-9]{1,3})\b";
+    PLAIN_CODE = r"\bExitCode:\s*([0-9]{1,3})\b";
+    TOLD_CODE = r"(?:VMExtensionError_|CSE failed)[^\n]{0,300}?exit status ([0-9]{1,3})\b";
+    SHELL_TRACE = r"(?m)^\+{1,4} ";
     LOGGED_CODE = r"exitCode=([0-9]{1,3})\b";
     SENTENCE_CODE = r"API server connection check code: ([0-9]{1,3})\b";
     DURATION = r#"(?i)\\*"ExecDuration\\*"\s*:\s*\\*"?([0-9]{1,7})"#;
@@ -167,10 +170,10 @@ pub fn read(text: &str) -> Reading {
 }
 
 fn handler_state(text: &str) -> HandlerState {
-    let says = |words: [&str; 2]| words.iter().any(|word| text.contains(word));
-    if says(["Enable in progress", "ProvisioningState/transitioning"]) {
+    // `ProvisioningState/succeeded` is no help: the VM, its disks and other extensions say it too.
+    if text.contains("Enable in progress") || text.contains("ProvisioningState/transitioning") {
         HandlerState::Running
-    } else if says(["Enable succeeded", "ProvisioningState/succeeded"]) {
+    } else if text.contains("Enable succeeded:") {
         HandlerState::Succeeded
     } else {
         HandlerState::NotSaid
@@ -192,8 +195,12 @@ fn json_code(text: &str) -> Option<i32> {
 fn outer_or_inferred(text: &str, outer: Option<i32>, head_cut: bool) -> Option<(i32, CodeSource)> {
     match outer {
         Some(code) if !head_cut || code != 1 => Some((code, CodeSource::Outer)),
-        _ if head_cut => inferred(text).map(|code| (code, CodeSource::Trace)),
-        _ => None,
+        _ if head_cut || SHELL_TRACE.is_match(text) => {
+            inferred(text).map(|code| (code, CodeSource::Trace))
+        }
+        _ => last_number(&TOLD_CODE, text)
+            .or_else(|| last_number(&PLAIN_CODE, text))
+            .map(|code| (code, CodeSource::Outer)),
     }
 }
 
@@ -290,7 +297,9 @@ mod tests {
         let raw = "exit status=1\n[stdout]\n{ \"ExitCode\": \"240\" }";
         let once = serde_json::to_string(raw).unwrap();
         let twice = serde_json::to_string(&once).unwrap();
-        for text in [raw, &once, &twice] {
+        let python = raw.replace('"', "'");
+        let html = raw.replace('"', "&quot;");
+        for text in [raw, &once, &twice, &python, &html] {
             assert_eq!(code(text), Some((240, CodeSource::Json)), "{text}");
         }
     }
@@ -317,6 +326,22 @@ mod tests {
         );
         assert_eq!(code("terminated with exit status=-1"), Some((-1, CodeSource::Outer)));
         assert_eq!(code("Executed \"curl\" 20 times; giving up (last exit status: 28)."), None);
+    }
+
+    #[test]
+    fn the_log_alone_and_the_words_of_aks_tell_the_code_as_well() {
+        assert_eq!(
+            code("+ timeout 120 apt-get update\n+ exit 30\n"),
+            Some((30, CodeSource::Trace))
+        );
+        assert_eq!(
+            code(
+                "CSE failed with 'VMExtensionError_OutboundConnFail', it ended with exit status 50."
+            ),
+            Some((50, CodeSource::Outer))
+        );
+        assert_eq!(code("(seen on the node as ExitCode: 41)"), Some((41, CodeSource::Outer)));
+        assert_eq!(code("could not pull: exit status 1"), None);
     }
 
     #[test]

@@ -1,1 +1,18 @@
-//! Evidence in, diagnosis out.
+//! Evidence in, diagnosis out: why a node did not come up, with the line that proves it.
+//!
+//! [`evidence::Evidence`] is what is known; [`diagnose`] is a pure function of it: no I/O, no
+//! clock. Everything that leaves has gone through [`redaction`].
+
+pub mod diagnosis;
+pub mod evidence;
+pub mod lines;
+pub mod matcher;
+pub mod redaction;
+pub mod rule;
+pub mod rules;
+mod subject;
+mod verdict;
+
+pub use diagnosis::{Confidence, Diagnosis, Verdict};
+pub use evidence::{Evidence, Piece, Source};
+pub use verdict::diagnose;

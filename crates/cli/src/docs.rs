@@ -1,0 +1,192 @@
+//! `bringup docs`: the pages about causes and codes, from the rules and the catalogue.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use bringup_contract::{Cause, Os};
+use bringup_diagnosis::rule::{Sign, Strength};
+
+use crate::explain::{self, CauseEntry, CodeEntry, os_in_words};
+use crate::explain_text::when;
+use crate::failure::{Exit, Failure};
+use crate::report::retry_in_words;
+
+const MADE: &str = "<!-- Made by `bringup docs docs` from the rules and the catalogue. -->\n\n";
+
+/// Writes the pages.
+pub(crate) fn run(directory: &Path, rules: &Path) -> Result<Exit, Failure> {
+    let causes = directory.join("causes");
+    fs::create_dir_all(&causes)
+        .with_context(|| format!("cannot make the directory `{}`", causes.display()))?;
+    for cause in Cause::ALL {
+        let prose = prose(*cause, rules)?;
+        write(&causes.join(format!("{cause}.md")), &cause_page(*cause, &prose))?;
+    }
+    write(&causes.join("README.md"), &index())?;
+    write(&directory.join("codes.md"), &codes_page())?;
+    Ok(Exit::Fine)
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+/// The doc comment at the head of a rule's source.
+fn prose(cause: Cause, rules: &Path) -> anyhow::Result<String> {
+    if explain::rule_of(cause).is_none() {
+        return Ok(format!("{}\n", cause.meaning()));
+    }
+    let path = rules.join(format!("{}.rs", snake_case(cause.reason())));
+    let source = fs::read_to_string(&path)
+        .with_context(|| format!("cannot read the rule `{}`", path.display()))?;
+    let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
+    Ok(lines.fold(String::new(), |text, line| {
+        let line = line.strip_prefix(' ').unwrap_or(line);
+        // The page has the one heading of the first level.
+        text + if line.starts_with("# ") { "#" } else { "" } + line + "\n"
+    }))
+}
+
+fn snake_case(reason: &str) -> String {
+    let mut name = String::new();
+    for character in reason.chars() {
+        if character.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(character.to_ascii_lowercase());
+    }
+    name
+}
+
+fn cause_page(cause: Cause, prose: &str) -> String {
+    let entry = explain::cause_entry(cause);
+    let mut page = format!("{MADE}# {cause}\n\n{prose}\n");
+    let family = format!("{:?}", entry.family).to_lowercase();
+    let _ = writeln!(page, "| family | owner | try again |\n|---|---|---|");
+    let _ = writeln!(page, "| {family} | {} | {} |", entry.owner, retry_in_words(entry.retryable));
+    let _ = writeln!(page, "\nIn full: {}", entry.meaning);
+    page.push_str(&codes_of(&entry));
+    if let Some(rule) = explain::rule_of(cause) {
+        page.push_str("\n## Signs\n\nOf several signs in the evidence, the one with the lowest rank decides. Parts are compared in\nlower case.\n\n| rank | proves | parts of one line |\n|---|---|---|\n");
+        let mut signs: Vec<&Sign> = rule.signs.iter().collect();
+        signs.sort_by_key(|sign| sign.rank);
+        for sign in signs {
+            let _ =
+                writeln!(page, "| {} | {} | {} |", sign.rank, strength(sign.strength), parts(sign));
+        }
+    }
+    page
+}
+
+fn codes_of(entry: &CauseEntry) -> String {
+    if entry.codes.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n## Codes it has been seen with\n\n".to_owned();
+    for code in &entry.codes {
+        let name =
+            code.constant.map_or_else(|| "no constant".to_owned(), |name| format!("`{name}`"));
+        let _ = writeln!(text, "- {} {}: {name}", os_in_words(code.os), code.code);
+    }
+    text
+}
+
+fn strength(strength: Strength) -> &'static str {
+    match strength {
+        Strength::Strong => "yes",
+        Strength::Fair => "speaks for it",
+        Strength::Weak => "points to it",
+    }
+}
+
+fn parts(sign: &Sign) -> String {
+    let quoted = |parts: &[&str]| -> String {
+        let parts: Vec<String> = parts.iter().map(|part| format!("`{}`", cell(part))).collect();
+        parts.join(", ")
+    };
+    let mut text = quoted(sign.all);
+    for (label, parts) in [("without", sign.none), ("elsewhere in the text one of", sign.near)] {
+        if !parts.is_empty() {
+            let _ = write!(text, "; {label} {}", quoted(parts));
+        }
+    }
+    if !sign.codes.is_empty() {
+        let codes: Vec<String> = sign.codes.iter().map(ToString::to_string).collect();
+        let _ = write!(text, "; with exit code {}", codes.join(", "));
+    }
+    text
+}
+
+/// A bar would end the cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn index() -> String {
+    let mut page = format!("{MADE}# Causes\n\n| cause | found | owner |\n|---|---|---|\n");
+    for cause in Cause::ALL {
+        let entry = explain::cause_entry(*cause);
+        let title = cell(entry.title.unwrap_or("the evidence does not tell"));
+        let _ = writeln!(page, "| [{cause}]({cause}.md) | {title} | {} |", entry.owner);
+    }
+    page
+}
+
+fn codes_page() -> String {
+    let mut page = format!(
+        "{MADE}# Exit codes\n\nWhat each number means, and on images of which dates. `bringup explain CODE` says the same with\nwhat to do.\n"
+    );
+    let codes = explain::all_codes();
+    for os in [Os::Linux, Os::Windows] {
+        let _ = write!(page, "\n## {}\n", os_in_words(os));
+        for code in codes.iter().filter(|code| code.os == os) {
+            page.push_str(&code_section(code));
+        }
+    }
+    page
+}
+
+fn code_section(code: &CodeEntry) -> String {
+    let mut text = format!("\n### {}\n\n", code.code);
+    for meaning in &code.meanings {
+        let name = if meaning.name.starts_with('(') {
+            meaning.name.to_owned()
+        } else {
+            format!("`{}`", meaning.name)
+        };
+        let _ = writeln!(
+            text,
+            "- {name}: {} Images: {}. Seen: {}.",
+            markup_free(meaning.meaning),
+            when(meaning),
+            meaning.surfaces.words(),
+        );
+    }
+    if let Some(misleading) = code.misleading {
+        let _ = write!(text, "\nMisleads: {}\n", markup_free(misleading));
+    }
+    if !code.candidate_causes.is_empty() {
+        let links = code.candidate_causes.iter().map(|entry| entry.reason);
+        let links: Vec<String> =
+            links.map(|cause| format!("[{cause}](causes/{cause}.md)")).collect();
+        let _ = write!(text, "\nSeen with {}.\n", links.join(", "));
+    }
+    text
+}
+
+/// Texts of the catalogue are plain; what Markdown would take for markup is escaped.
+fn markup_free(text: &str) -> String {
+    text.replace('<', "\\<").replace('*', "\\*")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_of_a_rule_is_named_after_its_cause() {
+        assert_eq!(snake_case("ApiServerDnsFailure"), "api_server_dns_failure");
+    }
+}

@@ -1,0 +1,129 @@
+//! The line that proves a verdict, with a caret beneath its sign and its neighbours around it.
+
+use std::fmt::Write as _;
+
+use bringup_diagnosis::diagnosis::Proof;
+use bringup_diagnosis::lines::{self, Line};
+use bringup_diagnosis::{Evidence, Piece};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use crate::wrap::COLUMNS;
+
+const MARGIN: &str = "  ";
+const GAP: &str = "...";
+
+/// Shows a proof in the text that it comes from; where that is not at hand, alone.
+pub(crate) fn show(proof: &Proof, evidence: &Evidence) -> String {
+    let lines = evidence
+        .pieces
+        .iter()
+        .filter(|piece| piece.source == proof.source && piece.name == proof.name)
+        .find_map(|piece| around(proof, piece))
+        .unwrap_or_else(|| (vec![Line { number: proof.line, text: proof.text.to_string() }], 0));
+    draw(&lines.0, lines.1, proof.span)
+}
+
+/// The line of the proof between its neighbours, and which of the lines it is.
+fn around(proof: &Proof, piece: &Piece) -> Option<(Vec<Line>, usize)> {
+    let mut lines = lines::split(piece.text()?);
+    let at = lines
+        .iter()
+        .position(|line| line.number == proof.line && line.text.starts_with(proof.text.as_str()))?;
+    lines.truncate(at + 2);
+    let first = at.saturating_sub(1);
+    Some((lines.split_off(first), at - first))
+}
+
+fn draw(lines: &[Line], marked: usize, span: (usize, usize)) -> String {
+    let digits = lines.iter().map(|line| line.number.to_string().len()).max().unwrap_or(1);
+    let room = COLUMNS - MARGIN.len() - digits - " | ".len();
+    let mut drawn = String::new();
+    for (index, line) in lines.iter().enumerate() {
+        let characters: Vec<char> = line.text.chars().map(plain).collect();
+        let span = if index == marked { span } else { (0, 0) };
+        let (shown, caret) = window(&characters, span, room);
+        let _ = writeln!(drawn, "{MARGIN}{:>digits$} | {}", line.number, shown.trim_end());
+        if caret.1 > 0 {
+            let (before, under) = (" ".repeat(caret.0), "^".repeat(caret.1));
+            let _ = writeln!(drawn, "{MARGIN}{:>digits$} | {before}{under}", "");
+        }
+    }
+    drawn
+}
+
+/// One column for what would take none or many.
+fn plain(character: char) -> char {
+    if character.is_control() { ' ' } else { character }
+}
+
+/// The part of a line that fits, with the span in it; and where the span begins and how wide it
+/// is, in columns.
+fn window(line: &[char], (from, to): (usize, usize), room: usize) -> (String, (usize, usize)) {
+    let (from, to) = (from.min(line.len()), to.min(line.len()).max(from.min(line.len())));
+    let width = |part: &[char]| -> usize { part.iter().map(|one| one.width().unwrap_or(0)).sum() };
+    // A third of the room is for what stands before the sign, if the line is too long.
+    let mut start = 0;
+    if width(&line[..to]) + GAP.len() > room && width(line) > room {
+        start = from;
+        while start > 0 && width(&line[start - 1..from]) <= room / 3 {
+            start -= 1;
+        }
+    }
+    let mut shown = if start > 0 { GAP.to_owned() } else { String::new() };
+    let column = shown.width() + width(&line[start..from]);
+    let rest = &line[start..];
+    if shown.width() + width(rest) <= room {
+        shown.extend(rest);
+    } else {
+        let mut used = shown.width();
+        for character in rest {
+            used += character.width().unwrap_or(0);
+            if used + GAP.len() > room {
+                break;
+            }
+            shown.push(*character);
+        }
+        shown.push_str(GAP);
+    }
+    let under = width(&line[from..to]).min(shown.width().saturating_sub(column));
+    (shown, (column, under))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(number: usize, text: &str) -> Line {
+        Line { number, text: text.to_owned() }
+    }
+
+    #[test]
+    fn the_caret_stands_beneath_the_sign() {
+        let drawn =
+            draw(&[line(9, "before"), line(10, "it is ‘missing’"), line(11, "after")], 1, (6, 15));
+        assert_eq!(
+            drawn,
+            "   9 | before\n  10 | it is ‘missing’\n     |       ^^^^^^^^^\n  11 | after\n"
+        );
+    }
+
+    #[test]
+    fn a_sign_far_to_the_right_is_brought_into_view() {
+        let text = format!("{}command not found{}", "x".repeat(3000), "y".repeat(3000));
+        let drawn = draw(&[line(1, &text)], 0, (3000, 3017));
+        let rows: Vec<&str> = drawn.lines().collect();
+        assert!(rows.iter().all(|row| row.width() <= COLUMNS), "{drawn}");
+        let at = rows[0].find("command not found").unwrap();
+        assert_eq!(rows[1].find('^'), Some(at), "{drawn}");
+        assert_eq!(rows[1].matches('^').count(), 17);
+    }
+
+    #[test]
+    fn wide_characters_and_wrong_spans_do_not_matter() {
+        let drawn = draw(&[line(1, "失敗\tcommand not found")], 0, (3, 20));
+        assert_eq!(drawn.lines().nth(1).unwrap().trim_end().len(), "    | ".len() + 5 + 17);
+        draw(&[line(1, "short")], 0, (400, 900));
+        draw(&[line(1, "")], 0, (3, 1));
+        draw(&[line(1, &"失".repeat(500))], 0, (0, 500));
+    }
+}

@@ -1,0 +1,21 @@
+//! The one place that prints.
+
+use std::io::{self, ErrorKind, Write as _};
+
+use anyhow::Context as _;
+
+use crate::failure::Failure;
+
+/// Prints an answer. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn answer(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to the standard output"),
+    }
+}
+
+/// Prints why there is no answer. Where even that fails, the exit code is left.
+pub(crate) fn failure(failure: &Failure) {
+    let _ = io::stderr().lock().write_all(failure.text().as_bytes());
+}

@@ -1,0 +1,157 @@
+//! `bringup explain`, from outside.
+
+mod common;
+
+use common::{bringup, fits};
+
+/// The explanation of a topic, which fits the terminal.
+fn explained(arguments: &[&str]) -> String {
+    let ran = bringup(&[&["explain"], arguments].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    fits(&ran.out);
+    ran.out
+}
+
+fn says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` in\n{text}");
+    }
+}
+
+#[test]
+fn the_explanation_of_211_has_constant_meaning_and_dates_and_names_the_missing_program() {
+    let text = explained(&["211"]);
+    says(
+        &text,
+        &[
+            "Exit code 211 on Linux: ERR_ORAS_PULL_NETWORK_TIMEOUT\n",
+            "The anonymous registry probe",
+            "built since 2025-02-08",
+            "built from 2024-09-04 on, before 2025-02-08",
+            "How it misleads:",
+            "oras binary",
+            "BinaryMissing: ",
+            "What to do:",
+        ],
+    );
+    assert!(text.find("BinaryMissing: ") < text.find("RegistryUnreachable: "));
+}
+
+#[test]
+fn the_explanation_of_212_has_constant_meaning_and_dates() {
+    says(
+        &explained(&["212"]),
+        &[
+            "Exit code 212 on Linux: ERR_ORAS_PULL_UNAUTHORIZED\n",
+            "No usable token for the registry",
+            "built since 2025-02-08",
+        ],
+    );
+}
+
+#[test]
+fn the_explanation_of_231_has_both_meanings_and_their_dates() {
+    says(
+        &explained(&["231"]),
+        &[
+            "ERR_ORAS_PULL_SYSEXT_FAIL",
+            "built since 2026-02-17",
+            "ERR_IMDS_FETCH_FAILED",
+            "built from 2026-01-23 on, before 2026-04-06",
+        ],
+    );
+    let then = explained(&["231", "--image-version", "202601.27.0"]);
+    says(&then, &["231 on Linux: ERR_IMDS_FETCH_FAILED (on image 202601.27.0)"]);
+    let between = explained(&["231", "--image-version", "202603.05.0"]);
+    says(&between, &["ERR_IMDS_FETCH_FAILED or", "ERR_ORAS_PULL_SYSEXT_FAIL (on"]);
+}
+
+#[test]
+fn the_explanation_of_232_has_the_upstream_and_the_requested_meaning() {
+    says(
+        &explained(&["232"]),
+        &[
+            "Exit code 232 on Linux: ERR_SYSEXT_VERSION_ID_NOT_FOUND\n",
+            "built since 2026-03-23",
+            "ERR_ORAS_BINARY_NOT_FOUND",
+            "none: requested, never merged",
+            "oras is not found before the first registry call",
+        ],
+    );
+    assert_eq!(explained(&["ERR_ORAS_BINARY_NOT_FOUND"]), explained(&["232"]));
+}
+
+#[test]
+fn a_number_of_both_systems_shows_both_unless_one_is_chosen() {
+    says(&explained(&["50"]), &["Exit code 50 on Linux", "Exit code 50 on Windows"]);
+    assert!(!explained(&["50", "--os", "windows"]).contains("on Linux"));
+}
+
+#[test]
+fn a_cause_and_an_error_code_of_arm_are_explained_as_well() {
+    says(
+        &explained(&["binarymissing"]),
+        &["BinaryMissing: ", "What to do:", "Owner:", "image owner", "Linux     211"],
+    );
+    says(
+        &explained(&["OSProvisioningTimedOut"]),
+        &["error code of ARM", "OsProvisioningFailure: "],
+    );
+}
+
+#[test]
+fn the_list_has_every_code_and_every_cause() {
+    let text = explained(&["--list"]);
+    says(
+        &text,
+        &[
+            "Exit codes on Linux:",
+            "Exit codes on Windows:",
+            "Causes:",
+            "211  ERR_ORAS_PULL_NETWORK_TIMEOUT",
+            "232  ERR_ORAS_BINARY_NOT_FOUND (asked)",
+            "BinaryMissing",
+            "Unknown",
+        ],
+    );
+    assert!(!explained(&["--list", "--os", "linux"]).contains("on Windows"));
+    let json = bringup(&["explain", "--list", "-o", "json"]).json();
+    assert!(json["codes"].as_array().unwrap().len() > 200 && json["causes"].is_array());
+}
+
+#[test]
+fn every_explanation_fits_the_terminal() {
+    let json = bringup(&["explain", "--list", "-o", "json"]).json();
+    // A sample: each run is a process.
+    for code in json["codes"].as_array().unwrap().iter().step_by(7) {
+        explained(&[&code["code"].to_string()]);
+    }
+}
+
+#[test]
+fn json_carries_dates_standing_and_whether_it_surfaces() {
+    let ran = bringup(&["explain", "232", "-o", "json"]);
+    let code = &ran.json()["codes"][0];
+    assert_eq!(code["os"], "linux");
+    assert_eq!(code["constants"][0], "ERR_SYSEXT_VERSION_ID_NOT_FOUND");
+    assert_eq!(code["meanings"][0]["validFrom"], "2026-03-23");
+    assert_eq!(code["meanings"][1]["standing"], "proposed");
+    assert_eq!(code["meanings"][1]["canSurface"], false);
+    assert!(code["candidateCauses"][0]["remedy"].is_string());
+}
+
+#[test]
+fn what_is_not_known_is_64_with_near_names() {
+    for (topic, near) in [
+        ("ERR_ORAS_PULL_NETWORK_TIMOUT", "ERR_ORAS_PULL_NETWORK_TIMEOUT"),
+        ("BinaryMising", "BinaryMissing"),
+        ("9999", "nearest"),
+        ("qqqq", "--list"),
+    ] {
+        let ran = bringup(&["explain", topic]);
+        assert_eq!(ran.code, 64);
+        assert!(ran.err.contains(near) && ran.out.is_empty(), "{}", ran.err);
+    }
+    let elsewhere = bringup(&["explain", "211", "--os", "windows"]);
+    assert!(elsewhere.code == 64 && elsewhere.err.contains("Linux has one"), "{}", elsewhere.err);
+}

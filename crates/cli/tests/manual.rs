@@ -1,0 +1,29 @@
+//! Help, manual pages, completions.
+
+mod common;
+
+use common::{bringup, fits};
+
+#[test]
+fn the_help_of_every_command_has_examples() {
+    for command in ["explain", "diagnose", "completions", "man", "docs"] {
+        let ran = bringup(&[command, "--help"]);
+        assert_eq!(ran.code, 0);
+        assert!(ran.out.contains("Examples:\n  "), "{command}");
+        fits(&ran.out);
+    }
+    let whole = bringup(&["--help"]);
+    assert!(whole.code == 0 && whole.out.contains("64  the command line is wrong"));
+    assert!(bringup(&["--version"]).out.starts_with("bringup "));
+}
+
+#[test]
+fn completions_and_manual_pages_are_made() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let ran = bringup(&["completions", shell]);
+        assert!(ran.code == 0 && ran.out.contains("diagnose"), "{shell}");
+    }
+    assert!(bringup(&["man"]).out.contains(".TH bringup 1"));
+    let page = bringup(&["man", "diagnose"]).out;
+    assert!(page.contains(".TH bringup-diagnose 1") && page.contains("evidence\\-out"), "{page}");
+}

@@ -1,0 +1,113 @@
+//! What is known of a node that may have failed. Evidence is immutable, redacted, and each piece
+//! says where it comes from, or why it is missing.
+
+use bringup_contract::ImageVersion;
+use serde::{Deserialize, Serialize};
+
+use crate::lines::clean;
+use crate::redaction::{Redacted, redact};
+
+/// Where a piece of evidence comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Text of an unknown kind.
+    Text,
+    /// The message of a VM extension.
+    Extension,
+    /// `provision.json`.
+    ProvisionResult,
+    /// The log of the bootstrap scripts.
+    ScriptLog,
+    /// The serial console.
+    SerialLog,
+    /// An answer or error of ARM.
+    Arm,
+    /// The activity log.
+    ActivityLog,
+    /// Objects and Events of Kubernetes.
+    Kubernetes,
+    /// What bringup-node reported.
+    NodeReport,
+}
+
+impl Source {
+    /// The same in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Extension => "extension message",
+            Self::ProvisionResult => "provision.json",
+            Self::ScriptLog => "script log",
+            Self::SerialLog => "serial log",
+            Self::Arm => "ARM answer",
+            Self::ActivityLog => "activity log",
+            Self::Kubernetes => "Kubernetes",
+            Self::NodeReport => "node report",
+        }
+    }
+}
+
+/// One piece of evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Piece {
+    /// Where it comes from.
+    pub source: Source,
+    /// What it is called: a file, an object.
+    pub name: String,
+    /// What it says, or why it says nothing.
+    pub content: Content,
+}
+
+/// Missing is not false: a piece was seen, or could not be had, or was not asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Content {
+    /// It was seen, and this is what it says.
+    Seen(Redacted),
+    /// It was asked for and could not be had, because of this.
+    Missing(Redacted),
+    /// Nobody asked.
+    NotAsked,
+}
+
+impl Piece {
+    /// A piece that was seen. Secrets are removed here, before anything else looks at it.
+    pub fn seen(source: Source, name: &str, text: &str) -> Self {
+        let name = redact(name).text.to_string();
+        Self { source, name, content: Content::Seen(redact(&clean(text)).text) }
+    }
+
+    /// A piece that could not be had.
+    pub fn missing(source: Source, name: &str, why: &str) -> Self {
+        Self { source, name: name.to_owned(), content: Content::Missing(redact(why).text) }
+    }
+
+    /// The text, if it was seen.
+    pub fn text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Seen(text) => Some(text.as_str()),
+            Content::Missing(_) | Content::NotAsked => None,
+        }
+    }
+}
+
+/// All that is known of one node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Evidence {
+    /// The pieces. Their order does not matter to the verdict.
+    pub pieces: Vec<Piece>,
+    /// The version of the node's image, where it is known from elsewhere.
+    pub image_version: Option<ImageVersion>,
+    /// The operating system, where it is known from elsewhere.
+    pub os: Option<bringup_contract::Os>,
+}
+
+impl Evidence {
+    /// Evidence that consists of one text.
+    pub fn of_text(text: &str) -> Self {
+        Self { pieces: vec![Piece::seen(Source::Text, "text", text)], ..Self::default() }
+    }
+}

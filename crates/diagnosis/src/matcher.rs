@@ -1,0 +1,139 @@
+//! Finding signs in evidence: one pass over the text for all signs of all rules.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use crate::evidence::Evidence;
+use crate::lines::{Line, normal, split};
+use crate::rule::{Rule, Sign};
+use crate::rules::RULES;
+
+/// How far apart the parts of a sign may stand in a line, in bytes.
+const REACH: usize = 4096;
+
+/// A sign that was met.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The rule it belongs to.
+    pub rule: &'static Rule,
+    /// The sign.
+    pub sign: &'static Sign,
+    /// The piece of evidence, by its place among them.
+    pub piece: usize,
+    /// The line in it, by its place among the lines.
+    pub line: usize,
+    /// The line calls itself a warning.
+    pub warning: bool,
+}
+
+/// The lines of one piece, as they stand and as they are compared.
+#[derive(Debug)]
+pub struct Page {
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// All of them as they are compared, joined by line breaks.
+    normal: String,
+    /// Where each line begins in `normal`.
+    starts: Vec<usize>,
+}
+
+impl Page {
+    fn new(text: &str) -> Self {
+        let lines = split(text);
+        let mut joined = String::with_capacity(text.len());
+        let mut starts = Vec::with_capacity(lines.len());
+        for line in &lines {
+            starts.push(joined.len());
+            joined.push_str(&normal(&line.text));
+            joined.push('\n');
+        }
+        Self { lines, normal: joined, starts }
+    }
+
+    /// A line as it is compared.
+    pub fn normal_line(&self, index: usize) -> &str {
+        let start = self.starts[index];
+        let end = self.starts.get(index + 1).copied().unwrap_or(self.normal.len());
+        self.normal[start..end].trim_end_matches('\n')
+    }
+
+    /// The part of a line around a place in it: all of it, unless it is very long.
+    fn around(&self, line: usize, offset: usize) -> &str {
+        let text = self.normal_line(line);
+        let at = offset - self.starts[line];
+        let from = text.floor_char_boundary(at.saturating_sub(REACH));
+        &text[from..text.floor_char_boundary(at + REACH)]
+    }
+
+    /// Whether a text stands anywhere on the page.
+    pub fn says(&self, text: &str) -> bool {
+        memchr::memmem::find(self.normal.as_bytes(), text.as_bytes()).is_some()
+    }
+
+    fn line_at(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start <= offset).saturating_sub(1)
+    }
+}
+
+/// The pages of evidence, one for each piece.
+pub fn pages(evidence: &Evidence) -> Vec<Page> {
+    evidence.pieces.iter().map(|piece| Page::new(piece.text().unwrap_or_default())).collect()
+}
+
+/// Which sign of which rule a pattern of the automaton stands for.
+static OWNERS: LazyLock<Vec<(&'static Rule, &'static Sign)>> = LazyLock::new(|| {
+    RULES.iter().flat_map(|rule| rule.signs.iter().map(move |sign| (*rule, sign))).collect()
+});
+
+static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .match_kind(MatchKind::Standard)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(OWNERS.iter().map(|(_, sign)| sign.all[0]))
+        .expect("the signs are few and short")
+});
+
+/// Every sign that is met, in the order of the evidence.
+pub fn find(pages: &[Page], code: Option<i32>) -> Vec<Finding> {
+    pages.iter().enumerate().flat_map(|(piece, page)| find_on(page, piece, code)).collect()
+}
+
+fn find_on(page: &Page, piece: usize, code: Option<i32>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut last = None;
+    // Whether a sign's surroundings are right is asked once a page, not once a hit.
+    let mut fits: Vec<Option<bool>> = vec![None; OWNERS.len()];
+    for hit in AUTOMATON.find_overlapping_iter(&page.normal) {
+        let pattern = hit.pattern().as_usize();
+        let (rule, sign) = OWNERS[pattern];
+        let line = page.line_at(hit.start());
+        // A sign that stands twice in a line is one finding.
+        if last == Some((pattern, line)) {
+            continue;
+        }
+        last = Some((pattern, line));
+        let fits = *fits[pattern].get_or_insert_with(|| fits_page(sign, page, code));
+        if fits && fits_line(sign, page.around(line, hit.start())) {
+            let warning = is_warning(page.normal_line(line));
+            findings.push(Finding { rule, sign, piece, line, warning });
+        }
+    }
+    findings
+}
+
+fn fits_page(sign: &Sign, page: &Page, code: Option<i32>) -> bool {
+    (sign.codes.is_empty() || code.is_some_and(|code| sign.codes.contains(&code)))
+        && (sign.near.is_empty() || sign.near.iter().any(|part| page.says(part)))
+}
+
+fn fits_line(sign: &Sign, line: &str) -> bool {
+    sign.all[1..].iter().all(|part| line.contains(part))
+        && !sign.none.iter().any(|part| line.contains(part))
+}
+
+/// `[WARNING X]:`, `WARNING:`. An Event of type Warning is none: Kubernetes calls errors so.
+fn is_warning(line: &str) -> bool {
+    let head = &line[..line.floor_char_boundary(80)];
+    head.contains("[warning") || head.contains("warning: ") || head.contains("level=warn")
+}

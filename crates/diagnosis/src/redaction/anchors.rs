@@ -1,0 +1,195 @@
+//! The words at which rules look.
+//!
+//! One search for all of them; it is what makes redaction cheap. An anchor only says where to
+//! look, the rule says what is there.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+
+use super::rules::{
+    authorization, bearer, cookie, json_web_token, microsoft_header, named_value, private_key,
+    sas_signature, tool_password, url_userinfo,
+};
+use super::scan::Scan;
+use super::view::View;
+
+/// Looks at one place, and reports to the scan what it finds.
+pub(super) type Examine = fn(&mut Scan<'_>, Range<usize>);
+
+/// A word that calls a rule.
+struct Anchor {
+    /// In lower case; the search is in folded text.
+    word: &'static str,
+    /// How many letters are left out of the search at its beginning. What begins with three rare
+    /// letters is found faster: `oxy` begins nothing in a log, `pro` begins `process`.
+    skipped: usize,
+    examine: Examine,
+}
+
+const fn anchor(word: &'static str, skipped: usize, examine: Examine) -> Anchor {
+    Anchor { word, skipped, examine }
+}
+
+impl Anchor {
+    /// The part of the word that is searched.
+    fn probe(&self) -> &'static str {
+        &self.word[self.skipped..]
+    }
+}
+
+const ANCHORS: &[Anchor] = &[
+    anchor("token", 0, named_value::examine),
+    anchor("secret", 2, named_value::examine),
+    anchor("chpasswd", 1, tool_password::examine_account_list),
+    anchor("sshpass", 1, tool_password::examine_login),
+    anchor("passw", 2, named_value::examine),
+    anchor("passphrase", 5, named_value::examine),
+    anchor("pwd", 0, named_value::examine),
+    anchor("credential", 6, named_value::examine),
+    anchor("connectionstr", 5, named_value::examine),
+    anchor("connection_str", 9, named_value::examine),
+    anchor("connection-str", 9, named_value::examine),
+    anchor("sas", 0, named_value::examine),
+    anchor("key", 0, named_value::examine),
+    anchor("client_content", 5, named_value::examine),
+    anchor("clientcontent", 4, named_value::examine),
+    anchor("file_content", 3, named_value::examine),
+    anchor("filecontent", 2, named_value::examine),
+    anchor("customdata", 5, named_value::examine),
+    anchor("custom_data", 5, named_value::examine),
+    anchor("userdata", 3, named_value::examine),
+    anchor("user_data", 3, named_value::examine),
+    anchor("protectedsettings", 3, named_value::examine),
+    anchor("auth", 1, authorization::examine),
+    anchor("bearer", 3, bearer::examine_bearer),
+    anchor("basic", 2, bearer::examine_basic),
+    anchor("cookie", 2, cookie::examine),
+    anchor("x-ms-", 0, microsoft_header::examine),
+    anchor("sig", 0, sas_signature::examine),
+    anchor("://", 0, url_userinfo::examine),
+    anchor("proxy", 2, url_userinfo::examine_proxy),
+    anchor("begin", 0, private_key::examine_begin),
+    anchor("-end", 0, private_key::examine_end),
+    anchor("eyj", 0, json_web_token::examine),
+    anchor("login", 1, tool_password::examine_login),
+    anchor("curl", 0, tool_password::examine_user),
+    anchor("--creds", 1, tool_password::examine_user),
+    anchor("--user", 0, tool_password::examine_user),
+];
+
+static SEARCH: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostFirst)
+        .build(ANCHORS.iter().map(Anchor::probe))
+        .expect("a few dozen short words fit any automaton")
+});
+
+/// How much of the text is folded and searched together; it stays in the fastest cache.
+const WINDOW: usize = 16 * 1024;
+
+/// No probe is longer, so none is missed between two windows.
+const LONGEST_PROBE: usize = 16;
+
+/// Every anchor of a view in order, with the rule that looks there.
+pub(super) struct Anchors<'a> {
+    view: &'a View,
+    folded: Vec<u8>,
+    window: usize,
+    from: usize,
+}
+
+impl<'a> Anchors<'a> {
+    pub(super) fn of(view: &'a View) -> Self {
+        let mut anchors = Self { view, folded: Vec::new(), window: 0, from: 0 };
+        anchors.fold_window();
+        anchors
+    }
+
+    fn fold_window(&mut self) {
+        let end = self.view.len().min(self.window + WINDOW + LONGEST_PROBE);
+        self.folded.clear();
+        self.folded.extend_from_slice(&self.view.bytes()[self.window..end]);
+        self.folded.make_ascii_lowercase();
+    }
+
+    /// The next probe in this window or a later one: the number of its anchor, and where it is.
+    fn next_probe(&mut self) -> Option<(usize, usize)> {
+        loop {
+            if let Some(found) = SEARCH.find(Input::new(&self.folded).range(self.from..))
+                && found.start() < WINDOW
+            {
+                // One letter further, so that a probe cannot hide another that begins within it.
+                self.from = found.start() + 1;
+                return Some((found.pattern().as_usize(), self.window + found.start()));
+            }
+            if self.window + WINDOW >= self.view.len() {
+                return None;
+            }
+            self.window += WINDOW;
+            self.from = 0;
+            self.fold_window();
+        }
+    }
+}
+
+impl Iterator for Anchors<'_> {
+    type Item = (Examine, Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (number, probe) = self.next_probe()?;
+            let anchor = &ANCHORS[number];
+            if let Some(start) = probe.checked_sub(anchor.skipped)
+                && self.view.reads(start, anchor.word.as_bytes())
+            {
+                return Some((anchor.examine, start..start + anchor.word.len()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ANCHORS, Anchors, LONGEST_PROBE, WINDOW};
+    use crate::redaction::view::View;
+
+    #[test]
+    fn every_probe_is_long_enough_for_the_fast_search() {
+        for anchor in ANCHORS {
+            assert!((3..=LONGEST_PROBE).contains(&anchor.probe().len()), "{}", anchor.word);
+            assert_eq!(anchor.word, anchor.word.to_lowercase());
+        }
+    }
+
+    #[test]
+    fn no_probe_hides_another_that_begins_at_the_same_letter() {
+        for (index, first) in ANCHORS.iter().enumerate() {
+            for second in &ANCHORS[index + 1..] {
+                assert!(
+                    !second.probe().starts_with(first.probe()),
+                    "{} {}",
+                    first.word,
+                    second.word
+                );
+                assert!(
+                    !first.probe().starts_with(second.probe()),
+                    "{} {}",
+                    first.word,
+                    second.word
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn anchors_are_found_across_windows_and_inside_each_other() {
+        for before in WINDOW - 8..WINDOW + 2 {
+            let text = "-".repeat(before) + "ToKenkey";
+            let view = View::of(text.as_bytes());
+            let found: Vec<_> = Anchors::of(&view).map(|(_, range)| range).collect();
+            assert_eq!(found, [before..before + 5, before + 5..before + 8]);
+        }
+    }
+}

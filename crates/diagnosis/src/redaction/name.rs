@@ -1,0 +1,196 @@
+//! Which names have a secret as their value.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+
+use super::view::View;
+
+/// The longest name that is looked at, to each side of its anchor.
+const LONGEST: usize = 80;
+
+/// Words after which a name no longer names the secret itself: `TOKEN_TTL`, `secretName`.
+const ABOUT: &str = "ttl type id ids name names namespace file filepath path dir directory url urls \
+    uri endpoint expiry hash cacerthash length count size class version ref refs format policy status \
+    kind issuer audience scope algorithm stdin server attempt retries";
+
+/// How such words begin, when more may follow.
+const ABOUT_PREFIXES: &str = "provider expir rotat request review timeout volume";
+
+/// Words that with `key` name a secret key.
+const KEYS: &str = "privatekey apikey accesskey accountkey sharedkey storagekey primarykey \
+    secondarykey clientkey keydata signingkey encryptionkey certificatekey masterkey \
+    subscriptionkey functionkey workspacekey serverkey adminkey keymaterial authkey";
+
+/// Names that end with `content` and have a key or a client secret as their value.
+const CONTENTS: &str = "clientcontent principalfilecontent";
+
+/// Names that are a secret only as a whole, since their last word is common.
+const AUTHENTICATIONS: &str =
+    "auth registryauth xregistryauth xregistryconfig dockerauth dockerauthconfig";
+
+/// A name around an anchor, as it stands in the text: `TLS_BOOTSTRAP_TOKEN`, `--client-secret`.
+pub(super) struct Name<'a> {
+    pub(super) range: Range<usize>,
+    view: &'a View,
+    anchor: Range<usize>,
+    flat: OnceCell<Vec<u8>>,
+}
+
+/// A letter of a name. A dot joins names of a path: `nodeRegistration.token`.
+pub(super) fn is_name_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+impl<'a> Name<'a> {
+    /// The name around `anchor`. It does not go back over a line break, nor before `from`.
+    pub(super) fn around(view: &'a View, anchor: Range<usize>, from: usize) -> Self {
+        let floor = from.max(anchor.start.saturating_sub(LONGEST));
+        let before = &view.bytes()[floor..anchor.start];
+        let letters = before.iter().rev().take_while(|byte| is_name_letter(**byte)).count();
+        let start = (anchor.start - letters).max(view.line_start(anchor.start + 1));
+        let after = view.bytes()[anchor.end..].iter().take(LONGEST);
+        let more = after.take_while(|byte| is_name_letter(**byte)).count();
+        Self { range: start..anchor.end + more, view, anchor, flat: OnceCell::new() }
+    }
+
+    /// In lower case, without what joins its words; with the word before it, if it is only `key`.
+    fn flat(&self) -> &[u8] {
+        self.flat.get_or_init(|| {
+            let flat = flattened(&self.view.bytes()[self.range.clone()]);
+            let start = self.range.start;
+            if flat != b"key" || self.view.before(start) != b' ' {
+                return flat;
+            }
+            let before = &self.view.bytes()[start.saturating_sub(LONGEST)..start - 1];
+            let letters = before.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
+            [flattened(&before[before.len() - letters..]), flat].concat()
+        })
+    }
+
+    /// Whether it is an option of a command: `--token`, `-Password`.
+    pub(super) fn is_flag(&self) -> bool {
+        self.view.at(self.range.start) == b'-'
+    }
+
+    /// Whether it is `name`, in lower case and without what joins words.
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.flat() == name.as_bytes()
+    }
+
+    /// Whether `word` is a part of it, in lower case and without what joins words.
+    pub(super) fn has(&self, word: &str) -> bool {
+        memchr::memmem::find(self.flat(), word.as_bytes()).is_some()
+    }
+
+    /// Whether it says something about a secret (its name, file, age) rather than being one.
+    pub(super) fn is_about(&self) -> bool {
+        let rest = flattened(&self.view.bytes()[self.anchor.end..self.range.end]);
+        let singular = rest.strip_prefix(b"s").filter(|rest| !rest.is_empty()).unwrap_or(&rest);
+        let mut words = ABOUT.split_ascii_whitespace().map(str::as_bytes);
+        let mut prefixes = ABOUT_PREFIXES.split_ascii_whitespace().map(str::as_bytes);
+        words.any(|word| word == singular || word == rest)
+            || prefixes.any(|prefix| singular.starts_with(prefix))
+    }
+
+    /// Whether a `key` of this name is a secret one.
+    pub(super) fn is_secret_key(&self) -> bool {
+        !self.has("public") && KEYS.split_ascii_whitespace().any(|key| self.has(key))
+    }
+
+    /// Whether a `content` of this name is a secret one.
+    pub(super) fn is_secret_content(&self) -> bool {
+        CONTENTS.split_ascii_whitespace().any(|name| self.flat().ends_with(name.as_bytes()))
+    }
+
+    /// Whether an `auth` of this name is a registry's credential.
+    pub(super) fn is_authentication(&self) -> bool {
+        AUTHENTICATIONS.split_ascii_whitespace().any(|name| self.is(name))
+    }
+
+    /// Whether the anchor is a word of its own within the name: `SAS_TOKEN`, `containerSas`, not
+    /// `disaster`.
+    pub(super) fn has_whole_anchor(&self) -> bool {
+        stands_alone(self.view, &self.anchor)
+    }
+}
+
+/// In lower case, without what joins the words of a name.
+fn flattened(name: &[u8]) -> Vec<u8> {
+    let letters = name.iter().filter(|byte| !b"-_.".contains(byte));
+    letters.map(u8::to_ascii_lowercase).collect()
+}
+
+/// Whether `word` is not a part of a longer one.
+pub(super) fn stands_alone(view: &View, word: &Range<usize>) -> bool {
+    let first = view.at(word.start);
+    let before = view.before(word.start);
+    let begins = !before.is_ascii_alphanumeric()
+        || (first.is_ascii_uppercase() && !before.is_ascii_uppercase())
+        || view.is_break(word.start);
+    let last = view.before(word.end);
+    let after = view.at(word.end);
+    let ends =
+        !after.is_ascii_alphabetic() || (last.is_ascii_lowercase() && after.is_ascii_uppercase());
+    begins && ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Name, View};
+
+    /// The view of `text`, and where `anchor` is in it.
+    fn view(text: &str, anchor: &str) -> (View, std::ops::Range<usize>) {
+        let view = View::of(text.as_bytes());
+        let start = (0..view.len()).find(|&at| view.reads(at, anchor.as_bytes()));
+        let start = start.expect("the anchor is in the text");
+        (view, start..start + anchor.len())
+    }
+
+    #[test]
+    fn a_name_reaches_as_far_as_its_letters() {
+        for (text, expected) in [("+ a.MY-TOKEN_X=1", 2..14), ("abc\nTOKEN", 3..8)] {
+            let (view, anchor) = view(text, "token");
+            assert_eq!(Name::around(&view, anchor, 0).range, expected);
+        }
+    }
+
+    #[test]
+    fn names_about_a_secret_are_told_from_its_own() {
+        let is_about = |text: &str| {
+            let (view, anchor) = view(text, "token");
+            Name::around(&view, anchor, 0).is_about()
+        };
+        for name in ["TOKEN_TTL", "tokensCount", "tokenExpirationSeconds", "--token-file"] {
+            assert!(is_about(name), "{name}");
+        }
+        assert!(!is_about("tokens") && !is_about("token_value"));
+    }
+
+    #[test]
+    fn keys_are_secret_by_the_word_beside_them() {
+        let is_secret = |text: &str| {
+            let (view, anchor) = view(text, "key");
+            Name::around(&view, anchor, 0).is_secret_key()
+        };
+        for name in ["AccountKey", "PRIVATE_KEY", "client-key-data", "the private key"] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["key", "APISERVER_PUBLIC_KEY", "apt key", "keyring"] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn short_words_count_only_as_words() {
+        let is_whole = |text: &str| {
+            let (view, anchor) = view(text, "sas");
+            Name::around(&view, anchor, 0).has_whole_anchor()
+        };
+        for name in ["SAS_URL", "containerSas", "sas", "my-sas"] {
+            assert!(is_whole(name), "{name}");
+        }
+        for name in ["disaster", "sass", "Kansas"] {
+            assert!(!is_whole(name), "{name}");
+        }
+    }
+}

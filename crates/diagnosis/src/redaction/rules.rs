@@ -1,0 +1,63 @@
+//! The rules, one a file: what it removes, why, what it leaves alone.
+//!
+//! The name in the marker is the rule's name, except for [`named_value`], whose markers say what
+//! kind of name it was.
+
+pub(super) mod authorization;
+pub(super) mod bearer;
+pub(super) mod bootstrap_token;
+pub(super) mod client_secret;
+pub(super) mod cookie;
+pub(super) mod encoded_secret;
+pub(super) mod json_web_token;
+pub(super) mod microsoft_header;
+pub(super) mod named_value;
+pub(super) mod private_key;
+pub(super) mod sas_signature;
+pub(super) mod tool_password;
+pub(super) mod url_userinfo;
+pub(super) mod vendor_token;
+
+/// Every name a marker can have.
+pub(super) const RULES: &[&str] = &[
+    "authorization",
+    "basic-credential",
+    "bearer-token",
+    "bootstrap-token",
+    "client-secret",
+    "connection-string",
+    "cookie",
+    "credential",
+    "encoded-secret",
+    "json-web-token",
+    "key",
+    "key-material",
+    "microsoft-header",
+    "password",
+    "private-key",
+    "protected-settings",
+    "registry-auth",
+    "sas-signature",
+    "sas-token",
+    "secret",
+    "storage-key",
+    "token",
+    "tool-password",
+    "url-userinfo",
+    "user-data",
+    "vendor-token",
+];
+
+/// What a rule's tests ask: the text after redaction.
+#[cfg(test)]
+fn redacted(text: &str) -> String {
+    super::redact(text).text.into_string()
+}
+
+/// Asserts that a rule leaves all of these alone.
+#[cfg(test)]
+fn assert_kept(texts: &[&str]) {
+    for text in texts {
+        assert_eq!(redacted(text), *text);
+    }
+}

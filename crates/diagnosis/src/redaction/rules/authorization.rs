@@ -1,0 +1,107 @@
+//! Rule `authorization`.
+//!
+//! Removes: the credentials of `Authorization` and similar headers, whatever their scheme; the
+//! scheme stays. For registries' `auth` members see [`super::named_value`].
+//!
+//! Leaves alone: settings and sentences about authorization.
+
+use std::ops::Range;
+
+use super::super::name;
+use super::super::scan::Scan;
+use super::super::shape;
+use super::super::value;
+use super::super::view::View;
+use super::named_value;
+
+const RULE: &str = "authorization";
+
+/// Schemes whose credentials have several parts, and go up to the end of the line.
+const OF_MANY_PARTS: [&[u8]; 4] = [b"digest", b"aws4-hmac-sha256", b"sharedkey", b"sharedkeylite"];
+
+/// Schemes with one part.
+const OF_ONE_PART: [&[u8]; 6] = [b"bearer", b"basic", b"negotiate", b"ntlm", b"token", b"apikey"];
+
+/// At `auth`.
+pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    if !view.reads(anchor.start, b"authorization") {
+        named_value::examine(scan, anchor);
+        return;
+    }
+    let more =
+        view.bytes()[anchor.end..].iter().take(80).take_while(|byte| name::is_name_letter(**byte));
+    let name_end = anchor.end + more.count();
+    let Some(start) = named_value::value_start(view, name_end) else { return };
+    // Go prints a header as a list.
+    let start = start + usize::from(view.at(start) == b'[');
+    let value = value::at(view, start);
+    let text = &view.bytes()[value.range.clone()];
+    let scheme = text.iter().position(|byte| value::is_blank(*byte)).unwrap_or(text.len());
+    let is_one_of =
+        |schemes: &[&[u8]]| schemes.iter().any(|name| text[..scheme].eq_ignore_ascii_case(name));
+    let credentials = if is_one_of(&OF_MANY_PARTS) {
+        let from = value::after_blanks(view, value.range.start + scheme);
+        from..end_of_header(view, from).max(value.range.end)
+    } else if is_one_of(&OF_ONE_PART) {
+        let from = value::after_blanks(view, value.range.start + scheme);
+        if value.quoted { from..value.range.end } else { from..value::bare_end(view, from) }
+    } else {
+        value.range.clone()
+    };
+    let text = &view.bytes()[credentials.clone()];
+    let has_scheme = credentials.start > value.range.start;
+    let is_sentence = shape::is_word(text) && !(has_scheme && view.at(credentials.end) != b' ');
+    if !(shape::is_harmless(text) || is_sentence || matches!(text.first(), Some(b'{' | b'|'))) {
+        scan.strike(credentials, RULE);
+    }
+}
+
+/// The end of the line, or of the quotation the header stands in.
+pub(super) fn end_of_header(view: &View, start: usize) -> usize {
+    let line_end = view.next_break(start + 1);
+    let is_end = |at: &usize| view.at(*at) == b'"' && !matches!(view.before(*at), b'=' | b',');
+    (start..line_end).find(is_end).unwrap_or(line_end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{assert_kept, redacted};
+
+    #[test]
+    fn credentials_go_and_the_scheme_stays() {
+        for (text, expected) in [
+            ("> Authorization: Bearer abc", "> Authorization: Bearer [redacted authorization]"),
+            (
+                "-H \"Authorization: Basic abc\" x",
+                "-H \"Authorization: Basic [redacted authorization]\" x",
+            ),
+            (
+                "'authorization': 'Bearer abc def'",
+                "'authorization': 'Bearer [redacted authorization]'",
+            ),
+            (
+                "map[Authorization:[Bearer abc] B:[c]]",
+                "map[Authorization:[Bearer [redacted authorization]] B:[c]]",
+            ),
+            ("Proxy-Authorization: hunter2", "Proxy-Authorization: [redacted authorization]"),
+            (
+                "Authorization: SharedKey a:b c\nx",
+                "Authorization: SharedKey [redacted authorization]\nx",
+            ),
+        ] {
+            assert_eq!(redacted(text), expected);
+        }
+    }
+
+    #[test]
+    fn settings_and_sentences_stay() {
+        assert_kept(&[
+            "authorization:\n  mode: Webhook",
+            "--authorization-mode=Webhook",
+            "Authorization: failed to check",
+            "\"authorization\": {\"mode\": \"Webhook\"}",
+            "unauthorized: authentication required",
+        ]);
+    }
+}

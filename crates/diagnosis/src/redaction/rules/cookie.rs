@@ -1,0 +1,57 @@
+//! Rule `cookie`.
+//!
+//! Removes: the values of `Cookie` and `Set-Cookie` headers; a session's cookie is as good as its
+//! password.
+//!
+//! Leaves alone: the word elsewhere.
+
+use std::ops::Range;
+
+use super::super::name::Name;
+use super::super::scan::Scan;
+use super::super::shape;
+use super::super::value;
+use super::authorization::end_of_header;
+use super::named_value;
+
+const RULE: &str = "cookie";
+
+pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let name = Name::around(view, anchor, scan.resume());
+    if !(name.is("cookie") || name.is("setcookie")) {
+        return;
+    }
+    let Some(start) = named_value::value_start(view, name.range.end) else { return };
+    let range = if value::is_quote(view.at(start)) {
+        value::at(view, start).range
+    } else {
+        start..end_of_header(view, start)
+    };
+    let text = &view.bytes()[range.clone()];
+    if text.contains(&b'=') && !shape::is_harmless(text) {
+        scan.strike(range, RULE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{assert_kept, redacted};
+
+    #[test]
+    fn cookies_go_to_the_end_of_their_line() {
+        assert_eq!(
+            redacted("< Set-Cookie: a=b; path=/\r\n< x"),
+            "< Set-Cookie: [redacted cookie]\r\n< x"
+        );
+        assert_eq!(
+            redacted("{\"Cookie\":\"a=b\",\"x\":1}"),
+            "{\"Cookie\":\"[redacted cookie]\",\"x\":1}"
+        );
+    }
+
+    #[test]
+    fn the_word_alone_stays() {
+        assert_kept(&["cookie: none", "cookies are off", "the cookie jar"]);
+    }
+}

@@ -1,0 +1,85 @@
+//! Rule `json-web-token`.
+//!
+//! Removes: tokens of the form `eyJ….eyJ….signature`, whole, also with a part missing at the end.
+//! Access tokens of Entra, refresh tokens of registries and service account tokens have this form,
+//! and whoever has one is its owner.
+//!
+//! Leaves alone: base64 of other JSON; [`super::encoded_secret`] looks inside that.
+
+use std::ops::Range;
+
+use super::super::scan::Scan;
+use super::super::value;
+use super::encoded_secret;
+
+const RULE: &str = "json-web-token";
+
+/// Three parts when signed, five when encrypted.
+const MOST_PARTS: usize = 5;
+
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let inside = is_letter(view.before(anchor.start)) && !view.is_break(anchor.start);
+    if inside || &view.bytes()[anchor.clone()] != b"eyJ" {
+        return;
+    }
+    let header_end = value::end_of_letters(view, anchor.start, 16, is_letter);
+    let mut end = header_end;
+    for _ in 1..MOST_PARTS {
+        let part = end + 1;
+        let goes_on = view.at(end) == b'.'
+            && is_letter(view.at(part))
+            && (!view.is_break(end) || value::continues(view, end, true))
+            && (!view.is_break(part) || value::continues(view, part, true));
+        if !goes_on {
+            break;
+        }
+        end = value::end_of_letters(view, part, 16, is_letter);
+    }
+    let while_padded =
+        end + view.bytes()[end..].iter().take(2).take_while(|byte| **byte == b'=').count();
+    if end > header_end + 4 || is_header(&view.bytes()[anchor.start..header_end]) {
+        scan.strike(anchor.start..while_padded, RULE);
+    }
+}
+
+/// Whether this is the beginning of a token's header, of which the rest is lost.
+fn is_header(encoded: &[u8]) -> bool {
+    const MEMBERS: [&[u8]; 6] =
+        [b"\"alg\"", b"\"typ\"", b"\"kid\"", b"\"enc\"", b"\"x5t\"", b"\"cty\""];
+    let decoded = encoded_secret::decoded(encoded);
+    MEMBERS.iter().any(|member| memchr::memmem::find(&decoded, member).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{assert_kept, redacted};
+
+    const HEADER: &str = "eyJ0eXAiOiJKV1QiLCJhbGciOiJSUzI1NiJ9";
+
+    #[test]
+    fn a_token_goes_whole_wrapped_and_cut() {
+        for text in [
+            format!("{HEADER}.eyJhdWQiOiJ4In0.c2lnbmF0dXJl"),
+            format!("{HEADER}.eyJhdWQiOiJ4In0"),
+            HEADER.to_owned(),
+            format!("{}\r\n  {}.eyJhdWQi\r\nOiJ4In0.c2lnbmF0dXJl", &HEADER[..9], &HEADER[9..]),
+        ] {
+            let output = redacted(&text);
+            assert!(output.starts_with("[redacted json-web-token]"), "{output}");
+            assert_eq!(output.trim_end(), "[redacted json-web-token]");
+        }
+        let output =
+            redacted(&format!("{HEADER}.eyJhdWQiOiJ4In0.c2lnbmF0dXJl\\nRBAC token detected"));
+        assert_eq!(output, "[redacted json-web-token]\\nRBAC token detected");
+    }
+
+    #[test]
+    fn other_json_in_base64_stays() {
+        assert_kept(&["eyJFeGl0Q29kZSI6IjIxMSIsIkVycm9yIjoiIn0=", "obeyJohn.then"]);
+    }
+}

@@ -1,0 +1,93 @@
+//! How a value is attached to its name.
+
+use super::super::super::name::Name;
+use super::super::super::value::{after_blanks, is_blank, is_quote};
+use super::super::super::view::View;
+
+/// What stands between a name and its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Separator {
+    /// `name=value`, `"name": "value"`, `name:value`.
+    Tight,
+    /// `name: value`, `name = value`: also how sentences are written.
+    Loose,
+    /// `--name value`.
+    Flag,
+    /// `password 'value'`.
+    Beside,
+    /// `<name>value</name>`; the value ends at `end`.
+    Markup { end: usize },
+    /// `{name: NAME, value: VALUE}`.
+    Entry,
+}
+
+/// How far the end of an element is searched.
+const LONGEST_ELEMENT: usize = 4096;
+
+impl Separator {
+    /// Whether a sentence could have it.
+    pub(super) fn is_loose(self) -> bool {
+        match self {
+            Self::Loose | Self::Flag => true,
+            Self::Tight | Self::Beside | Self::Markup { .. } | Self::Entry => false,
+        }
+    }
+}
+
+/// The separator after `name`, and where the value begins.
+pub(super) fn after(view: &View, name: &Name<'_>) -> Option<(Separator, usize)> {
+    let end = name.range.end;
+    if let Some(found) = assignment(view, end) {
+        return Some(found);
+    }
+    if view.at(end) == b'>' && view.before(name.range.start) == b'<' {
+        let limit = view.len().min(end + 1 + LONGEST_ELEMENT);
+        let closing = memchr::memmem::find(&view.bytes()[end + 1..limit], b"</")?;
+        return Some((Separator::Markup { end: end + 1 + closing }, end + 1));
+    }
+    if let Some(start) = entry(view, name) {
+        return Some((Separator::Entry, start));
+    }
+    let start = after_blanks(view, end);
+    let is_apart = start > end || view.is_break(end);
+    if is_apart && name.is_flag() && !matches!(view.at(start), b'-' | 0) {
+        return Some((Separator::Flag, start));
+    }
+    let beside = is_apart && matches!(view.at(start), b'"' | b'\'') && name.has("pass");
+    beside.then_some((Separator::Beside, start))
+}
+
+/// `=`, `:`, `:=` or `=>` after a name that ends at `end`, with quotation marks and blanks.
+pub(super) fn assignment(view: &View, end: usize) -> Option<(Separator, usize)> {
+    let closed = (end..end + 3)
+        .find(|&at| !(is_quote(view.at(at)) || view.at(at) == b']'))
+        .unwrap_or(end + 3);
+    let mark = after_blanks(view, closed);
+    let after = match (view.at(mark), view.at(mark + 1)) {
+        (b':', b'=') | (b'=', b'>' | b'=') => mark + 2,
+        (b':', b':') => return None,
+        (b':', b'/') if view.at(mark + 2) == b'/' => return None,
+        (b':' | b'=', _) => mark + 1,
+        _ => return None,
+    };
+    let start = after_blanks(view, after);
+    let is_quoted = closed > end && view.before(closed) != b'`';
+    let is_tight = is_quoted || start == after || matches!(view.at(start), b'"' | b'\'');
+    Some((if is_tight { Separator::Tight } else { Separator::Loose }, start))
+}
+
+/// The list of variables of a container: the name is itself a value, and the value comes next.
+fn entry(view: &View, name: &Name<'_>) -> Option<usize> {
+    let before = view.folded(name.range.start.saturating_sub(12)..name.range.start);
+    if !before.windows(4).any(|word| word == b"name")
+        && !before.windows(3).any(|word| word == b"key")
+    {
+        return None;
+    }
+    let is_between =
+        |at: &usize| is_quote(view.at(*at)) || is_blank(view.at(*at)) || view.at(*at) == b',';
+    let end = name.range.end;
+    let word = (end..end + 32).find(|at| !is_between(at))?;
+    view.reads(word, b"value").then_some(())?;
+    assignment(view, word + b"value".len()).map(|(_, start)| start)
+}

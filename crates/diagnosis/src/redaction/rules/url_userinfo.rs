@@ -1,0 +1,128 @@
+//! Rule `url-userinfo`.
+//!
+//! Removes: user and password in an address, `https://user:password@host`, and in the value of a
+//! proxy variable without a scheme. The host stays; it explains a proxy that does not answer.
+//!
+//! Leaves alone: addresses without a user, digests after `@`, the user `git` of source addresses.
+
+use std::ops::Range;
+
+use super::super::scan::Scan;
+use super::super::shape;
+use super::super::value;
+use super::super::view::View;
+use super::named_value;
+
+const RULE: &str = "url-userinfo";
+
+/// How far an `@` is searched.
+const LONGEST: usize = 512;
+
+/// At `://`.
+pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    if scan.view.before(anchor.start).is_ascii_alphanumeric()
+        && let Some(end) = userinfo_end(scan.view, anchor.end)
+    {
+        scan.strike(anchor.end..end, RULE);
+    }
+}
+
+/// At `proxy`, the last word of a variable or flag.
+pub(in super::super) fn examine_proxy(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let Some(start) = named_value::value_start(view, anchor.end) else { return };
+    let start = start + usize::from(value::is_quote(view.at(start)));
+    let Some(end) = userinfo_end(view, start) else { return };
+    let userinfo = &view.bytes()[start..end];
+    if userinfo.contains(&b':') && !shape::is_address(userinfo) {
+        scan.strike(start..end, RULE);
+    }
+}
+
+/// Where the user information that begins at `start` ends: at the last `@` before the host.
+fn userinfo_end(view: &View, start: usize) -> Option<usize> {
+    if view.at(start) == b'[' {
+        return None;
+    }
+    memchr::memchr(b'@', &view.bytes()[start..view.len().min(start + LONGEST)])?;
+    let (mut colon, mut at, mut slash) = (None, None, None);
+    let mut next_break = view.next_break(start);
+    for position in start..view.len().min(start + LONGEST) {
+        let byte = view.at(position);
+        if position == next_break {
+            if !has_at(view, position, colon.is_some()) {
+                break;
+            }
+            next_break = view.next_break(position + 1);
+        }
+        match byte {
+            b' ' | b'\t' | b'"' | b'\'' | b'`' | b'<' | b'>' => break,
+            b':' if slash.is_none() => colon = colon.or(Some(position)),
+            b'@' => {
+                // A password may hold a slash, if the user's name comes before it.
+                let is_path =
+                    slash.is_some() && !colon.is_some_and(|colon| is_user(view, colon, slash));
+                if is_path || view.reads(position + 1, b"sha") {
+                    break;
+                }
+                at = Some(position);
+            }
+            b'/' | b'?' | b'#' if at.is_some() => break,
+            b'/' | b'?' | b'#' => slash = slash.or(Some(position)),
+            _ => {}
+        }
+    }
+    at.filter(|&at| is_secret(&view.bytes()[start..at]))
+}
+
+/// Whether what follows the colon is not a port, so that a user's name was before it.
+fn is_user(view: &View, colon: usize, slash: Option<usize>) -> bool {
+    slash.is_some_and(|slash| {
+        slash > colon + 1 && !shape::is_number(&view.bytes()[colon + 1..slash])
+    })
+}
+
+/// Whether an address that is broken at `position` goes on to an `@`.
+fn has_at(view: &View, position: usize, has_colon: bool) -> bool {
+    let rest = &view.bytes()[position..view.len().min(position + 128)];
+    let end = rest.iter().position(|byte| b" \t\"'`<>/".contains(byte)).unwrap_or(rest.len());
+    let at = memchr::memrchr(b'@', &rest[..end]);
+    at.is_some_and(|at| has_colon || rest[..at].contains(&b':'))
+}
+
+fn is_secret(userinfo: &[u8]) -> bool {
+    !(userinfo == b"git"
+        || userinfo.is_empty()
+        || userinfo.split(|byte| *byte == b':').all(shape::is_harmless))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{assert_kept, redacted};
+
+    #[test]
+    fn user_and_password_go_and_the_host_stays() {
+        for (text, expected) in [
+            ("http://px:vQ-d!x@px.example:80/", "http://[redacted url-userinfo]@px.example:80/"),
+            ("http://px:a/b@c@px.example", "http://[redacted url-userinfo]@px.example"),
+            (r"https:\/\/px:abc@px.example", r"https:\/\/[redacted url-userinfo]@px.example"),
+            ("http://px:vQBd-H\r\nDBI@px.example", "http://[redacted url-userinfo]\r\n@px.example"),
+            ("http_proxy=px:abc@px.example:80", "http_proxy=[redacted url-userinfo]@px.example:80"),
+            ("https://ghx@host/", "https://[redacted url-userinfo]@host/"),
+        ] {
+            assert_eq!(redacted(text), expected);
+        }
+    }
+
+    #[test]
+    fn addresses_without_a_user_stay() {
+        assert_kept(&[
+            "https://mcr.example/v2/x@sha256:0f1e2d3c",
+            "oci://registry.example:5000/x@sha256:0f1e",
+            "ssh://git@source.example/x.git",
+            "https://10.0.0.4:6443/healthz?timeout=32s (mail admin@corp.example)",
+            "https://${USER}:${PASSWORD}@host",
+            "https://mcr.example\nuser@host:~$",
+        ]);
+    }
+}

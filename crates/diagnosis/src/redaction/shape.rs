@@ -1,0 +1,229 @@
+//! What a piece of text looks like: a key, a word, a path, a time.
+//!
+//! All functions are about bytes of the view, and bounded by the length of what they are given.
+
+/// How letters are mixed in a piece of text.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Mix {
+    pub(super) length: usize,
+    pub(super) lower: usize,
+    pub(super) upper: usize,
+    pub(super) digits: usize,
+    /// How often a letter of one kind (lower, upper, digit) follows one of another kind.
+    pub(super) changes: usize,
+}
+
+impl Mix {
+    pub(super) fn of(text: &[u8]) -> Self {
+        let mut mix = Self { length: text.len(), ..Self::default() };
+        let mut previous = 0;
+        for &byte in text {
+            let kind = match byte {
+                b'a'..=b'z' => 1,
+                b'A'..=b'Z' => 2,
+                b'0'..=b'9' => 3,
+                _ => 0,
+            };
+            match kind {
+                1 => mix.lower += 1,
+                2 => mix.upper += 1,
+                3 => mix.digits += 1,
+                _ => {}
+            }
+            mix.changes += usize::from(kind != 0 && previous != 0 && kind != previous);
+            previous = kind;
+        }
+        mix
+    }
+
+    /// Whether a generator rather than a person chose the letters. Of random letters of base64
+    /// every second differs in kind from the one before; of `virtualMachineScaleSets/vmss01` every
+    /// sixth.
+    pub(super) fn is_random(self) -> bool {
+        self.lower > 0 && self.upper > 0 && self.digits > 0 && self.changes * 10 >= self.length * 3
+    }
+
+    /// Whether it could be base64 of anything, judged generously: cheap to rule out most names.
+    pub(super) fn could_be_encoded(self) -> bool {
+        self.lower > 0 && self.upper > 0 && self.changes * 6 >= self.length
+    }
+}
+
+/// A word as people write it: `token`, `Token`, `TOKEN`; hyphens and underscores allowed inside.
+pub(super) fn is_word(text: &[u8]) -> bool {
+    let letters = |rest: &[u8], ok: fn(&u8) -> bool| {
+        rest.iter().all(|byte| ok(byte) || matches!(byte, b'-' | b'_' | b'\''))
+    };
+    match text {
+        [] => false,
+        [first, rest @ ..] if first.is_ascii_uppercase() => {
+            letters(rest, u8::is_ascii_lowercase) || letters(rest, u8::is_ascii_uppercase)
+        }
+        [first, rest @ ..] => first.is_ascii_lowercase() && letters(rest, u8::is_ascii_lowercase),
+    }
+}
+
+/// An identifier of a program: `EnvironmentCredential`, `retry_count`.
+pub(super) fn is_identifier(text: &[u8]) -> bool {
+    text.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
+        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+pub(super) fn is_number(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+}
+
+/// `2025-09-12…`, `24h0m0s`, `08:33:51`.
+pub(super) fn is_time(text: &[u8]) -> bool {
+    let digits = |range: std::ops::Range<usize>| text.get(range).is_some_and(is_number);
+    let date = digits(0..4) && text.get(4) == Some(&b'-') && digits(5..7);
+    let clock = digits(0..2) && text.get(2) == Some(&b':') && digits(3..5);
+    let duration = text.first().is_some_and(u8::is_ascii_digit)
+        && text.last().is_some_and(|last| b"smhd".contains(last))
+        && text.len() <= 16
+        && text.iter().all(|byte| byte.is_ascii_digit() || b".smhdun".contains(byte));
+    date || clock || duration
+}
+
+/// An absolute path of Linux or Windows, of names a person would choose.
+pub(super) fn is_path(text: &[u8]) -> bool {
+    let body = match text {
+        [b'/', b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'_', ..] => text,
+        [drive, b':', b'\\' | b'/', rest @ ..] if drive.is_ascii_alphabetic() => rest,
+        _ => return false,
+    };
+    body.iter().all(|byte| byte.is_ascii_alphanumeric() || b"/\\._-:,* {}$@()".contains(byte))
+        && !body.split(|byte| b"/\\._-".contains(byte)).any(is_key_like)
+        && !Mix::of(body).is_random()
+}
+
+/// A web address; what is secret inside it has rules of its own.
+pub(super) fn is_address(text: &[u8]) -> bool {
+    let scheme = text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    scheme >= 2 && text[scheme..].starts_with(b"://")
+}
+
+/// Long and random enough to be a key whatever stands before it.
+pub(super) fn is_key_like(text: &[u8]) -> bool {
+    text.len() >= 20 && Mix::of(text).is_random()
+}
+
+/// A value that is a word of a configuration, not a secret: `true`, `null`, `***`, `${TOKEN}`.
+pub(super) fn is_harmless(value: &[u8]) -> bool {
+    const WORDS: [&[u8]; 22] = [
+        b"true",
+        b"false",
+        b"yes",
+        b"no",
+        b"on",
+        b"off",
+        b"null",
+        b"none",
+        b"nil",
+        b"undefined",
+        b"n/a",
+        b"unset",
+        b"set",
+        b"bearer",
+        b"basic",
+        b"required",
+        b"optional",
+        b"disabled",
+        b"enabled",
+        b"redacted",
+        b"hidden",
+        b"masked",
+    ];
+    value.is_empty()
+        || (is_number(value) && value.len() <= 5)
+        || value.iter().all(u8::is_ascii_punctuation)
+        || WORDS.iter().any(|word| value.eq_ignore_ascii_case(word))
+        || is_placeholder(value)
+        || is_digest(value)
+        || is_time(value)
+        || is_path(value)
+        || is_address(value)
+}
+
+/// `sha256:…`: names content, opens nothing.
+fn is_digest(value: &[u8]) -> bool {
+    let folded = value.get(..7).map(<[u8]>::to_ascii_lowercase);
+    folded.is_some_and(|start| start.starts_with(b"sha") && matches!(start[6], b':' | b'-'))
+}
+
+/// Something that stands for a value: `$TOKEN`, `$(cat f)`, `<token>`, `{{ .Token }}`, a marker.
+fn is_placeholder(value: &[u8]) -> bool {
+    let name = |text: &[u8]| {
+        !text.is_empty()
+            && (text
+                .iter()
+                .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_')
+                || text.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_'))
+    };
+    match value {
+        [b'$', b'(', ..] | [b'{', b'{', ..] => true,
+        [b'$', b'{', inner @ .., b'}'] => {
+            name(inner) || inner.iter().any(|byte| b":-#%/".contains(byte))
+        }
+        [b'$', inner @ ..] | [b'%', inner @ .., b'%'] => name(inner),
+        [b'<', inner @ .., b'>'] => {
+            inner.iter().all(|byte| byte.is_ascii_alphabetic() || b" _-".contains(byte))
+        }
+        _ => value.contains(&super::view::REDACTED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mix, is_harmless, is_key_like, is_path, is_time, is_word};
+
+    #[test]
+    fn generated_letters_are_told_from_chosen_names() {
+        assert!(is_key_like(b"n88sapGDCCgYlzbqAp5KQvZ50pqUKs"));
+        assert!(!is_key_like(b"virtualMachineScaleSets/aks-nodepool1-vmss000001"));
+        assert!(!is_key_like(b"0f1e2d3c4b5a69788796a5b4c3d2e1f0"));
+        assert!(!Mix::of(b"ERR_ORAS_PULL_NETWORK_TIMEOUT").could_be_encoded());
+    }
+
+    #[test]
+    fn words_are_lower_upper_or_capitalised() {
+        for word in ["failed", "Failed", "ERR_NO", "cloud-init", "can't"] {
+            assert!(is_word(word.as_bytes()), "{word}");
+        }
+        for other in ["", "hunter2", "aBc", "abC", "a+b"] {
+            assert!(!is_word(other.as_bytes()), "{other}");
+        }
+    }
+
+    #[test]
+    fn paths_of_chosen_names_are_paths_and_keys_with_a_slash_are_not() {
+        assert!(is_path(b"/etc/kubernetes/azure.json"));
+        assert!(is_path(br"C:\AzureData\provision.complete"));
+        assert!(!is_path(b"/aB3dE5gH7jK9mN1pQ3sT5vW7yZ9"));
+    }
+
+    #[test]
+    fn harmless_values_are_recognised() {
+        for value in [
+            "",
+            "true",
+            "None",
+            "443",
+            "***",
+            "$TOKEN",
+            "${TOKEN:-}",
+            "<token>",
+            "24h0m0s",
+            "sha256:72c7",
+            "/var/lib/kubelet",
+            "https://mcr.example/v2/",
+            "abcdef.\u{1}",
+        ] {
+            assert!(is_harmless(value.as_bytes()), "{value}");
+        }
+        for value in ["hunter2", "letmein", "123456", "$Ecret1", "p@ss"] {
+            assert!(!is_harmless(value.as_bytes()), "{value}");
+        }
+        assert!(is_time(b"2025-09-12T08:33:51Z"));
+    }
+}

@@ -1,0 +1,319 @@
+//! Where a value ends: quoted, bare, or wrapped over lines.
+
+use std::ops::Range;
+
+use super::shape;
+use super::view::View;
+
+/// How far a value's end is searched before it is no longer believed to be harmless.
+pub(super) const LONGEST_HARMLESS: usize = 512;
+
+/// How far a closing quotation mark is searched: longer than the longest custom data.
+const LONGEST_QUOTATION: usize = 256 * 1024;
+
+/// How much of the text after a line break is looked at to decide whether it goes on.
+const LOOK_AHEAD: usize = 96;
+
+/// Widths at which consoles wrap.
+const CONSOLE_WIDTHS: [usize; 8] = [79, 80, 99, 100, 119, 120, 132, 160];
+
+/// A value without its quotation marks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Value {
+    pub(super) range: Range<usize>,
+    pub(super) quoted: bool,
+}
+
+pub(super) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+pub(super) fn is_quote(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\'' | b'`')
+}
+
+/// The position after blanks, at most 64 of them.
+pub(super) fn after_blanks(view: &View, position: usize) -> usize {
+    let end = view.len().min(position + 64);
+    (position..end).find(|&at| !is_blank(view.at(at))).unwrap_or(end)
+}
+
+/// The value that begins at `start`; empty if the line ends there and the next one is another.
+pub(super) fn at(view: &View, start: usize) -> Value {
+    let opening =
+        if view.at(start) == b'$' && is_quote(view.at(start + 1)) { start + 1 } else { start };
+    if matches!(view.at(opening), b'"' | b'\'') {
+        return quoted(view, opening);
+    }
+    if view.is_break(start) && !continues(view, start, false) {
+        return Value { range: start..start, quoted: false };
+    }
+    Value { range: start..bare_end(view, start), quoted: false }
+}
+
+/// From an opening quotation mark to the closing one of the same escape depth.
+///
+/// One of a lesser depth ends the quotation around this one, and so this one too. If neither comes
+/// soon, the value was cut, and goes to the end of its line.
+fn quoted(view: &View, opening: usize) -> Value {
+    let mark = view.at(opening);
+    let depth = view.escape_depth(opening);
+    let start = opening + 1;
+    let mut next_break = view.next_break(start);
+    let (mut lines, mut has_blank) = (0, false);
+    let mut position = start;
+    while position < view.len().min(start + LONGEST_QUOTATION) {
+        if position == next_break {
+            lines += 1;
+            if has_blank && lines > 3 {
+                break;
+            }
+            next_break = view.next_break(position + 1);
+        }
+        let byte = view.at(position);
+        has_blank |= is_blank(byte);
+        if is_quote(byte) {
+            let here = view.escape_depth(position);
+            if here < depth && byte != b'\'' {
+                return Value { range: start..position, quoted: true };
+            }
+            if byte == mark && here == depth {
+                if !is_joined(view, position, depth) {
+                    return Value { range: start..after_adjoining(view, position), quoted: true };
+                }
+                position += 2;
+            }
+        }
+        position += 1;
+    }
+    let line_end = view.next_break(start);
+    let end = if view.is_break(line_end) && continues(view, line_end, false) {
+        bare_end(view, line_end)
+    } else {
+        line_end
+    };
+    Value { range: start..end, quoted: true }
+}
+
+/// How a shell puts an apostrophe into a quotation: `'ab'\''cd'` is one value.
+fn is_joined(view: &View, closing: usize, depth: usize) -> bool {
+    let (escaped, opening) = (closing + 1, closing + 2);
+    view.at(closing) == b'\''
+        && view.at(escaped) == b'\''
+        && view.escape_depth(escaped) > depth
+        && view.at(opening) == b'\''
+        && view.escape_depth(opening) == depth
+}
+
+/// A shell joins what stands side by side: `'ab'cd` is one value. The closing mark itself is not
+/// part of the value unless more follows it.
+fn after_adjoining(view: &View, closing: usize) -> usize {
+    let next = closing + 1;
+    let has_more = view.at(next).is_ascii_alphanumeric() && !view.is_break(next);
+    if has_more { bare_end(view, next) } else { closing }
+}
+
+/// The end of a value without quotation marks.
+pub(super) fn bare_end(view: &View, start: usize) -> usize {
+    let mut next_break = view.next_break(start + 1);
+    let mut position = start;
+    while position < view.len() {
+        if position == next_break {
+            if !continues(view, position, false) {
+                break;
+            }
+            next_break = view.next_break(position + 1);
+        }
+        let byte = view.at(position);
+        if is_blank(byte) || (is_delimiter(byte) && delimits(view, position + 1)) {
+            break;
+        }
+        position += 1;
+    }
+    while position > start + 1 && matches!(view.before(position), b'.' | b':') {
+        position -= 1;
+    }
+    position
+}
+
+fn is_delimiter(byte: u8) -> bool {
+    is_quote(byte) || b",;&|)]}<>".contains(&byte)
+}
+
+/// Whether what follows a delimiter shows that it is one, and not a letter of a password.
+fn delimits(view: &View, after: usize) -> bool {
+    let next = view.at(after);
+    if after >= view.len() || view.is_break(after) || is_blank(next) || is_delimiter(next) {
+        return true;
+    }
+    if matches!(next, b'.' | b':' | b'=' | b'\\' | b'{' | b'[' | b'(' | b'/') {
+        return true;
+    }
+    let end = view.len().min(after + 48);
+    let name = (after..end)
+        .find(|&at| !(view.at(at).is_ascii_alphanumeric() || b"_-. ".contains(&view.at(at))));
+    name.is_some_and(|at| at > after && matches!(view.at(at), b'=' | b':'))
+}
+
+/// Whether the value before the line break at `position` goes on after it.
+///
+/// `eager` says that the value cannot be complete; then anything goes on that does not look like
+/// the beginning of another line. Otherwise it has to look like a piece of a value, or the lines
+/// have to be of equal width, as a console makes them.
+pub(super) fn continues(view: &View, position: usize, eager: bool) -> bool {
+    let line_end = view.next_break(position + 1);
+    let limit = line_end.min(position + LOOK_AHEAD);
+    let end = (position..limit)
+        .find(|&at| is_blank(view.at(at)) || is_quote(view.at(at)))
+        .unwrap_or(limit);
+    let piece = &view.bytes()[position..end];
+    if piece.is_empty() || begins_a_line(piece) {
+        return false;
+    }
+    eager || is_piece(piece) || wrapped_by_width(view, position, line_end)
+}
+
+fn wrapped_by_width(view: &View, position: usize, next_end: usize) -> bool {
+    let start = view.line_start(position);
+    let width = position - start;
+    let previous = start - view.line_start(start);
+    width >= 20
+        && (CONSOLE_WIDTHS.contains(&width) || width == previous || width == next_end - position)
+}
+
+/// Letters as they stand in the middle of a key: digits among letters, or unusual case.
+fn is_piece(piece: &[u8]) -> bool {
+    let mix = shape::Mix::of(piece);
+    mix.changes >= 2
+        || (mix.digits > 0 && mix.changes > 0)
+        || piece.ends_with(b"=")
+        || piece.len() > 2 && piece.iter().any(|byte| b"%~!+=@#$^*".contains(byte))
+}
+
+/// Whether `piece`, the first thing after a line break, looks like the beginning of a line of its
+/// own: a trace, a word, a time, a log prefix, an assignment, a path, a flag.
+fn begins_a_line(piece: &[u8]) -> bool {
+    let trace = piece.iter().take_while(|byte| **byte == b'+').count();
+    if trace == piece.len() || b"[{<>*#(|}])".contains(&piece[0]) {
+        return true;
+    }
+    if piece[0] == b'-' && (piece.len() < 4 || piece[1] == b'-' || shape::is_word(&piece[1..])) {
+        return true;
+    }
+    let word =
+        piece.iter().take_while(|byte| byte.is_ascii_alphabetic() || b"-_'".contains(byte)).count();
+    let after_word = &piece[word..];
+    let digits = after_word.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let after_digits = &after_word[digits..];
+    let ends = |rest: &[u8]| rest.first().is_none_or(|byte| b":,.;[(/!?".contains(byte));
+    let named = shape::is_word(&piece[..word])
+        || word > 0 && shape::is_identifier(&piece[..word]) && digits == 0;
+    if shape::is_word(&piece[..word])
+        && (digits == 0 || word >= 3 && digits <= 3)
+        && ends(after_digits)
+    {
+        return true;
+    }
+    if named && after_word.starts_with(b"=") && after_word.get(1).is_some_and(|byte| *byte != b'=')
+    {
+        return true;
+    }
+    let kubernetes_log =
+        word == 1 && b"IWEF".contains(&piece[0]) && digits == 4 && after_digits.is_empty();
+    let version = piece[0] == b'v' || piece[0].is_ascii_digit();
+    let dotted =
+        version && piece[1..].iter().all(|byte| byte.is_ascii_digit() || b".:/-,".contains(byte));
+    kubernetes_log
+        || dotted
+        || shape::is_time(piece)
+        || shape::is_path(piece)
+        || shape::is_address(piece)
+}
+
+/// The end of letters of one kind from `start`, over line breaks where the value goes on.
+///
+/// Below `complete` letters the value cannot be complete.
+pub(super) fn end_of_letters(
+    view: &View,
+    start: usize,
+    complete: usize,
+    is_letter: impl Fn(u8) -> bool,
+) -> usize {
+    let mut next_break = view.next_break(start + 1);
+    let mut position = start;
+    while position < view.len() && is_letter(view.at(position)) {
+        if position == next_break {
+            if !continues(view, position, position - start < complete) {
+                break;
+            }
+            next_break = view.next_break(position + 1);
+        }
+        position += 1;
+    }
+    position
+}
+
+/// The end of a key whose lines were joined with blanks, as an unquoted `echo` does.
+pub(super) fn over_blanks(view: &View, key: &Range<usize>) -> usize {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte);
+    let mut end = key.end;
+    if key.len() < 40 || !shape::Mix::of(&view.bytes()[key.clone()]).is_random() {
+        return end;
+    }
+    while view.at(end) == b' ' {
+        let start = end + 1;
+        let rest = &view.bytes()[start..];
+        let length = rest.iter().position(|&byte| !is_letter(byte)).unwrap_or(rest.len());
+        let piece = &rest[..length];
+        if !(shape::is_key_like(piece) || length > 2 && piece.ends_with(b"=")) {
+            break;
+        }
+        end = start + length;
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{View, at};
+
+    fn value(text: &str) -> String {
+        let view = View::of(text.as_bytes());
+        String::from_utf8_lossy(&view.bytes()[at(&view, 0).range]).into_owned()
+    }
+
+    #[test]
+    fn a_quotation_ends_at_the_mark_of_its_own_depth() {
+        assert_eq!(value(r#""a b", "c": 1"#), "a b");
+        assert_eq!(value(r#"\"a\\\"b\" x"#), r#"a"b"#);
+        assert_eq!(value(r#"\"ab", "c": 1"#), "ab");
+        assert_eq!(value("'ab' x"), "ab");
+        assert_eq!(value(r"'ab'\''cd' x"), "ab'''cd");
+        assert_eq!(value("\"ab\ncd\" x"), "abcd");
+    }
+
+    #[test]
+    fn an_unclosed_quotation_goes_to_the_end_of_its_line() {
+        assert_eq!(value("\"ab cd\n+ exit 211\nand\nso\non it goes"), "ab cd");
+    }
+
+    #[test]
+    fn a_bare_value_ends_at_a_delimiter_but_not_at_a_letter_of_a_password() {
+        assert_eq!(value("a,b;c&d next"), "a,b;c&d");
+        assert_eq!(value("abc;Name=x"), "abc");
+        assert_eq!(value("abc&sp=r"), "abc");
+        assert_eq!(value("abc}} x"), "abc");
+        assert_eq!(value("abc. Next"), "abc");
+        assert_eq!(value("don't"), "don't");
+    }
+
+    #[test]
+    fn a_bare_value_goes_on_over_a_break_only_into_more_of_itself() {
+        assert_eq!(value("aB3\r\n  d5F7 next"), "aB3d5F7");
+        assert_eq!(value("aB3\n+ exit 1"), "aB3");
+        assert_eq!(value("aB3\nFailed to start"), "aB3");
+        assert_eq!(value("aB3\nNAME=x9"), "aB3");
+        assert_eq!(value("aB3\nI0909 11:58:41 x"), "aB3");
+        assert_eq!(value("\n+ exit 1"), "");
+    }
+}

@@ -1,0 +1,90 @@
+//! What a rule is made of: a cause, the signs by which it is known, and what to do about it.
+
+use bringup_contract::Cause;
+
+/// How much a sign proves by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strength {
+    /// It points that way.
+    Weak,
+    /// It speaks for it.
+    Fair,
+    /// It proves it.
+    Strong,
+}
+
+/// One sign: parts of a line that stand together.
+///
+/// Texts are compared in lower case and with `'` for every kind of quote.
+#[derive(Debug)]
+pub struct Sign {
+    /// All of these stand in one line; the first is what is searched for.
+    pub all: &'static [&'static str],
+    /// None of these stands in that line.
+    pub none: &'static [&'static str],
+    /// One of these stands somewhere in the same piece of evidence; empty: nothing is asked.
+    pub near: &'static [&'static str],
+    /// The exit code is one of these; empty: any or none.
+    pub codes: &'static [i32],
+    /// Of several signs, the one with the lowest rank decides.
+    pub rank: u16,
+    /// How much it proves.
+    pub strength: Strength,
+}
+
+impl Sign {
+    /// A sign that proves the cause.
+    pub const fn new(rank: u16, all: &'static [&'static str]) -> Self {
+        Self { all, none: &[], near: &[], codes: &[], rank, strength: Strength::Strong }
+    }
+
+    /// The sign speaks for the cause without proving it.
+    #[must_use]
+    pub const fn fair(mut self) -> Self {
+        self.strength = Strength::Fair;
+        self
+    }
+
+    /// The sign only points that way.
+    #[must_use]
+    pub const fn weak(mut self) -> Self {
+        self.strength = Strength::Weak;
+        self
+    }
+
+    /// Not when one of these stands in the same line.
+    #[must_use]
+    pub const fn unless(mut self, none: &'static [&'static str]) -> Self {
+        self.none = none;
+        self
+    }
+
+    /// Only when one of these stands in the same piece of evidence.
+    #[must_use]
+    pub const fn near(mut self, near: &'static [&'static str]) -> Self {
+        self.near = near;
+        self
+    }
+
+    /// Only with one of these exit codes.
+    #[must_use]
+    pub const fn with_codes(mut self, codes: &'static [i32]) -> Self {
+        self.codes = codes;
+        self
+    }
+}
+
+/// One rule: one cause, one file, one page of documentation.
+#[derive(Debug)]
+pub struct Rule {
+    /// What it finds.
+    pub cause: Cause,
+    /// The finding in a few words.
+    pub title: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+    /// How it is known.
+    pub signs: &'static [Sign],
+    /// Finds what the line is about (a program, a host), to be named in the summary.
+    pub subject: Option<fn(&str) -> Option<String>>,
+}

@@ -1,0 +1,57 @@
+//! Azure has no capacity for the size here now.
+//!
+//! # Looks like
+//! `AllocationFailed`, `ZonalAllocationFailed`, `Overconstrained…`.
+//!
+//! # Why the code misleads
+//! It arrives on the operation, minutes after the request was accepted.
+//!
+//! # What to do
+//! Try another zone, size or region, or wait; fewer constraints help.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::AllocationFailed,
+    title: "Azure has no capacity for the size here now",
+    remedy: "Try another zone, size or region, or wait; fewer constraints help.",
+    signs: &[
+        Sign::new(23, &["allocationfailed"]),
+        Sign::new(23, &["allocation failed."]),
+        Sign::new(23, &["do not have sufficient capacity"]),
+        Sign::new(23, &["overconstrained"]),
+        Sign::new(23, &["akscapacity"]),
+        Sign::new(23, &["cannot be allocated"]),
+        Sign::new(24, &["capacity", "not available"]).fair(),
+        Sign::new(23, &["insufficient capacity"]),
+        Sign::new(23, &["not enough capacity"]),
+        Sign::new(23, &["out of capacity"]),
+        Sign::new(24, &["capacity constraint"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "Allocation failed. We do not have sufficient capacity for the requested VM size in this region."
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Allocation succeeded"));
+    }
+}

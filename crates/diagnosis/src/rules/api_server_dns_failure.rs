@@ -1,0 +1,73 @@
+//! The name of the API server does not resolve.
+//!
+//! # Looks like
+//! `server can't find …azmk8s.io: NXDOMAIN`, code 52 or 53.
+//!
+//! # Why the code misleads
+//! 53 says that Azure DNS failed; Azure DNS answered, it has no record.
+//!
+//! # What to do
+//! Link the private DNS zone to the node's virtual network, or give the custom DNS server a forwarder to 168.63.129.16.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ApiServerDnsFailure,
+    title: "the name of the API server does not resolve",
+    remedy: "Link the private DNS zone to the node's virtual network, or give the custom DNS server a forwarder to 168.63.129.16.",
+    signs: &[
+        Sign::new(50, &["azmk8s.io: nxdomain"]),
+        Sign::new(50, &["nxdomain"]).with_codes(&[52, 53]),
+        Sign::new(50, &["could not resolve host", "azmk8s.io"]),
+        Sign::new(50, &["no such host", "azmk8s.io"]),
+        Sign::new(50, &["lookupnosuchhost"]),
+        Sign::new(50, &["unable to resolve kubernetes api server"]),
+        Sign::new(50, &["unable to resolve kubernetes api server name"]),
+        Sign::new(50, &["no such host", ":6443"]),
+        Sign::new(50, &["k8sapiserverdnslookupfail"]),
+        Sign::new(50, &["no servers could be reached"]).with_codes(&[52, 53]),
+        Sign::new(50, &["communications error"]).with_codes(&[52, 53]),
+        Sign::new(51, &["total timeout", "nslookup"]),
+        Sign::new(51, &["no such host"]).near(&["cluster-info", "kube-public"]).fair(),
+        Sign::new(51, &["server misbehaving", "azmk8s.io"]),
+        Sign::new(51, &["server misbehaving", ":6443"]),
+        Sign::new(51, &["server can't find", "azmk8s.io"]),
+        Sign::new(52, &["could not resolve host"]).with_codes(&[51, 52, 53]),
+        Sign::new(51, &["no such host", "control plane"]).fair(),
+        Sign::new(51, &["no such host", "apiserver"]),
+        Sign::new(51, &["no such host", "/api/v1"]),
+        Sign::new(51, &["no such host", "kube-apiserver"]),
+        Sign::new(51, &["no such host", "kubeadm"]).fair(),
+        Sign::new(50, &["azmk8s.io", "no such host"]),
+        Sign::new(50, &["no such host", "cluster-info"]),
+        Sign::new(50, &["server misbehaving", "cluster-info"]),
+        Sign::new(51, &["could not resolve host", ":6443"]),
+        Sign::new(51, &["unable to resolve", "api server"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "** server can't find cluster-a1b2.privatelink.northeurope.azmk8s.io: NXDOMAIN"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "curl: (6) Could not resolve host: mcr.example.com"));
+    }
+}

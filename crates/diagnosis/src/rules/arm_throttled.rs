@@ -1,0 +1,63 @@
+//! ARM refuses because of too many requests, or a newer operation won.
+//!
+//! # Looks like
+//! `TooManyRequests`, `SubscriptionRequestsThrottled`, `OperationPreempted`.
+//!
+//! # Why the code misleads
+//! Compute's 429 carries the code OperationNotAllowed, which elsewhere means quota.
+//!
+//! # What to do
+//! Slow down and honour Retry-After; find who else calls with the same identity.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ArmThrottled,
+    title: "ARM refuses because of too many requests, or a newer operation won",
+    remedy: "Slow down and honour Retry-After; find who else calls with the same identity.",
+    signs: &[
+        Sign::new(107, &["toomanyrequests"]),
+        Sign::new(107, &["too many requests"]),
+        Sign::new(107, &["requeststhrottled"]),
+        Sign::new(107, &["operationpreempted"]),
+        Sign::new(107, &["preempted by a more recent operation"]),
+        Sign::new(107, &["statuscode=429"]),
+        Sign::new(107, &["status=429"]),
+        Sign::new(107, &["httpstatuscode: 429"]),
+        Sign::new(107, &["response 429"]),
+        Sign::new(107, &["supersededduetoanotheroperation"]),
+        Sign::new(107, &["anotheroperationinprogress"]),
+        Sign::new(108, &["retryableerror"]).fair(),
+        Sign::new(108, &["client application has been throttled"]),
+        Sign::new(108, &["number of", "requests for subscription", "exceeded"]),
+        Sign::new(108, &["number of write requests"]).fair(),
+        Sign::new(108, &["throttled"]).fair(),
+        Sign::new(108, &["retry-after", "429"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "{\"code\":\"OperationNotAllowed\",\"details\":[{\"code\":\"TooManyRequests\",\"target\":\"LowCostGetResource\"}]}"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "x-ms-ratelimit-remaining-subscription-reads: 249"));
+    }
+}

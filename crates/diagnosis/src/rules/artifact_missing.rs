@@ -1,0 +1,79 @@
+//! A package, image or file does not exist where it is looked for.
+//!
+//! # Looks like
+//! `The requested URL returned error: 404`, `manifest unknown`, `E: Version 'V' for 'kubelet' was not found`.
+//!
+//! # Why the code misleads
+//! "Timeout" codes (31, 41, 205) hide a 404.
+//!
+//! # What to do
+//! Check the version and the address in the line; it was not published, or not for this operating system, or the registry cache does not have it.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ArtifactMissing,
+    title: "a package, image or file does not exist where it is looked for",
+    remedy: "Check the version and the address in the line; it was not published, or not for this operating system, or the registry cache does not have it.",
+    signs: &[
+        Sign::new(70, &["the requested url returned error: 404"]),
+        Sign::new(70, &["manifest unknown"]),
+        Sign::new(70, &["e: version '", "was not found"]),
+        Sign::new(70, &["actual=404"]).unless(&["403"]),
+        Sign::new(70, &["error: (404) not fo"]),
+        Sign::new(70, &["404 not found"]).unless(&["docker.sock"]),
+        Sign::new(70, &["unable to locate package"]),
+        Sign::new(70, &["no match for argument"]),
+        Sign::new(70, &["blobnotfound"]),
+        Sign::new(70, &["manifest for", "not found"]),
+        Sign::new(70, &["no matching manifest"]),
+        Sign::new(71, &["failed to find valid", "remotely"]),
+        Sign::new(71, &["failed: 404"]),
+        Sign::new(71, &["returned 404"]).fair(),
+        Sign::new(71, &["(404)"]).fair(),
+        Sign::new(71, &["no package", "available"]).fair(),
+        Sign::new(71, &["not found: manifest"]),
+        Sign::new(71, &["failed to copy:", ": not found"]),
+        Sign::new(71, &["failed to pull", ": not found"]),
+        Sign::new(72, &["nosuchkey"]),
+        Sign::new(72, &["failed to resolve reference", "not found"]),
+        Sign::new(72, &[": not found", "registry"]).fair(),
+        Sign::new(72, &["e: unable to find a source package"]).fair(),
+        Sign::new(72, &["has no installation candidate"]),
+        Sign::new(72, &[": not found", "azurecr"]).unless(&["module"]),
+        Sign::new(72, &[": not found", "mcr.microsoft.com"]),
+        Sign::new(71, &["name_unknown"]),
+        Sign::new(71, &["specified blob does not exist"]),
+        Sign::new(71, &["404 client error"]),
+        Sign::new(71, &["not found (404)"]),
+        Sign::new(71, &["repository does not exist"]).fair(),
+        Sign::new(71, &["httperror: 404"]),
+        Sign::new(71, &["response status code does not indicate success: 404"]),
+        Sign::new(72, &["no matches for platform"]).fair(),
+        Sign::new(71, &["status code: 404"]),
+        Sign::new(71, &["error 404"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(&RULE, "curl: (22) The requested URL returned error: 404 Not Found"));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "HTTP/1.1 200 OK"));
+    }
+}

@@ -1,0 +1,56 @@
+//! The caller lacks an Azure role.
+//!
+//! # Looks like
+//! `AuthorizationFailed`, `LinkedAuthorizationFailed`, a 403 for a storage blob.
+//!
+//! # Why the code misleads
+//! A 404 before it is only the anonymous attempt.
+//!
+//! # What to do
+//! Give the identity in the line the role for the action and scope it names; new assignments take minutes.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::AuthorizationFailed,
+    title: "the caller lacks an Azure role",
+    remedy: "Give the identity in the line the role for the action and scope it names; new assignments take minutes.",
+    signs: &[
+        Sign::new(21, &["does not have authorization to perform action"]),
+        Sign::new(21, &["linkedauthorizationfailed"]),
+        Sign::new(21, &["authorizationfailed"]),
+        Sign::new(21, &["authorizationpermissionmismatch"]),
+        Sign::new(22, &["actual=403 expected=200"]),
+        Sign::new(22, &["does not have permission to perform action"]),
+        Sign::new(22, &["does not have secrets get permission"]),
+        Sign::new(23, &["invalidauthenticationtoken"]).fair(),
+        Sign::new(22, &["aadsts"]).fair(),
+        Sign::new(23, &["authorization_requestdenied"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "The client 'x' with object id 'x' does not have authorization to perform action 'Microsoft.Compute/virtualMachines/write' over scope '/subscriptions/s'"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "HTTP 200: authorization succeeded"));
+    }
+}

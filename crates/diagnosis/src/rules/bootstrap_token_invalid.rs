@@ -1,0 +1,67 @@
+//! The join token is expired, unknown or refused.
+//!
+//! # Looks like
+//! `the server has asked for the client to provide credentials`, `cluster-info ConfigMap does not yet contain a JWS signature for token ID`, 401 from the API server.
+//!
+//! # Why the code misleads
+//! The extension may have succeeded: the scripts do not check the token.
+//!
+//! # What to do
+//! Make a new bootstrap token and give it to new nodes; tokens of kubeadm live 24 hours.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::BootstrapTokenInvalid,
+    title: "the join token is expired, unknown or refused",
+    remedy: "Make a new bootstrap token and give it to new nodes; tokens of kubeadm live 24 hours.",
+    signs: &[
+        Sign::new(64, &["does not yet contain a jws signature for token id"]),
+        Sign::new(64, &["could not find a jws signature in the cluster-info"]),
+        Sign::new(64, &["asked for the client to provide credentials"]),
+        Sign::new(64, &["received http 401 from apiserver"]),
+        Sign::new(65, &["unable to register node with api server", "unauthorized"]),
+        Sign::new(65, &["cannot create certificate signing request: unauthorized"]),
+        Sign::new(65, &["token", "has expired"]).fair(),
+        Sign::new(65, &["token id", "invalid"]).fair(),
+        Sign::new(65, &["bootstrap token", "expired"]),
+        Sign::new(65, &["failed to verify jws"]),
+        Sign::new(65, &["invalid bearer token"]),
+        Sign::new(66, &["couldn't validate the identity of the api server", "unauthorized"]),
+        Sign::new(66, &["kubelet", "unauthorized"]).unless(&["pull", "registry", "acr"]).fair(),
+        Sign::new(66, &["token format is invalid"]),
+        Sign::new(65, &["there is no jws signed token"]),
+        Sign::new(66, &["401 unauthorized", "6443"]).fair(),
+        Sign::new(65, &["is invalid for this cluster or it has expired"]),
+        Sign::new(65, &["does not contain a jws signature"]),
+        Sign::new(66, &["secret 'bootstrap-token"]).fair(),
+        Sign::new(65, &["unable to read certificate", "unauthorized"]).fair(),
+        Sign::new(65, &["failed to validate bootstrap token"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "[discovery] The cluster-info ConfigMap does not yet contain a JWS signature for token ID \"uvwxyz\", will try again"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "[bootstrap-token] Using token: [redacted]"));
+    }
+}

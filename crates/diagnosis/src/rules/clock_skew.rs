@@ -1,0 +1,57 @@
+//! The node's clock is off.
+//!
+//! # Looks like
+//! `certificate has expired or is not yet valid: current time …`, `Release file … is not valid yet`.
+//!
+//! # Why the code misleads
+//! It looks like a certificate problem, or like a broken repository.
+//!
+//! # What to do
+//! Find out why the clock is wrong (chrony, hyper-v time sync); certificates are judged by it.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ClockSkew,
+    title: "the node's clock is off",
+    remedy: "Find out why the clock is wrong (chrony, hyper-v time sync); certificates are judged by it.",
+    signs: &[
+        Sign::new(56, &["is not yet valid", "current time"]),
+        Sign::new(56, &["is not valid yet"]),
+        Sign::new(56, &["certificate has expired or is not yet valid"]).fair(),
+        Sign::new(57, &["certificate has expired"]).fair(),
+        Sign::new(57, &["clock skew"]),
+        Sign::new(57, &["certificate is not yet valid"]),
+        Sign::new(57, &["token used before issued"]),
+        Sign::new(57, &["ssl certificate problem: certificate is not yet valid"]),
+        Sign::new(58, &["time is not synchronized"]).fair(),
+        Sign::new(57, &["current time", "is after"]).fair(),
+        Sign::new(57, &["request time too skewed"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "x509: certificate has expired or is not yet valid: current time 1970-01-01T00:00:52Z is before 2025-03-02T10:11:12Z"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "systemd-timesyncd: Initial synchronization to time server"));
+    }
+}

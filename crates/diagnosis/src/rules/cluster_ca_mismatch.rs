@@ -1,0 +1,67 @@
+//! The cluster CA that the node was given is not the API server's.
+//!
+//! # Looks like
+//! kubelet or kubeadm: `x509: certificate signed by unknown authority` for the API server; `none of the public keys .. are pinned`.
+//!
+//! # Why the code misleads
+//! 51 reads "connection failed".
+//!
+//! # What to do
+//! Give the node the cluster's present CA: new customData, or a new discovery hash.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ClusterCaMismatch,
+    title: "the cluster CA that the node was given is not the API server's",
+    remedy: "Give the node the cluster's present CA: new customData, or a new discovery hash.",
+    signs: &[
+        Sign::new(59, &["x509: certificate signed by unknown authority", "/api/v1"]),
+        Sign::new(59, &["x509: certificate signed by unknown authority"]).with_codes(&[51]),
+        Sign::new(59, &["x509: certificate signed by unknown authority", "register node"]),
+        Sign::new(59, &["cluster ca found in cluster-info", "is invalid"]),
+        Sign::new(59, &["none of the public keys", "are pinned"]),
+        Sign::new(60, &["certificate signed by unknown authority", "kubelet"])
+            .unless(&["pull", "/v2/", "registry"])
+            .fair(),
+        Sign::new(59, &["x509: certificate signed by unknown authority", ":6443"]),
+        Sign::new(59, &["ssl certificate problem"]).with_codes(&[51]),
+        Sign::new(59, &["curl: (60)"]).with_codes(&[51]),
+        Sign::new(60, &["x509: certificate signed by unknown authority", "apis/"]).fair(),
+        Sign::new(59, &["public key", "not pinned"]),
+        Sign::new(59, &["x509: certificate is valid for", ":6443"]),
+        Sign::new(59, &["x509: certificate is valid for", "azmk8s"]),
+        Sign::new(60, &["certificate signed by unknown authority", "cluster-info"]),
+        Sign::new(60, &["certificate signed by unknown authority", "azmk8s"]),
+        Sign::new(60, &["crypto/rsa: verification error"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "Unable to register node with API server: Post https://192.0.2.1:6443/api/v1/nodes: tls: x509: certificate signed by unknown authority"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(
+            &RULE,
+            "Get \"https://registry.example/v2/\": x509: certificate signed by unknown authority"
+        ));
+    }
+}

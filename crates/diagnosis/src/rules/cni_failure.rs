@@ -1,0 +1,57 @@
+//! The network plugin is not there or not initialised.
+//!
+//! # Looks like
+//! `cni plugin not initialized`, `NetworkPluginNotReady`.
+//!
+//! # Why the code misleads
+//! The node is registered and NotReady: the bootstrap itself was fine.
+//!
+//! # What to do
+//! Check that the network plugin's DaemonSet runs on the node and has written its configuration to /etc/cni/net.d.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::CniFailure,
+    title: "the network plugin is not there or not initialised",
+    remedy: "Check that the network plugin's DaemonSet runs on the node and has written its configuration to /etc/cni/net.d.",
+    signs: &[
+        Sign::new(87, &["cni plugin not initialized"]),
+        Sign::new(87, &["networkpluginnotready"]),
+        Sign::new(87, &["cni config uninitialized"]),
+        Sign::new(87, &["no networks found in /etc/cni"]),
+        Sign::new(88, &["plugin type=", "failed"]).fair(),
+        Sign::new(88, &["failed to find plugin", "in path [/opt/cni"]),
+        Sign::new(88, &["network plugin is not ready"]),
+        Sign::new(88, &["failed to set up sandbox container", "network"]).fair(),
+        Sign::new(88, &["azure-vnet", "failed"]).fair(),
+        Sign::new(89, &["failed to setup network for sandbox"]),
+        Sign::new(89, &["unable to update cni config"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Successfully wrote /etc/cni/net.d/10-azure.conflist"));
+    }
+}

@@ -1,0 +1,71 @@
+//! The node's configuration was not usable.
+//!
+//! # Looks like
+//! `failed to read provision.json .. AKSNodeConfig is not properly set`, `unsupported version:`, `base64: invalid input` at the containerd step.
+//!
+//! # Why the code misleads
+//! aks-node-controller ends with 240 or with 1; the containerd step with 6, which reads "file watch timeout".
+//!
+//! # What to do
+//! Check the configuration: is the file there, is its version v1, is it in the right place? For scale sets, compare the customData that was sent with what `bringup nodeconfig validate` accepts.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ConfigRejected,
+    title: "the node's configuration was not usable",
+    remedy: "Check the configuration: is the file there, is its version v1, is it in the right place? For scale sets, compare the customData that was sent with what `bringup nodeconfig validate` accepts.",
+    signs: &[
+        Sign::new(37, &["failed to read provision.json", "no such file"]),
+        Sign::new(37, &["aksnodeconfig is not properly set"]),
+        Sign::new(37, &["unsupported version: "]).unless(&["kubelet", "kubernetes", "tls"]),
+        Sign::new(37, &["unsupported config version"]),
+        Sign::new(37, &["base64: invalid input"]),
+        Sign::new(37, &["failed to parse aksnodeconfig"]),
+        Sign::new(37, &["unmarshal", "aksnodeconfig"]),
+        Sign::new(37, &["failed to unmarshal", "nodeconfig"]),
+        Sign::new(38, &["invalid handler configuration"]),
+        Sign::new(38, &["proto: ", "unknown field"]).fair(),
+        Sign::new(38, &["proto:", "syntax error"]),
+        Sign::new(39, &["missing required field"]).fair(),
+        Sign::new(39, &["keyvault", "secretnotfound"]).fair(),
+        Sign::new(39, &["template: ", "unexpected eof"]).fair(),
+        Sign::new(39, &["parse config: "]).fair(),
+        Sign::new(39, &["failed to parse", "config.json"]).fair(),
+        Sign::new(38, &["recognize types with groupversionkind"]),
+        Sign::new(39, &["no kind '", "is registered for version"]).fair(),
+        Sign::new(37, &["failed to unmarshal", "provision"]).fair(),
+        Sign::new(39, &["invalid configuration for groupversionkind"]).fair(),
+        Sign::new(39, &["cannot unmarshal", "config"]).fair(),
+        Sign::new(38, &["nodeconfig", "invalid"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "failed to read provision.json: open /var/log/azure/aks/provision.json: no such file or directory. One reason could be that AKSNodeConfig is not properly set."
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(
+            &RULE,
+            "[kubelet-start] Writing kubelet configuration to file \"/var/lib/kubelet/config.yaml\""
+        ));
+    }
+}

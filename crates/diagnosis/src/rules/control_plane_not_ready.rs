@@ -1,0 +1,66 @@
+//! A control-plane machine did not come up.
+//!
+//! # Looks like
+//! `error execution phase wait-control-plane`, `could not initialize a Kubernetes cluster`, etcd learner errors.
+//!
+//! # Why the code misleads
+//! A refused connection to its own API server is a consequence.
+//!
+//! # What to do
+//! Look at the static pods' logs (crictl ps -a) and at etcd.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ControlPlaneNotReady,
+    title: "a control-plane machine did not come up",
+    remedy: "Look at the static pods' logs (crictl ps -a) and at etcd.",
+    signs: &[
+        Sign::new(75, &["wait-control-plane"]),
+        Sign::new(75, &["could not initialize a kubernetes cluster"]),
+        Sign::new(75, &["couldn't initialize a kubernetes cluster"]),
+        Sign::new(75, &["boot up the control plane"]),
+        Sign::new(75, &["etcd member", "not started"]).fair(),
+        Sign::new(75, &["can only promote a learner member"]),
+        Sign::new(75, &["error execution phase check-etcd"]),
+        Sign::new(75, &["error execution phase control-plane-join"]),
+        Sign::new(75, &["etcdserver: unhealthy cluster"]).fair(),
+        Sign::new(75, &["kube-apiserver is not healthy"]),
+        Sign::new(76, &["ensurek8scontrolplane"]).weak(),
+        Sign::new(76, &["kubectl", "cluster-info"]).with_codes(&[30]).weak(),
+        Sign::new(76, &["static pod", "timed out"]).fair(),
+        Sign::new(75, &["localhost:6443", "refused"]).fair(),
+        Sign::new(75, &["127.0.0.1:6443", "refused"]).fair(),
+        Sign::new(75, &["failed to bring up control plane"]),
+        Sign::new(75, &["etcd cluster is not healthy"]),
+        Sign::new(75, &["error creating local etcd static pod"]),
+        Sign::new(75, &["unhealthy", "kube-apiserver"]).fair(),
+        Sign::new(75, &["kube-controller-manager", "is not healthy"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "error execution phase wait-control-plane: could not initialize a Kubernetes cluster"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Your Kubernetes control-plane has initialized successfully!"));
+    }
+}

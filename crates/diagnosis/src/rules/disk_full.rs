@@ -1,0 +1,64 @@
+//! No space is left on the disk.
+//!
+//! # Looks like
+//! `No space left on device`, `curl: (23)`, a tar or base64 that cannot write.
+//!
+//! # Why the code misleads
+//! The step that could not write reports its own code: a download ends with 31 or 41 ("timeout"), a configuration with 6.
+//!
+//! # What to do
+//! Give the node pool a larger OS disk, or remove what fills it; check inodes as well (df -i).
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::DiskFull,
+    title: "no space is left on the disk",
+    remedy: "Give the node pool a larger OS disk, or remove what fills it; check inodes as well (df -i).",
+    signs: &[
+        Sign::new(10, &["no space left on device"]),
+        Sign::new(10, &["disk quota exceeded"]),
+        Sign::new(10, &["not enough free disk space"]),
+        Sign::new(10, &["you don't have enough free space"]),
+        Sign::new(10, &["insufficient disk space"]),
+        Sign::new(10, &["no inodes left"]),
+        Sign::new(11, &["curl: (23)"]),
+        Sign::new(11, &["failure writing output to destination"]),
+        Sign::new(11, &["failed writing body"]).fair(),
+        Sign::new(11, &["tar: ", "cannot write"]),
+        Sign::new(11, &["base64: write error"]),
+        Sign::new(11, &["write error: no space"]),
+        Sign::new(12, &["diskpressure", "true"]).fair(),
+        Sign::new(11, &["enospc"]),
+        Sign::new(12, &["there is not enough space"]),
+        Sign::new(12, &["unexpected end of json input"]).near(&["provision.json"]).fair(),
+        Sign::new(10, &["disk is full"]),
+        Sign::new(12, &["system.io.ioexception", "space"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "tar: kubernetes/node/bin/kubelet: Cannot write: No space left on device"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "df: 41 GB of 128 GB left on /dev/sda1"));
+    }
+}

@@ -1,0 +1,69 @@
+//! A download broke off or was corrupt.
+//!
+//! # Looks like
+//! `connection reset by peer`, `unexpected end of file` after a download, a checksum that does not match.
+//!
+//! # Why the code misleads
+//! The step reports "timeout".
+//!
+//! # What to do
+//! Try again; if it stays, look for something on the way that cuts connections.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::DownloadInterrupted,
+    title: "a download broke off or was corrupt",
+    remedy: "Try again; if it stays, look for something on the way that cuts connections.",
+    signs: &[
+        Sign::new(85, &["connection reset by peer"]).unless(&["6443", "azmk8s"]),
+        Sign::new(85, &["unexpected end of file"]).fair(),
+        Sign::new(85, &["checksum mismatch"]),
+        Sign::new(85, &["hash sum mismatch"]),
+        Sign::new(85, &["transfer closed with"]),
+        Sign::new(85, &["curl: (18)"]),
+        Sign::new(85, &["failed to copy", "reset"]),
+        Sign::new(85, &["failed to copy: httpreadseeker"]).fair(),
+        Sign::new(86, &["gzip: stdin: not in gzip format"]),
+        Sign::new(86, &["digest", "mismatch"]).fair(),
+        Sign::new(86, &["unexpected eof"]).unless(&["template"]).fair(),
+        Sign::new(86, &["checksum did not match"]),
+        Sign::new(86, &["incomplete read"]).fair(),
+        Sign::new(86, &["checksums did not match"]),
+        Sign::new(86, &["checksum", "did not match"]),
+        Sign::new(86, &["sha256", "mismatch"]),
+        Sign::new(86, &["recv failure"]),
+        Sign::new(86, &["partial file"]).fair(),
+        Sign::new(86, &["checksum verification failed"]),
+        Sign::new(86, &["http2: server sent goaway"]).fair(),
+        Sign::new(86, &["stream error", "internal_error"]).fair(),
+        Sign::new(86, &["archive is corrupt"]).fair(),
+        Sign::new(86, &["end of central directory"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "failed to copy: read tcp 192.0.2.14:40112->203.0.113.80:443: read: connection reset by peer"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "100 45.1M 100 45.1M 0 0 22.4M"));
+    }
+}

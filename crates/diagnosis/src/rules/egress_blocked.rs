@@ -1,0 +1,83 @@
+//! Outbound connections are dropped or refused.
+//!
+//! # Looks like
+//! `curl: (28)`, `Connection timed out`, code 50; 403 from a package server.
+//!
+//! # Why the code misleads
+//! Code 50 also follows from DNS and proxy faults, which come first.
+//!
+//! # What to do
+//! Open the required outbound addresses in firewall, NSG and routes; check the NAT gateway or load balancer for free ports.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+use crate::subject;
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::EgressBlocked,
+    title: "outbound connections are dropped or refused",
+    remedy: "Open the required outbound addresses in firewall, NSG and routes; check the NAT gateway or load balancer for free ports.",
+    signs: &[
+        Sign::new(80, &["curl: (28)"]),
+        Sign::new(80, &["connection timed out"]),
+        Sign::new(80, &["returned error: 403"]),
+        Sign::new(80, &["last exit status: 28)"]),
+        Sign::new(81, &["unable to establish outbound connection"]),
+        Sign::new(81, &["outboundconnfail"]),
+        Sign::new(81, &["outbound connectivity"]).fair(),
+        Sign::new(80, &["no route to host"]),
+        Sign::new(80, &["network is unreachable"]).fair(),
+        Sign::new(81, &["failed to connect to", "timeout"]),
+        Sign::new(81, &["timeout was reached"]),
+        Sign::new(81, &["unable to connect to the remote server"]),
+        Sign::new(82, &["i/o timeout"]).fair(),
+        Sign::new(82, &["couldn't connect to server"]).fair(),
+        Sign::new(82, &["connection refused"])
+            .unless(&["docker.sock", "containerd.sock", "127.0.0.1", "localhost", "10248", "unix:"])
+            .fair(),
+        Sign::new(
+            82,
+            &["a connection attempt failed because the connected party did not properly respond"],
+        ),
+        Sign::new(83, &["agents cannot connect to the cni download"]).fair(),
+        Sign::new(83, &["last exit status: 7)"]).fair(),
+        Sign::new(83, &["curl: (7)"]).fair(),
+        Sign::new(83, &["curl: (56)"]).fair(),
+        Sign::new(83, &["snat port exhaustion"]),
+        Sign::new(84, &["could not connect to"]).unless(&["runtime", "containerd"]).fair(),
+        Sign::new(81, &["operation timed out"]).fair(),
+        Sign::new(82, &["net/http: tls handshake timeout"]).fair(),
+        Sign::new(82, &["awaiting headers"]).fair(),
+        Sign::new(82, &["failed to establish a new connection"]).fair(),
+        Sign::new(82, &["connection attempt failed"]).fair(),
+        Sign::new(83, &["connection closed by remote host"]).weak(),
+        Sign::new(82, &["the operation has timed out"]).fair(),
+        Sign::new(83, &["nc: connect"]).fair(),
+        Sign::new(81, &["blocked by", "firewall"]).fair(),
+    ],
+    subject: Some(subject::host),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "curl: (28) Failed to connect to mcr.example.com port 443 after 15001 ms: Timeout was reached"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Connection to mcr.example.com 443 port [tcp/https] succeeded!"));
+    }
+}

@@ -1,0 +1,66 @@
+//! The extension's own handler failed.
+//!
+//! # Looks like
+//! `VMExtensionHandlerNonTransientError`, `Malformed status file`, `handlers failed to resolve`.
+//!
+//! # Why the code misleads
+//! It looks like a script failure, and there is no exit code.
+//!
+//! # What to do
+//! Look at the handler's log under /var/log/azure; the script did not run, or its status was lost.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ExtensionHandlerFault,
+    title: "the extension's own handler failed",
+    remedy: "Look at the handler's log under /var/log/azure; the script did not run, or its status was lost.",
+    signs: &[
+        Sign::new(110, &["vmextensionhandlernontransienterror"]),
+        Sign::new(110, &["vmextensionhandlertransienterror"]),
+        Sign::new(110, &["has reported terminal failure for vm extension"]),
+        Sign::new(110, &["malformed status file"]),
+        Sign::new(110, &["extension handlers failed to resolve"]),
+        Sign::new(110, &["install handler failed"]),
+        Sign::new(110, &["handler", "failed to resolve"]),
+        Sign::new(111, &["[extensionoperationerror]"]),
+        Sign::new(111, &["[extensiondownloaderror]"]).fair(),
+        Sign::new(111, &["processing file downloads failed"]).fair(),
+        Sign::new(111, &["failed to get configuration"]).fair(),
+        Sign::new(111, &["extensionnotfoundforcpuarchitecture"]),
+        Sign::new(111, &["plugin", "enable failed"]).fair(),
+        Sign::new(111, &["vmextensionmanagementinternalerror"]),
+        Sign::new(112, &["exec format error"]).fair(),
+        Sign::new(111, &["extensionerror"]).fair(),
+        Sign::new(111, &["error decrypting protected settings"]),
+        Sign::new(111, &["handler status", "not"]).fair(),
+        Sign::new(111, &["handler failed"]).fair(),
+        Sign::new(111, &["no handler"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "The handler for VM extension type 'Microsoft.Azure.Extensions.CustomScript' has reported terminal failure for VM extension 'cse'"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Plugin enabled"));
+    }
+}

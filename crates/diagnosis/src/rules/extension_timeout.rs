@@ -1,0 +1,49 @@
+//! The extension did not finish in time, and nothing says why.
+//!
+//! # Looks like
+//! `VMExtensionProvisioningTimeout`.
+//!
+//! # Why the code misleads
+//! 90 minutes have passed; the reason is older.
+//!
+//! # What to do
+//! Look at the script's log on the node, or at the serial log.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ExtensionTimeout,
+    title: "the extension did not finish in time, and nothing says why",
+    remedy: "Look at the script's log on the node, or at the serial log.",
+    signs: &[
+        Sign::new(250, &["vmextensionprovisioningtimeout"]).fair(),
+        Sign::new(250, &["provisioning of vm extension", "has timed out"]).fair(),
+        Sign::new(251, &["extension provisioning has taken too long"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "Provisioning of VM extension vmssCSE has timed out. Extension provisioning has taken too long to complete."
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Enable in progress"));
+    }
+}

@@ -1,0 +1,54 @@
+//! The GPU itself is bad.
+//!
+//! # Looks like
+//! `infoROM is corrupted`, `Xid`, `has fallen off the bus`.
+//!
+//! # Why the code misleads
+//! 84 and 87 blame the driver.
+//!
+//! # What to do
+//! Replace the VM: it needs another host.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::GpuHardwareFault,
+    title: "the GPU itself is bad",
+    remedy: "Replace the VM: it needs another host.",
+    signs: &[
+        Sign::new(45, &["inforom is corrupted"]),
+        Sign::new(45, &["nvrm: xid"]),
+        Sign::new(45, &["fallen off the bus"]),
+        Sign::new(45, &["unable to determine the device handle for gpu"]),
+        Sign::new(46, &["uncorrectable ecc"]),
+        Sign::new(46, &["no devices were found"]).near(&["nvidia-smi"]).fair(),
+        Sign::new(46, &["gpu is lost"]),
+        Sign::new(46, &["rminitadapter failed"]),
+        Sign::new(46, &["row remap"]).fair(),
+        Sign::new(46, &["gpu has fallen"]),
+        Sign::new(46, &["double bit ecc"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(&RULE, "NVRM: Xid (PCI:0001:00:00): 79, GPU has fallen off the bus."));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module"));
+    }
+}

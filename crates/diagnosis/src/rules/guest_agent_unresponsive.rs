@@ -1,0 +1,55 @@
+//! The VM agent does not report.
+//!
+//! # Looks like
+//! `VMAgentStatusCommunicationError`, `VM status blob not found.`
+//!
+//! # Why the code misleads
+//! Extensions merely wait.
+//!
+//! # What to do
+//! Check that the agent runs and can reach 168.63.129.16; look at the serial log.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::GuestAgentUnresponsive,
+    title: "the VM agent does not report",
+    remedy: "Check that the agent runs and can reach 168.63.129.16; look at the serial log.",
+    signs: &[
+        Sign::new(25, &["vmagentstatuscommunicationerror"]),
+        Sign::new(25, &["has not reported status for vm agent"]),
+        Sign::new(26, &["vm status blob not found"]).fair(),
+        Sign::new(26, &["vm agent is unable to communicate"]),
+        Sign::new(27, &["vm agent", "not ready"]).unless(&["not yet populated"]).fair(),
+        Sign::new(27, &["guest agent", "not responding"]).fair(),
+        Sign::new(240, &["status blob is found but not yet populated"]).weak(),
+        Sign::new(26, &["has not reported latest status"]),
+        Sign::new(26, &["has not reported status"]),
+        Sign::new(26, &["waagent", "not running"]).fair(),
+        Sign::new(26, &["vm agent is not running"]),
+        Sign::new(26, &["agent is not reporting"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(&RULE, "VM 'node-1' has not reported status for VM agent or extensions."));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Guest Agent is running"));
+    }
+}

@@ -1,0 +1,62 @@
+//! The managed identity that the node wants to use is not on the VM.
+//!
+//! # Looks like
+//! IMDS answers 400 `Identity not found`.
+//!
+//! # Why the code misleads
+//! 212 reads "unauthorized": the registry was never asked.
+//!
+//! # What to do
+//! Assign the kubelet identity to the VM or scale set, or correct its client id in the node class.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::IdentityNotAssigned,
+    title: "the managed identity that the node wants to use is not on the VM",
+    remedy: "Assign the kubelet identity to the VM or scale set, or correct its client id in the node class.",
+    signs: &[
+        Sign::new(38, &["identity not found"]),
+        Sign::new(39, &["http/1.1 400 bad request"]).near(&["ret_code: 212", "oauth2/token"]),
+        Sign::new(39, &["identity_not_found"]),
+        Sign::new(39, &["no managed identity endpoint found"]),
+        Sign::new(39, &["multiple user assigned identities exist"]),
+        Sign::new(40, &["managed identity", "not assigned"]),
+        Sign::new(40, &["failed to acquire token", "400"]).fair(),
+        Sign::new(39, &["assigned to the vm", "identity"]).fair(),
+        Sign::new(39, &["the requested identity isn't assigned to this resource"]),
+        Sign::new(41, &["managed identity", "does not exist"]).fair(),
+        Sign::new(39, &["no user assigned or delegated managed identity found"]),
+        Sign::new(40, &["managedidentitycredential", "unavailable"]).fair(),
+        Sign::new(40, &["identity is not assigned"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "adal: Refresh request failed. Status Code = '400'. Response body: {\"error\":\"invalid_request\",\"error_description\":\"Identity not found\"}"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(
+            &RULE,
+            "successfully obtained acr refresh tokens with endpoint: https://management.azure.com/"
+        ));
+    }
+}

@@ -1,0 +1,71 @@
+//! Image, scripts and provisioner do not go together.
+//!
+//! # Looks like
+//! `unknown flag: --…` that an older kubelet had, `components.json: no such file`, `Using VHD distro but file .. not found`.
+//!
+//! # Why the code misleads
+//! kubelet gets the blame, or the step that missed the file.
+//!
+//! # What to do
+//! Use an image and a provisioner of the same time; compare the image's release notes with the failing flag or file.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ImageContractDrift,
+    title: "image, scripts and provisioner do not go together",
+    remedy: "Use an image and a provisioner of the same time; compare the image's release notes with the failing flag or file.",
+    signs: &[
+        Sign::new(98, &["unknown flag: --azure-container-registry-config"]),
+        Sign::new(98, &["unknown flag: --cloud-provider"]),
+        Sign::new(98, &["unknown flag: --container-runtime"]),
+        Sign::new(98, &["unknown flag: --pod-infra-container-image"]),
+        Sign::new(98, &["unknown flag: --network-plugin"]),
+        Sign::new(98, &["unknown flag: --cloud-config"]),
+        Sign::new(98, &["unknown flag: --keep-terminated-pod-volumes"]),
+        Sign::new(98, &["unknown flag: --experimental"]),
+        Sign::new(98, &["components.json", "no such file"]),
+        Sign::new(98, &["using vhd distro but file"]),
+        Sign::new(98, &["neither microsoft-prod.list nor microsoft-prod.sources found"]),
+        Sign::new(99, &["unknown linux distribution"]),
+        Sign::new(99, &["is not defined for this os"]),
+        Sign::new(99, &["version_id not found"]),
+        Sign::new(99, &["failed to load gpu config: read"]),
+        Sign::new(100, &["keyerror: 'write_files'"]).fair(),
+        Sign::new(100, &["verify_dns_health ''"]).fair(),
+        Sign::new(99, &["kubeadm", "port 10250 is in use"]).fair(),
+        Sign::new(99, &["[error port-10250]"]).fair(),
+        Sign::new(99, &["[error fileavailable--etc-kubernetes"]).fair(),
+        Sign::new(100, &["unknown shorthand flag"]).fair(),
+        Sign::new(100, &["unknown command '"]).near(&["kubelet", "kubeadm"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "failed to parse kubelet flag: unknown flag: --azure-container-registry-config"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(
+            &RULE,
+            "Flag --cluster-dns has been deprecated, use the config file given by --config."
+        ));
+    }
+}

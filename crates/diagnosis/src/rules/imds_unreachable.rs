@@ -1,0 +1,74 @@
+//! The instance metadata service 169.254.169.254 does not answer.
+//!
+//! # Looks like
+//! `Failed to fetch IMDS instance metadata`, a refused or timed-out call to 169.254.169.254.
+//!
+//! # Why the code misleads
+//! The code is that of the step that needed metadata: 212 reads "unauthorized", 10 reads "missing CUDA package".
+//!
+//! # What to do
+//! Look for iptables rules, a proxy without NO_PROXY=169.254.169.254, or a policy that blocks the metadata service.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ImdsUnreachable,
+    title: "the instance metadata service 169.254.169.254 does not answer",
+    remedy: "Look for iptables rules, a proxy without NO_PROXY=169.254.169.254, or a policy that blocks the metadata service.",
+    signs: &[
+        Sign::new(40, &["failed to fetch imds"]),
+        Sign::new(40, &["169.254.169.254", "connection refused"]),
+        Sign::new(40, &["169.254.169.254", "timed out"]),
+        Sign::new(40, &["169.254.169.254", "couldn't connect"]),
+        Sign::new(40, &["169.254.169.254", "i/o timeout"]),
+        Sign::new(40, &["169.254.169.254", "no route to host"]),
+        Sign::new(40, &["169.254.169.254", "failed to connect"]),
+        Sign::new(40, &["169.254.169.254", "deadline exceeded"]),
+        Sign::new(40, &["169.254.169.254", "network is unreachable"]),
+        Sign::new(41, &["ret_code: 210"]).near(&["169.254.169.254"]),
+        Sign::new(41, &["ret_code: 210"]),
+        Sign::new(42, &["unable to determine vm sku"]),
+        Sign::new(42, &["failed to determine gpu driver type"]).fair(),
+        Sign::new(42, &["imds_instance_metadata_cache.json", "no such file"]),
+        Sign::new(42, &["http/1.1 429"]).near(&["169.254.169.254"]),
+        Sign::new(42, &["http/1.1 410"]).near(&["169.254.169.254"]),
+        Sign::new(41, &["169.254.169.254", "unexpected status"]).fair(),
+        Sign::new(43, &["failed to get access token with endpoint"]).weak(),
+        Sign::new(42, &["imds", "retrying"]).fair(),
+        Sign::new(42, &["imds", "failed"]).unless(&["err_imds"]).fair(),
+        Sign::new(41, &["imds", "connection refused"]),
+        Sign::new(41, &["imds", "timed out"]),
+        Sign::new(42, &["imds", "unreachable"]),
+        Sign::new(42, &["169.254.169.254", "eof"]).fair(),
+        Sign::new(43, &["metadata service", "unavailable"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "curl: (7) Failed to connect to 169.254.169.254 port 80: Connection refused"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(
+            &RULE,
+            "attempting to get access token with endpoint: https://containerregistry.azure.net"
+        ));
+    }
+}

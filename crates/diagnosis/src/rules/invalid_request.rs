@@ -1,0 +1,69 @@
+//! ARM rejects the request itself.
+//!
+//! # Looks like
+//! `InvalidParameter`, `PropertyChangeNotAllowed`, `PlatformImageNotFound`.
+//!
+//! # Why the code misleads
+//! Repeating it never helps.
+//!
+//! # What to do
+//! Correct the property that the message names.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::InvalidRequest,
+    title: "ARM rejects the request itself",
+    remedy: "Correct the property that the message names.",
+    signs: &[
+        Sign::new(105, &["invalidparameter"]),
+        Sign::new(105, &["propertychangenotallowed"]),
+        Sign::new(105, &["imagenotfound"]),
+        Sign::new(105, &["invalidresourcereference"]),
+        Sign::new(105, &["invalidrequestcontent"]),
+        Sign::new(105, &["invalidrequestformat"]),
+        Sign::new(105, &["linkedinvalidpropertyid"]),
+        Sign::new(105, &["resourcegroupnotfound"]),
+        Sign::new(105, &["vmmarketplaceinvalidinput"]),
+        Sign::new(105, &["marketplacepurchaseeligibilityfailed"]),
+        Sign::new(105, &["badrequest"]).weak(),
+        Sign::new(105, &["changing property", "is not allowed"]),
+        Sign::new(105, &["missingapiversionparameter"]),
+        Sign::new(105, &["invalidtemplate"]).unless(&["invalidtemplatedeployment"]).fair(),
+        Sign::new(106, &["error code: notsupported"]).fair(),
+        Sign::new(106, &["is not a valid"])
+            .near(&["statuscode=400", "400 bad request", "'code'"])
+            .fair(),
+        Sign::new(105, &["parameter", "is invalid"]).near(&["400", "'code'"]).fair(),
+        Sign::new(106, &["'bad request'"]).fair(),
+        Sign::new(106, &["code='invalid"]).fair(),
+        Sign::new(105, &["error code: invalid"]).fair(),
+        Sign::new(105, &["vmsizedoesntsupport"]).fair(),
+        Sign::new(105, &["skunotsupported"]).fair(),
+        Sign::new(105, &["notsupported"]).unless(&["ephemeral"]).fair(),
+        Sign::new(106, &["cannot be changed"]).near(&["'code'", "statuscode"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(&RULE, "ERROR CODE: InvalidParameter"));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "HTTP 201 Created"));
+    }
+}

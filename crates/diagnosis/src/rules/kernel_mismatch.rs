@@ -1,0 +1,62 @@
+//! A kernel module, sysctl or cgroup version is missing or wrong.
+//!
+//! # Looks like
+//! `modprobe: FATAL: Module X not found`, `cgroupv2 unified hierarchy not detected`, `[ERROR FileContent--proc-sys-…]`.
+//!
+//! # Why the code misleads
+//! 34 blames kubelet.
+//!
+//! # What to do
+//! Use an image whose kernel has the module and cgroup version that the scripts expect.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::KernelMismatch,
+    title: "a kernel module, sysctl or cgroup version is missing or wrong",
+    remedy: "Use an image whose kernel has the module and cgroup version that the scripts expect.",
+    signs: &[
+        Sign::new(94, &["modprobe: fatal: module"]).unless(&["nvidia"]),
+        Sign::new(94, &["cgroupv2 unified hierarchy not detected"]),
+        Sign::new(94, &["[error filecontent--proc"]),
+        Sign::new(94, &["[error systemverification]"]),
+        Sign::new(94, &["contents are not set to 1"]),
+        Sign::new(94, &["sysctl: cannot stat"]),
+        Sign::new(95, &["cgroup v1", "not supported"]).fair(),
+        Sign::new(95, &["unsupported kernel"]),
+        Sign::new(95, &["kernel module", "not loaded"]).fair(),
+        Sign::new(95, &["bridge-nf-call-iptables does not exist"]),
+        Sign::new(95, &["missing cgroups"]),
+        Sign::new(96, &["iptables", "table does not exist"]).fair(),
+        Sign::new(95, &["could not insert '"]).unless(&["nvidia"]).fair(),
+        Sign::new(95, &["unknown filesystem type"]).fair(),
+        Sign::new(95, &["kernel does not support"]).fair(),
+        Sign::new(95, &["cgroups", "not enabled"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "modprobe: FATAL: Module br_netfilter not found in directory /lib/modules/5.15.0-1074-custom"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "modprobe br_netfilter"));
+    }
+}

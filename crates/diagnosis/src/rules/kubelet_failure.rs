@@ -1,0 +1,58 @@
+//! Kubelet does not start or does not get healthy.
+//!
+//! # Looks like
+//! `kubelet is in a failed state`, `The HTTP call equal to 'curl -sSL http://localhost:10248/healthz' failed`.
+//!
+//! # Why the code misleads
+//! The script ends with 1, because the constant it uses is not defined.
+//!
+//! # What to do
+//! Look at `journalctl -u kubelet`: the first error after the last start.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::KubeletFailure,
+    title: "kubelet does not start or does not get healthy",
+    remedy: "Look at `journalctl -u kubelet`: the first error after the last start.",
+    signs: &[
+        Sign::new(200, &["kubelet is in a failed state"]),
+        Sign::new(200, &["kubelet could not be"]),
+        Sign::new(201, &["10248/healthz"]).fair(),
+        Sign::new(201, &["the kubelet is not running"]).fair(),
+        Sign::new(201, &["kubelet.service: failed with result"]).fair(),
+        Sign::new(201, &["kubelet.service: main process exited"]).fair(),
+        Sign::new(202, &["failed to run kubelet"]).fair(),
+        Sign::new(202, &["kubelet.service", "scheduled restart job"]).fair(),
+        Sign::new(202, &["kubelet exited"]).fair(),
+        Sign::new(202, &["the kubelet is not healthy"]).fair(),
+        Sign::new(203, &["kubelet.service failed"]).fair(),
+        Sign::new(203, &["panic:"]).near(&["kubelet"]).weak(),
+        Sign::new(202, &["kubelet.service: start request repeated too quickly"]).fair(),
+        Sign::new(202, &["kubelet", "is not running"]).fair(),
+        Sign::new(203, &["job for kubelet.service failed"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(&RULE, "kubelet is in a failed state"));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "kubelet.service: Active: active (running)"));
+    }
+}

@@ -1,0 +1,48 @@
+//! The NIC is still held for another VM.
+//!
+//! # Looks like
+//! `NicReservedForAnotherVm`.
+//!
+//! # Why the code misleads
+//! It is the echo of an earlier failure.
+//!
+//! # What to do
+//! Wait 180 seconds; look for the error before it, which is the cause.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::NicReserved,
+    title: "the NIC is still held for another VM",
+    remedy: "Wait 180 seconds; look for the error before it, which is the cause.",
+    signs: &[
+        Sign::new(260, &["nicreservedforanothervm"]),
+        Sign::new(260, &["is reserved for another virtual machine"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "NicReservedForAnotherVm: Nic(s) in request is reserved for another Virtual Machine for 180 seconds."
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "networkInterface deleted"));
+    }
+}

@@ -1,0 +1,57 @@
+//! A node of that name exists, or the node's identity does not fit.
+//!
+//! # Looks like
+//! `a Node with name .. already exists in the cluster`.
+//!
+//! # Why the code misleads
+//! kubelet looks healthy on the machine.
+//!
+//! # What to do
+//! Delete the old Node object, or give the machine another name; compare the provider id.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::NodeIdentityConflict,
+    title: "a node of that name exists, or the node's identity does not fit",
+    remedy: "Delete the old Node object, or give the machine another name; compare the provider id.",
+    signs: &[
+        Sign::new(69, &["a node with name", "already exists"]),
+        Sign::new(69, &["node with same name", "exists"]),
+        Sign::new(69, &["is not allowed to modify node"]),
+        Sign::new(69, &["can only access node with name"]),
+        Sign::new(69, &["providerid", "mismatch"]),
+        Sign::new(69, &["provider id", "does not match"]).fair(),
+        Sign::new(69, &["node name", "does not match"]).fair(),
+        Sign::new(70, &["duplicate node name"]).fair(),
+        Sign::new(70, &["hostname", "could not be reached"]).weak(),
+        Sign::new(69, &["is forbidden", "is not allowed to modify node"]),
+        Sign::new(70, &["hostname override", "conflict"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "error execution phase kubelet-start: a Node with name \"edge-12\" and status \"Ready\" already exists in the cluster."
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "node/edge-12 labeled"));
+    }
+}

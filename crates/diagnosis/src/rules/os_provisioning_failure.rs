@@ -1,0 +1,61 @@
+//! The operating system did not report ready to Azure.
+//!
+//! # Looks like
+//! `OSProvisioningTimedOut`, `Kernel panic`, cloud-init that cannot report to Azure.
+//!
+//! # Why the code misleads
+//! The VM may still come up later.
+//!
+//! # What to do
+//! Look at the serial log; an image that was not generalised, a crash at boot or a broken agent are usual.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::OsProvisioningFailure,
+    title: "the operating system did not report ready to Azure",
+    remedy: "Look at the serial log; an image that was not generalised, a crash at boot or a broken agent are usual.",
+    signs: &[
+        Sign::new(9, &["kernel panic - not syncing"]),
+        Sign::new(23, &["osprovisioning"]).unless(&["inprogress"]),
+        Sign::new(23, &["os provisioning for vm"]),
+        Sign::new(23, &["os provisioning failed"]),
+        Sign::new(24, &["did not finish in the allotted time"]),
+        Sign::new(24, &["vmstarttimedout"]),
+        Sign::new(24, &["unable to mount root fs"]),
+        Sign::new(24, &["failed to report ready"]).near(&["azure"]).fair(),
+        Sign::new(25, &["used fallback datasource"]).fair(),
+        Sign::new(24, &["no bootable device"]),
+        Sign::new(24, &["azure.py[error]"]),
+        Sign::new(24, &["failure to obtain dhcp lease"]),
+        Sign::new(24, &["sysprep"]).fair(),
+        Sign::new(24, &["provisioning timed out"]).unless(&["extension"]).fair(),
+        Sign::new(24, &["end kernel panic"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "OS Provisioning for VM 'node-1' did not finish in the allotted time. The VM may still finish provisioning successfully."
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Provisioning succeeded"));
+    }
+}

@@ -1,0 +1,58 @@
+//! A process was killed for lack of memory.
+//!
+//! # Looks like
+//! `Out of memory: Killed process`, `signal: killed`, exit 137.
+//!
+//! # Why the code misleads
+//! The victim's parent reports a generic failure, often 1 or -1.
+//!
+//! # What to do
+//! Use a VM size with more memory, or lower what the bootstrap and reserved pods take.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::OutOfMemory,
+    title: "a process was killed for lack of memory",
+    remedy: "Use a VM size with more memory, or lower what the bootstrap and reserved pods take.",
+    signs: &[
+        Sign::new(13, &["out of memory: kill"]),
+        Sign::new(13, &["oom-kill:"]),
+        Sign::new(13, &["invoked oom-killer"]),
+        Sign::new(13, &["memory cgroup out of memory"]),
+        Sign::new(14, &["cannot allocate memory"]).fair(),
+        Sign::new(15, &["signal: killed"]).fair(),
+        Sign::new(14, &["oomkilled"]).fair(),
+        Sign::new(16, &["killed", "exit status 137"]).weak(),
+        Sign::new(13, &["runtime: out of memory"]),
+        Sign::new(13, &["oom_kill_process"]),
+        Sign::new(14, &["outofmemoryexception"]),
+        Sign::new(14, &["killed process", "total-vm"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "[  212.440118] Out of memory: Killed process 1804 (kubeadm) total-vm:1288340kB"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "oom_score_adj set to -999 for kubelet"));
+    }
+}

@@ -1,0 +1,62 @@
+//! The package manager's lock is held, or its database is half configured.
+//!
+//! # Looks like
+//! `Waiting for release of apt locks` again and again, `Could not get lock`, `dpkg was interrupted`.
+//!
+//! # Why the code misleads
+//! The wait has no limit, so the whole bootstrap ends with 124.
+//!
+//! # What to do
+//! Find who holds the lock (unattended-upgrades, another extension) and keep it off new nodes; an interrupted dpkg needs `dpkg --configure -a`.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::PackageManagerLocked,
+    title: "the package manager's lock is held, or its database is half configured",
+    remedy: "Find who holds the lock (unattended-upgrades, another extension) and keep it off new nodes; an interrupted dpkg needs `dpkg --configure -a`.",
+    signs: &[
+        Sign::new(26, &["waiting for release of apt locks"]).with_codes(&[124, 137, 143]),
+        Sign::new(91, &["waiting for release of apt locks"]).fair(),
+        Sign::new(90, &["could not get lock"]),
+        Sign::new(90, &["unable to lock directory"]),
+        Sign::new(90, &["dpkg was interrupted"]),
+        Sign::new(90, &["dpkg frontend lock"]),
+        Sign::new(91, &["sub-process", "dpkg", "error"]).fair(),
+        Sign::new(90, &["another app is currently holding the yum lock"]),
+        Sign::new(90, &["can't create transaction lock"]),
+        Sign::new(90, &["unable to acquire the dpkg"]),
+        Sign::new(91, &["dpkg: dependency problems"]).fair(),
+        Sign::new(91, &["dpkg: error processing"]).fair(),
+        Sign::new(91, &["waiting for process with pid", "to finish"]).fair(),
+        Sign::new(90, &["is another process using it"]),
+        Sign::new(91, &["half-configured"]).fair(),
+        Sign::new(91, &["unmet dependencies"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 2217 (apt-get)"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Setting up packages-microsoft-prod (1.1-1) ..."));
+    }
+}

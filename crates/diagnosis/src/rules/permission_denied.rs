@@ -1,0 +1,57 @@
+//! A file or mount refuses to be used.
+//!
+//! # Looks like
+//! `Permission denied` at exec, `Read-only file system`, SELinux denials.
+//!
+//! # Why the code misleads
+//! A refused program ends with 126, which looks like a script error.
+//!
+//! # What to do
+//! Look at the mode, the mount options (noexec) and SELinux or AppArmor denials for the path in the line.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::PermissionDenied,
+    title: "a file or mount refuses to be used",
+    remedy: "Look at the mode, the mount options (noexec) and SELinux or AppArmor denials for the path in the line.",
+    signs: &[
+        Sign::new(33, &["read-only file system"]),
+        Sign::new(33, &["avc:", "denied"]),
+        Sign::new(34, &[": permission denied", "/bin/"]).unless(&["registry", "https", "http"]),
+        Sign::new(34, &["permission denied", "noexec"]),
+        Sign::new(35, &["bin/", "permission denied"]).unless(&["registry", "http", "publickey"]),
+        Sign::new(35, &["operation not permitted", "/"]).unless(&["http"]).fair(),
+        Sign::new(36, &["sudo: ", "required"]).fair(),
+        Sign::new(36, &["mount: ", "permission denied"]),
+        Sign::new(36, &["access is denied"]).unless(&["403", "arm", "policy"]).fair(),
+        Sign::new(34, &["/bin/bash: ", "permission denied"]),
+        Sign::new(34, &["/bin/sh: ", "permission denied"]),
+        Sign::new(35, &["cannot create", "bootstrap-success.complete"]).fair(),
+        Sign::new(36, &["selinux", "prevent"]).fair(),
+        Sign::new(35, &["apparmor='denied'"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(&RULE, "/bin/sh: 1: /opt/azure/containers/provision.sh: Permission denied"));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Permission denied (publickey)."));
+    }
+}

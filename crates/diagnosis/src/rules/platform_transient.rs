@@ -1,0 +1,66 @@
+//! Azure failed; the same request works later.
+//!
+//! # Looks like
+//! `InternalServerError`, `ServiceUnavailable`, `Service returned an error`.
+//!
+//! # Why the code misleads
+//! It says nothing about the node.
+//!
+//! # What to do
+//! Try again later; open a support case with the correlation id if it stays.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::PlatformTransient,
+    title: "Azure failed; the same request works later",
+    remedy: "Try again later; open a support case with the correlation id if it stays.",
+    signs: &[
+        Sign::new(220, &["internalservererror"]).fair(),
+        Sign::new(220, &["serviceunavailable"]).fair(),
+        Sign::new(220, &["internalexecutionerror"]).fair(),
+        Sign::new(220, &["gatewaytimeout"]).fair(),
+        Sign::new(220, &["servertimeout"]).fair(),
+        Sign::new(220, &["encountered an internal error"]).fair(),
+        Sign::new(220, &["referencedresourcenotprovisioned"]).fair(),
+        Sign::new(221, &["networkinginternaloperationerror"]).fair(),
+        Sign::new(221, &["is not in succeeded state"]).fair(),
+        Sign::new(222, &["a retryable error occurred"]).fair(),
+        Sign::new(222, &["502 bad gateway"]).fair(),
+        Sign::new(222, &["503 service"]).fair(),
+        Sign::new(222, &["status=503"]).fair(),
+        Sign::new(222, &["due to an internal error"]).weak(),
+        Sign::new(222, &["transient"]).weak(),
+        Sign::new(222, &["service returned an error. status=500"]).fair(),
+        Sign::new(222, &["an unexpected error occurred"]).weak(),
+        Sign::new(222, &["internaloperationerror"]).weak(),
+        Sign::new(222, &["please retry later"]).fair(),
+        Sign::new(222, &["operation could not be completed within the specified time"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "Code=\"InternalServerError\" Message=\"The server encountered an internal error. Please retry.\""
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "operation Succeeded"));
+    }
+}

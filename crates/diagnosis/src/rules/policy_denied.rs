@@ -1,0 +1,56 @@
+//! Azure Policy or a lock refuses the request.
+//!
+//! # Looks like
+//! `RequestDisallowedByPolicy`, `ScopeLocked`.
+//!
+//! # Why the code misleads
+//! It is no question of roles.
+//!
+//! # What to do
+//! Change the request or exempt the resource; the policy's name stands in the message.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::PolicyDenied,
+    title: "Azure Policy or a lock refuses the request",
+    remedy: "Change the request or exempt the resource; the policy's name stands in the message.",
+    signs: &[
+        Sign::new(19, &["requestdisallowedby"]),
+        Sign::new(19, &["was disallowed by policy"]),
+        Sign::new(19, &["scopelocked"]),
+        Sign::new(19, &["scope", "is locked"]),
+        Sign::new(19, &["disallowed by azure"]),
+        Sign::new(19, &["policyviolation"]),
+        Sign::new(20, &["readonlydisabledsubscription"]),
+        Sign::new(19, &["denied by policy"]),
+        Sign::new(19, &["disallowed by policy"]),
+        Sign::new(19, &["policy assignment"]).near(&["disallow", "deny", "denied"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "Resource 'aks-node' was disallowed by policy. Policy identifiers: 'allowed-locations'"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "policy evaluation succeeded"));
+    }
+}

@@ -1,0 +1,57 @@
+//! Nothing ran the bootstrap.
+//!
+//! # Looks like
+//! `provision.sh: No such file or directory` again and again, `CustomData.bin does not exist`, an extension that is `in progress` and silent.
+//!
+//! # Why the code misleads
+//! 100 reads like a time-out.
+//!
+//! # What to do
+//! Check that the unit is enabled, that the launcher finds its configuration and that customData reached the VM.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ProvisionerNeverStarted,
+    title: "nothing ran the bootstrap",
+    remedy: "Check that the unit is enabled, that the launcher finds its configuration and that customData reached the VM.",
+    signs: &[
+        Sign::new(19, &["provision.sh: no such file"]),
+        Sign::new(19, &["customdata.bin does not exist"]),
+        Sign::new(19, &["no_custom_data_bin"]),
+        Sign::new(19, &["err_cse_provision_script_not_ready"]),
+        Sign::new(19, &["aks-node-controller", "no config"]).fair(),
+        Sign::new(19, &["aks-node-controller.service", "disabled"]).fair(),
+        Sign::new(19, &["launcher", "no configuration"]).fair(),
+        Sign::new(19, &["waiting for provision.complete"]).weak(),
+        Sign::new(20, &["aks-node-controller: not found"]).fair(),
+        Sign::new(19, &["customdatasetupscript.ps1", "does not exist"]),
+        Sign::new(19, &["opt/azure/containers/provision_start.sh: no such file"]),
+        Sign::new(20, &["cloud-init-files.complete"]).weak(),
+        Sign::new(20, &["timed out waiting for", "provision"]).fair(),
+        Sign::new(20, &["provision_start.sh: not found"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(&RULE, "cat: /opt/azure/containers/provision.sh: No such file or directory"));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "aks-node-controller started"));
+    }
+}

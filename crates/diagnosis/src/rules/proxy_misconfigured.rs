@@ -1,0 +1,57 @@
+//! The HTTP proxy refuses or cannot be used.
+//!
+//! # Looks like
+//! `407 from proxy`, `Could not resolve proxy`.
+//!
+//! # Why the code misleads
+//! The download that went through it reports its own code.
+//!
+//! # What to do
+//! Check the proxy's address, credentials and NO_PROXY list in the cluster's HTTP proxy configuration.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ProxyMisconfigured,
+    title: "the HTTP proxy refuses or cannot be used",
+    remedy: "Check the proxy's address, credentials and NO_PROXY list in the cluster's HTTP proxy configuration.",
+    signs: &[
+        Sign::new(47, &["407", "proxy"]),
+        Sign::new(47, &["could not resolve proxy"]),
+        Sign::new(47, &["curl: (5)"]),
+        Sign::new(47, &["proxyconnect tcp"]),
+        Sign::new(47, &["proxy authentication required"]),
+        Sign::new(48, &["proxy", "connection refused"]).fair(),
+        Sign::new(48, &["proxy connect aborted"]),
+        Sign::new(48, &["unable to connect to proxy"]),
+        Sign::new(48, &["response 403", "proxy"]).fair(),
+        Sign::new(48, &["from proxy after connect"]),
+        Sign::new(48, &["proxy", "bad gateway"]).fair(),
+        Sign::new(48, &["tunneling socket could not be established"]),
+        Sign::new(48, &["unable to tunnel through proxy"]),
+        Sign::new(48, &["cannot connect to proxy"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(&RULE, "curl: (56) Received HTTP code 407 from proxy after CONNECT"));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "+ export NO_PROXY=169.254.169.254,10.0.0.0/8"));
+    }
+}

@@ -1,0 +1,63 @@
+//! A quota of the subscription is used up.
+//!
+//! # Looks like
+//! `exceeding approved .. Cores quota`, `QuotaExceeded`.
+//!
+//! # Why the code misleads
+//! `OperationNotAllowed` is also the code of throttling and of much else.
+//!
+//! # What to do
+//! Raise the quota that the message names, free cores, or use another family or region.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::QuotaExceeded,
+    title: "a quota of the subscription is used up",
+    remedy: "Raise the quota that the message names, free cores, or use another family or region.",
+    signs: &[
+        Sign::new(20, &["exceeding approved", "quota"]),
+        Sign::new(20, &["exceeding quota limit"]),
+        Sign::new(20, &["quotaexceeded"]),
+        Sign::new(20, &["insufficientvcpuquota"]),
+        Sign::new(20, &["insufficient vcpu quota"]),
+        Sign::new(20, &["insufficient", "quota"]).fair(),
+        Sign::new(20, &["quota limit", "exceed"]),
+        Sign::new(20, &["countlimitreached"]),
+        Sign::new(21, &["cores quota"]).fair(),
+        Sign::new(20, &["(minimum) new limit required"]),
+        Sign::new(20, &["exceeds", "quota"]).fair(),
+        Sign::new(20, &["quota", "has been reached"]).fair(),
+        Sign::new(20, &["cannot create more than", "for this subscription"]),
+        Sign::new(20, &["exceeded quota"]),
+        Sign::new(20, &["quota", "not enough"]).fair(),
+        Sign::new(20, &["maximum number of", "has been reached"]).fair(),
+        Sign::new(20, &["limitexceeded"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "Operation could not be completed as it results in exceeding approved standardDSv5Family Cores quota."
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Additional quota was approved"));
+    }
+}

@@ -1,0 +1,53 @@
+//! A reboot interrupted the bootstrap.
+//!
+//! # Looks like
+//! `systemd-shutdown: Rebooting`, SIGTERM from PID 1, exit 143.
+//!
+//! # Why the code misleads
+//! 143 looks like a crash of the script.
+//!
+//! # What to do
+//! Find out what rebooted the machine (an update, an agent); the next attempt usually works.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::RebootInterrupted,
+    title: "a reboot interrupted the bootstrap",
+    remedy: "Find out what rebooted the machine (an update, an agent); the next attempt usually works.",
+    signs: &[
+        Sign::new(27, &["systemd-shutdown", "rebooting"]),
+        Sign::new(27, &["received sigterm from pid 1"]),
+        Sign::new(27, &["the system is going down for reboot"]),
+        Sign::new(27, &["the system will reboot"]),
+        Sign::new(28, &["reboot: restarting system"]).fair(),
+        Sign::new(27, &["system is rebooting"]),
+        Sign::new(28, &["shutdown scheduled"]).fair(),
+        Sign::new(28, &["received signal 15"]).weak(),
+        Sign::new(28, &["interrupted by reboot"]),
+        Sign::new(28, &["reboot", "in progress"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(&RULE, "systemd-shutdown[1]: Rebooting."));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Startup finished in 3.1s (kernel)"));
+    }
+}

@@ -1,0 +1,77 @@
+//! The registry was reached and refused.
+//!
+//! # Looks like
+//! `Required action 'read' not found in token permissions`, `unauthorized: authentication required` at a pull.
+//!
+//! # Why the code misleads
+//! The 401 of the anonymous probe is normal, and `failed with an error other than unauthorized` means the opposite.
+//!
+//! # What to do
+//! Give the kubelet identity AcrPull on the registry (for repository permissions: the read action), or allow anonymous pull.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::RegistryUnauthorized,
+    title: "the registry was reached and refused",
+    remedy: "Give the kubelet identity AcrPull on the registry (for repository permissions: the read action), or allow anonymous pull.",
+    signs: &[
+        Sign::new(63, &["required action 'read' not found"]),
+        Sign::new(63, &["failed to login to acr"]),
+        Sign::new(64, &["unauthorized: authentication required"]).unless(&[
+            "not anonymously reachable",
+            "+ [[",
+            "== *",
+            "unexpected response from acr",
+            "output=",
+        ]),
+        Sign::new(64, &["windows_cse_error_oras_pull_unauthorized"]),
+        Sign::new(64, &["failed to validate refresh token permissions"]),
+        Sign::new(64, &["failed to authorize", "401"]).fair(),
+        Sign::new(64, &["401 unauthorized", "azurecr"]).fair(),
+        Sign::new(64, &["unauthorized", "pull"])
+            .unless(&["other than unauthorized", "err_oras_pull_unauthorized", "+ [["])
+            .fair(),
+        Sign::new(64, &["denied: requested access to the resource is denied"]),
+        Sign::new(65, &["insufficient_scope"]),
+        Sign::new(65, &["pull access denied"]),
+        Sign::new(66, &["failed to retrieve refresh token", "401"]).fair(),
+        Sign::new(65, &["failed to fetch anonymous token", "401"]),
+        Sign::new(65, &["failed to fetch oauth token", "401"]),
+        Sign::new(65, &["failed to fetch anonymous token", "403"]).fair(),
+        Sign::new(65, &["acrpull"]).fair(),
+        Sign::new(65, &["unauthorized: ", "azurecr"]).unless(&[
+            "not anonymously reachable",
+            "+ [[",
+            "== *",
+        ]),
+        Sign::new(66, &["pull access denied"]),
+        Sign::new(66, &["401 unauthorized", "oauth2"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "Error response from registry: failed to authorize: unauthorized: authentication required"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "failed with an error other than unauthorized, exiting.."));
+    }
+}

@@ -1,0 +1,73 @@
+//! The bootstrap script itself is wrong.
+//!
+//! # Looks like
+//! `unbound variable`, `syntax error near unexpected token`, a PowerShell parse error.
+//!
+//! # Why the code misleads
+//! A plain 1 or 2 says nothing.
+//!
+//! # What to do
+//! Report it to the owner of the image or script, with the line.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::ScriptDefect,
+    title: "the bootstrap script itself is wrong",
+    remedy: "Report it to the owner of the image or script, with the line.",
+    signs: &[
+        Sign::new(103, &["unbound variable"]),
+        Sign::new(103, &["syntax error near unexpected token"]),
+        Sign::new(103, &["syntax error: "]),
+        Sign::new(103, &["unexpected token '"]).unless(&["json", "yaml"]).fair(),
+        Sign::new(103, &["parsererror"]),
+        Sign::new(103, &["bad substitution"]),
+        Sign::new(104, &["cp: cannot stat"]).fair(),
+        Sign::new(104, &["destination directory already exists"]).fair(),
+        Sign::new(104, &["install: cannot stat"]).fair(),
+        Sign::new(103, &["unexpected end of file"])
+            .unless(&["gzip", "tar"])
+            .near(&["line "])
+            .fair(),
+        Sign::new(104, &["jq: error"]).fair(),
+        Sign::new(104, &["traceback (most recent call last)"]).fair(),
+        Sign::new(104, &["missing the terminator"]),
+        Sign::new(104, &["integer expression expected"]).fair(),
+        Sign::new(104, &["unary operator expected"]).fair(),
+        Sign::new(104, &["$'\\r': command not found"]),
+        Sign::new(104, &["/bin/bash^m"]),
+        Sign::new(205, &["could not be started"]).fair(),
+        Sign::new(205, &["could not be enabled by systemctl"]).fair(),
+        Sign::new(104, &["syntaxerror:"]).fair(),
+        Sign::new(104, &["nameerror:"]).fair(),
+        Sign::new(104, &["parameterbindingexception"]).fair(),
+        Sign::new(104, &["cannot bind argument"]).fair(),
+        Sign::new(104, &["you cannot call a method on a null-valued expression"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "/opt/azure/containers/provision.sh: line 88: KUBELET_NODE_LABELS: unbound variable"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "+ set -u"));
+    }
+}

@@ -1,0 +1,64 @@
+//! The size is not offered here to this subscription.
+//!
+//! # Looks like
+//! `SkuNotAvailable`, `is currently not available in location`.
+//!
+//! # Why the code misleads
+//! It looks like a lack of capacity, and does not pass by itself.
+//!
+//! # What to do
+//! Choose another size, zone or region; restrictions can be lifted by support.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::SkuUnavailable,
+    title: "the size is not offered here to this subscription",
+    remedy: "Choose another size, zone or region; restrictions can be lifted by support.",
+    signs: &[
+        Sign::new(22, &["skunotavailable"]),
+        Sign::new(22, &["requested vm size", "not available"]),
+        Sign::new(22, &["requested size for resource", "not available"]),
+        Sign::new(22, &["unavailableskuinregion"]),
+        Sign::new(22, &["is not available in location"]),
+        Sign::new(22, &["requested size for", "is currently not available"]).fair(),
+        Sign::new(22, &["not available to the current subscription"]),
+        Sign::new(22, &["the vm size of", "is not allowed in your subscription"]),
+        Sign::new(22, &["is currently not available in l"]),
+        Sign::new(22, &["restricted skus"]).fair(),
+        Sign::new(23, &["vm size", "is not supported in"]).fair(),
+        Sign::new(23, &["is not supported for subscription"]).fair(),
+        Sign::new(22, &["availabilityzonenotsupported"]),
+        Sign::new(22, &["supported zones for location"]),
+        Sign::new(22, &["notavailableforsubscription"]),
+        Sign::new(22, &["does not support availability zone"]).fair(),
+        Sign::new(22, &["is not available in zone"]).fair(),
+        Sign::new(22, &["not available for subscription"]),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions: Standard_D32s_v5' is currently not available in location 'southcentralus'."
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Standard_D32s_v5 available in zones 1, 2, 3"));
+    }
+}

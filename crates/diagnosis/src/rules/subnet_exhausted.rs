@@ -1,0 +1,60 @@
+//! No address is free in the subnet.
+//!
+//! # Looks like
+//! `SubnetIsFull`, `Pre-allocated IPs .. exceeds IPs available`.
+//!
+//! # Why the code misleads
+//! It looks like a network fault.
+//!
+//! # What to do
+//! Use a larger subnet, or free addresses; pods may take most of them.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::SubnetExhausted,
+    title: "no address is free in the subnet",
+    remedy: "Use a larger subnet, or free addresses; pods may take most of them.",
+    signs: &[
+        Sign::new(20, &["subnetisfull"]),
+        Sign::new(20, &["does not have enough capacity for", "ip address"]),
+        Sign::new(20, &["exceeds ips available"]),
+        Sign::new(20, &["insufficientsubnetsize"]),
+        Sign::new(20, &["not enough ip addresses"]),
+        Sign::new(20, &["privateipaddressinuse"]),
+        Sign::new(20, &["no available ip"]).fair(),
+        Sign::new(20, &["ip address pool is exhausted"]),
+        Sign::new(20, &["failed to allocate address"]).fair(),
+        Sign::new(20, &["subnet is full"]),
+        Sign::new(20, &["no ip addresses available"]),
+        Sign::new(20, &["insufficient ip addresses"]),
+        Sign::new(20, &["not enough addresses"]),
+        Sign::new(20, &["subnet", "full"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "Subnet nodes with address prefix 10.1.0.0/24 does not have enough capacity for 1 IP addresses."
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Subnet nodes created"));
+    }
+}

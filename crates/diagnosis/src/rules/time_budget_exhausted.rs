@@ -1,0 +1,51 @@
+//! The bootstrap ran out of time.
+//!
+//! # Looks like
+//! `CSE timeout approaching, exiting early.`, `Operation budget of`, exit 124.
+//!
+//! # Why the code misleads
+//! The code is that of the step that was running when time was up.
+//!
+//! # What to do
+//! Look at the step before it: what was slow is the cause.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::TimeBudgetExhausted,
+    title: "the bootstrap ran out of time",
+    remedy: "Look at the step before it: what was slow is the cause.",
+    signs: &[
+        Sign::new(210, &["cse timeout approaching"]),
+        Sign::new(210, &["exceeding the limit of 780 seconds"]),
+        Sign::new(210, &["operation budget of"]),
+        Sign::new(210, &["no cse time remaining"]),
+        Sign::new(211, &["total timeout", "reached"]).fair(),
+        Sign::new(212, &["timed out waiting for the condition"]).weak(),
+        Sign::new(212, &["context deadline exceeded"]).weak(),
+        Sign::new(211, &["timed out after 900"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(&RULE, "CSE timeout approaching, exiting early."));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "+ timeout 60 curl -fsSLv https://packages.example.com"));
+    }
+}

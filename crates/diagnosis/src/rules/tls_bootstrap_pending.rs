@@ -1,0 +1,62 @@
+//! The node's certificate request was not approved or signed.
+//!
+//! # Looks like
+//! `failed while waiting for TLS bootstrap`, `certificatesigningrequests .. is forbidden`.
+//!
+//! # Why the code misleads
+//! kubelet merely waits; the extension has succeeded.
+//!
+//! # What to do
+//! Look at `kubectl get csr`; approve what is pending and find out why the approver did not. RBAC must let system:bootstrappers create requests.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::TlsBootstrapPending,
+    title: "the node's certificate request was not approved or signed",
+    remedy: "Look at `kubectl get csr`; approve what is pending and find out why the approver did not. RBAC must let system:bootstrappers create requests.",
+    signs: &[
+        Sign::new(67, &["waiting for tls bootstrap"]),
+        Sign::new(67, &["certificatesigningrequests", "forbidden"]),
+        Sign::new(67, &["certificate signing request", "was not approved"]),
+        Sign::new(67, &["csr", "pending"]).unless(&["spending"]).fair(),
+        Sign::new(68, &["kubelet-wait-bootstrap"]),
+        Sign::new(68, &["waiting for the kubelet to perform the tls bootstrap"]).fair(),
+        Sign::new(68, &["certificate signing request", "timed out"]).fair(),
+        Sign::new(68, &["no client certificate yet"]).fair(),
+        Sign::new(68, &["certificate request was denied"]),
+        Sign::new(68, &["failed to run kubelet: unable to load bootstrap kubeconfig"]).fair(),
+        Sign::new(67, &["cannot create certificatesigningrequests"]),
+        Sign::new(67, &["certificatesigningrequest", "denied"]).fair(),
+        Sign::new(68, &["is not approved"]).near(&["csr", "certificate"]).fair(),
+        Sign::new(68, &["failed to wait for certificate"]).fair(),
+        Sign::new(68, &["unable to sign certificate"]).fair(),
+        Sign::new(68, &["selfnodeclient"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "error execution phase kubelet-wait-bootstrap: failed while waiting for TLS bootstrap: context deadline exceeded"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "\"Certificate signing request is issued\" csr=\"csr-p9x2d\""));
+    }
+}

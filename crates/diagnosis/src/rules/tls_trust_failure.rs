@@ -1,0 +1,70 @@
+//! A certificate is not trusted, or the TLS handshake is broken off.
+//!
+//! # Looks like
+//! `x509: certificate signed by unknown authority`, `curl: (60)`, `curl: (35)`.
+//!
+//! # Why the code misleads
+//! Downloads end with "timeout" codes.
+//!
+//! # What to do
+//! Look for TLS inspection between node and target; add its CA to the node pool's custom CA trust, or exempt the target.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::TlsTrustFailure,
+    title: "a certificate is not trusted, or the TLS handshake is broken off",
+    remedy: "Look for TLS inspection between node and target; add its CA to the node pool's custom CA trust, or exempt the target.",
+    signs: &[
+        Sign::new(61, &["x509: certificate signed by unknown authority"]),
+        Sign::new(61, &["curl: (60)"]),
+        Sign::new(61, &["ssl certificate problem"]),
+        Sign::new(61, &["x509: certificate"]).unless(&["expired", "not yet valid"]),
+        Sign::new(61, &["unable to get local issuer certificate"]),
+        Sign::new(61, &["self-signed certificate"]),
+        Sign::new(61, &["self signed certificate"]),
+        Sign::new(61, &["certificate verify failed"]),
+        Sign::new(62, &["curl: (35)"]).fair(),
+        Sign::new(62, &["last exit status: 35)"]).fair(),
+        Sign::new(62, &["'[' 35 -ne 0 ']'"]).fair(),
+        Sign::new(62, &["blocking ssl communication"]).fair(),
+        Sign::new(62, &["tls: handshake failure"]).fair(),
+        Sign::new(62, &["ssl_error_syscall"]).fair(),
+        Sign::new(63, &["tls handshake", "eof"]).fair(),
+        Sign::new(62, &["could not establish trust relationship"]),
+        Sign::new(62, &["could not create ssl/tls secure channel"]).fair(),
+        Sign::new(62, &["openssl ssl_connect"]).fair(),
+        Sign::new(62, &["remote error: tls"]).fair(),
+        Sign::new(62, &["tls: failed to verify certificate"]),
+        Sign::new(62, &["sslv3 alert"]).fair(),
+        Sign::new(62, &["ssl routines"]).fair(),
+        Sign::new(62, &["unknown ca"]).fair(),
+        Sign::new(63, &["schannel", "untrusted"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "curl: (60) SSL certificate problem: unable to get local issuer certificate"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "* TLSv1.3 (OUT), TLS handshake, Client hello (1):"));
+    }
+}

@@ -1,0 +1,71 @@
+//! Cloud-init, Ignition or cloudbase-init could not use the user data.
+//!
+//! # Looks like
+//! `Failed loading yaml blob`, `Unhandled unknown content-type`, `Failed to run module scripts_user`.
+//!
+//! # Why the code misleads
+//! Only the last command's failure is reported.
+//!
+//! # What to do
+//! Validate the user data (`cloud-init schema`) and look at the command that failed in it.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::UserDataInvalid,
+    title: "cloud-init, Ignition or cloudbase-init could not use the user data",
+    remedy: "Validate the user data (`cloud-init schema`) and look at the command that failed in it.",
+    signs: &[
+        Sign::new(17, &["failed loading yaml blob"]),
+        Sign::new(17, &["unhandled unknown content-type"]),
+        Sign::new(17, &["unhandled non-multipart"]),
+        Sign::new(17, &["invalid cloud-config"]),
+        Sign::new(18, &["ci_missing_jinja_var"]),
+        Sign::new(18, &["must be a lowercase rfc 1123"]).fair(),
+        Sign::new(17, &["ignition failed"]),
+        Sign::new(17, &["failed to decode config"]),
+        Sign::new(18, &["failed to fetch config"]).near(&["ignition"]).fair(),
+        Sign::new(230, &["failed to run module scripts"]).fair(),
+        Sign::new(230, &["running module scripts", "failed"]).fair(),
+        Sign::new(231, &["scripts-user", "failed"]).fair(),
+        Sign::new(17, &["cloud config schema errors"]).fair(),
+        Sign::new(231, &["cloudbase-init", "error"]).fair(),
+        Sign::new(18, &["customdata", "invalid"]).fair(),
+        Sign::new(18, &["error parsing", "user data"]).fair(),
+        Sign::new(17, &["failed to unmarshal", "cloud-init"]),
+        Sign::new(18, &["yaml: line"]).unless(&["helm", "kubectl"]).fair(),
+        Sign::new(17, &["cloud-init data", "yaml"]),
+        Sign::new(17, &["failed to shellify"]),
+        Sign::new(231, &["running module", "failed"]).fair(),
+        Sign::new(231, &["failed to run module"]).fair(),
+        Sign::new(18, &["custom data", "invalid"]).fair(),
+        Sign::new(17, &["error in user-data"]).fair(),
+        Sign::new(17, &["config is not valid"]).near(&["ignition"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "__init__.py[WARNING]: Unhandled unknown content-type (text/x-pool) userdata: '# Generated No...'"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Cloud-init v. 25.1 running 'modules:final'"));
+    }
+}

@@ -1,0 +1,56 @@
+//! Kubelet and control plane versions do not go together.
+//!
+//! # Looks like
+//! `the kubelet version is higher than the control plane version`.
+//!
+//! # Why the code misleads
+//! It is one preflight error among others.
+//!
+//! # What to do
+//! Use a node image whose kubelet is not newer than the control plane and at most three minors older.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::VersionSkew,
+    title: "kubelet and control plane versions do not go together",
+    remedy: "Use a node image whose kubelet is not newer than the control plane and at most three minors older.",
+    signs: &[
+        Sign::new(72, &["kubelet version is higher than the control plane version"]),
+        Sign::new(72, &["[error kubeletversion]"]),
+        Sign::new(72, &["kubelet version", "is not supported"]).fair(),
+        Sign::new(72, &["this version of kubeadm only supports"]),
+        Sign::new(72, &["the latest supported kubelet version"]).fair(),
+        Sign::new(73, &["node version", "newer than control plane"]).fair(),
+        Sign::new(72, &["version skew"]).fair(),
+        Sign::new(72, &["unsupported kubelet version"]),
+        Sign::new(72, &["kubelet version", "newer"]).fair(),
+        Sign::new(72, &["version of the kubelet", "higher"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "[ERROR KubeletVersion]: the kubelet version is higher than the control plane version. Kubelet version: \"1.35.1\" Control plane version: \"1.34.4\""
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Kubernetes v1.34.4"));
+    }
+}

@@ -1,0 +1,52 @@
+//! The VM size has too few cores or too little memory.
+//!
+//! # Looks like
+//! kubeadm preflight: `[ERROR NumCPU]`, `[ERROR Mem]`.
+//!
+//! # Why the code misleads
+//! It is a preflight error among others.
+//!
+//! # What to do
+//! Choose a larger VM size.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::VmTooSmall,
+    title: "the VM size has too few cores or too little memory",
+    remedy: "Choose a larger VM size.",
+    signs: &[
+        Sign::new(28, &["[error numcpu]"]),
+        Sign::new(28, &["[error mem]"]),
+        Sign::new(28, &["is less than the required", "cpu"]),
+        Sign::new(28, &["the system ram", "is less than the minimum"]),
+        Sign::new(29, &["the number of available cpus"]),
+        Sign::new(29, &["insufficient memory"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(
+            &RULE,
+            "[ERROR NumCPU]: the number of available CPUs 1 is less than the required 2"
+        ));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "MemTotal: 32886340 kB"));
+    }
+}

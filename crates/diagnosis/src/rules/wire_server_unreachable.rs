@@ -1,0 +1,56 @@
+//! 168.63.129.16 is not reachable from the guest.
+//!
+//! # Looks like
+//! `wireserver unreachable`, time-outs to 168.63.129.16.
+//!
+//! # Why the code misleads
+//! The scripts end with 1 and name no code.
+//!
+//! # What to do
+//! Allow the wire server 168.63.129.16 (ports 80 and 32526) in network security groups, host firewalls and routes.
+//!
+//! # Seen in
+//! Bootstrap logs and extension messages.
+
+use bringup_contract::Cause;
+
+use crate::rule::{Rule, Sign};
+
+/// The rule.
+pub static RULE: Rule = Rule {
+    cause: Cause::WireServerUnreachable,
+    title: "168.63.129.16 is not reachable from the guest",
+    remedy: "Allow the wire server 168.63.129.16 (ports 80 and 32526) in network security groups, host firewalls and routes.",
+    signs: &[
+        Sign::new(44, &["wireserver unreachable"]),
+        Sign::new(44, &["wireserver request failed"]),
+        Sign::new(44, &["168.63.129.16", "timed out"]).unless(&[":53", "#53", "lookup"]),
+        Sign::new(44, &["168.63.129.16", "connection refused"]).unless(&[":53", "#53", "lookup"]),
+        Sign::new(44, &["168.63.129.16", "unreachable"]).unless(&[":53", "#53", "lookup"]),
+        Sign::new(44, &["failed to connect to 168.63.129.16"]),
+        Sign::new(45, &["wireserver", "timeout"]).fair(),
+        Sign::new(45, &["[protocolerror]", "wireserver"]).fair(),
+        Sign::new(45, &["unable to reach wireserver"]),
+        Sign::new(44, &["calling wire server failed"]),
+        Sign::new(45, &["wire server", "fail"]).fair(),
+        Sign::new(45, &["wire server", "unreachable"]),
+        Sign::new(45, &["goal state", "timed out"]).fair(),
+    ],
+    subject: None,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::testing::finds;
+
+    #[test]
+    fn it_is_found() {
+        assert!(finds(&RULE, "wireserver unreachable for cert opt-in check (HTTP 000)"));
+    }
+
+    #[test]
+    fn it_is_left_to_others() {
+        assert!(!finds(&RULE, "Server: 168.63.129.16"));
+    }
+}

@@ -1,0 +1,452 @@
+//! From evidence to a verdict. Text decides; the exit code is a hint whose meaning depends on the
+//! date of the image.
+
+use bringup_contract::arm::{self, Class};
+use bringup_contract::cse::{self, CodeSource, HandlerState, Reading, ResultShape};
+use bringup_contract::exit_code::{Catalogue, Code, Lookup, Meaning};
+use bringup_contract::{Cause, ImageVersion, Os};
+
+use crate::diagnosis::{Blame, Confidence, Diagnosis, Overruled, Platform, Proof, Step, Verdict};
+use crate::evidence::{Content, Evidence, Source};
+use crate::matcher::{self, Finding, Page};
+use crate::redaction::redact;
+use crate::rule::Strength;
+
+/// How much of a proving line is quoted.
+const QUOTED: usize = 512;
+/// How many further findings are named.
+const NAMED: usize = 3;
+
+/// What to do when nothing tells the cause.
+const COLLECT: &str = "Collect the extension's message with its instance view, /var/log/azure/cluster-provision.log, /var/log/azure/aks/provision.json and the serial log, and diagnose them together.";
+
+/// Says why a node did not come up, or that it did.
+pub fn diagnose(evidence: &Evidence) -> Diagnosis {
+    let case = Case::new(evidence);
+    case.diagnosis()
+}
+
+/// Everything that was read, before anything is decided.
+struct Case<'a> {
+    evidence: &'a Evidence,
+    pages: Vec<Page>,
+    reading: Reading,
+    image: Option<ImageVersion>,
+    arm_code: Option<String>,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Case<'a> {
+    fn new(evidence: &'a Evidence) -> Self {
+        let texts: Vec<&str> = evidence.pieces.iter().filter_map(|piece| piece.text()).collect();
+        let reading =
+            texts.iter().map(|text| cse::read(text)).max_by_key(weight).unwrap_or_default();
+        let image = evidence
+            .image_version
+            .or_else(|| texts.iter().filter_map(|text| ImageVersion::find(text)).max());
+        let arm_code = texts
+            .iter()
+            .filter_map(|text| {
+                let stated = arm::stated(text);
+                arm::most_specific(&stated)
+                    .map(|found| (arm::vagueness(found), found.code.to_owned()))
+            })
+            .min()
+            .map(|(_, code)| code);
+        let pages = matcher::pages(evidence);
+        let mut case = Self {
+            evidence,
+            arm_code,
+            findings: matcher::find(&pages, code_of(&reading)),
+            pages,
+            reading,
+            image,
+        };
+        case.keep_the_last_boot();
+        case.prefer_the_failing_step();
+        case
+    }
+
+    /// A console holds several boots; the last one that shows anything counts.
+    fn keep_the_last_boot(&mut self) {
+        for (piece, page) in self.pages.iter().enumerate() {
+            let boots = (0..page.lines.len()).filter(|line| is_boot_start(page.normal_line(*line)));
+            for boot in boots.collect::<Vec<_>>().into_iter().rev() {
+                if self
+                    .findings
+                    .iter()
+                    .any(|finding| finding.piece == piece && finding.line >= boot)
+                {
+                    self.findings.retain(|finding| finding.piece != piece || finding.line >= boot);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Evidence in the step that failed beats what came before it.
+    fn prefer_the_failing_step(&mut self) {
+        for (piece, page) in self.pages.iter().enumerate() {
+            let step = (0..page.lines.len())
+                .rev()
+                .find(|line| page.normal_line(*line).contains("logs_to_events aks.cse"));
+            let Some(step) = step else { continue };
+            if self.findings.iter().any(|finding| finding.piece == piece && finding.line >= step) {
+                self.findings.retain(|finding| finding.piece != piece || finding.line >= step);
+            }
+        }
+    }
+
+    /// The finding that decides: the lowest rank. Of equal ones a line that a program wrote
+    /// rather than the trace of its being echoed. The order of the pieces does not matter.
+    fn best(&self) -> Option<&Finding> {
+        self.findings.iter().min_by_key(|finding| self.order(finding))
+    }
+
+    fn order(&self, finding: &Finding) -> (u16, bool, Cause, usize, &str) {
+        let line = self.pages[finding.piece].normal_line(finding.line);
+        let rank = finding.sign.rank + handicap(finding);
+        (rank, line.starts_with('+'), finding.rule.cause, finding.line, line)
+    }
+
+    fn os(&self) -> Option<Os> {
+        self.evidence.os.or(self.reading.os)
+    }
+
+    fn code(&self) -> Option<i32> {
+        code_of(&self.reading)
+    }
+
+    fn catalogued(&self) -> Option<&'static Code> {
+        Catalogue::of(self.os().unwrap_or(Os::Linux)).code(self.code()?)
+    }
+
+    fn verdict(&self) -> Verdict {
+        let proven = self.best().is_some_and(|finding| finding.sign.strength >= Strength::Fair);
+        match (self.code(), self.reading.handler) {
+            (Some(code), _) if code != 0 => Verdict::Failed,
+            _ if proven && !self.joined_after_all() => Verdict::Failed,
+            (_, HandlerState::Running) => Verdict::Running,
+            (Some(_), _) | (None, HandlerState::Succeeded) => Verdict::Succeeded,
+            (None, _) if self.joined_after_all() => Verdict::Succeeded,
+            (None, _) if self.stated_failure() => Verdict::Failed,
+            (None, _) => Verdict::Unknown,
+        }
+    }
+
+    /// A machine that joined has come up, whatever it complained of before.
+    fn joined_after_all(&self) -> bool {
+        self.pages.iter().enumerate().any(|(piece, page)| {
+            let joined = (0..page.lines.len()).rev().find(|line| {
+                let text = page.normal_line(*line);
+                text.contains("this node has joined the cluster")
+                    || text.contains("control-plane has initialized successfully")
+            });
+            joined.is_some_and(|joined| {
+                self.findings.iter().all(|finding| finding.piece != piece || finding.line < joined)
+            })
+        })
+    }
+
+    fn stated_failure(&self) -> bool {
+        let coded = self.arm_code.is_some();
+        coded
+            || self.reading.result == ResultShape::HeadCut
+            || self.pages.iter().any(|page| page.says("failed") || page.says("error"))
+    }
+
+    fn diagnosis(&self) -> Diagnosis {
+        let verdict = self.verdict();
+        let (constant, constant_candidates) = self.constant();
+        let (cause, confidence) = match verdict {
+            Verdict::Failed => self.cause(),
+            Verdict::Succeeded | Verdict::Running | Verdict::Unknown => {
+                (Cause::Unknown, Confidence::Low)
+            }
+        };
+        let winner = self.best().filter(|finding| finding.rule.cause == cause);
+        let proof = self.proof(cause, winner);
+        Diagnosis {
+            verdict,
+            exit_code: self.code(),
+            outer_exit_code: self.reading.outer,
+            summary: self.summary(verdict, cause, winner, constant.as_deref()),
+            remedy: remedy(cause),
+            overruled: self.overruled(verdict, cause, winner, constant.as_deref()),
+            constant,
+            constant_candidates,
+            arm_code: self.arm_code.clone(),
+            platform: self.platform(),
+            image_version: self.image,
+            cause: Blame::new(cause, confidence),
+            proof,
+            duration_seconds: self.reading.duration_seconds,
+            timeline: self
+                .reading
+                .times
+                .timeline()
+                .into_iter()
+                .map(|(at, what)| Step { at, what })
+                .collect(),
+            looked_at: self.looked_at(),
+        }
+    }
+
+    /// The cause: what the node itself found, what the text shows, what ARM's code names, what
+    /// the exit code has been seen with, in this order.
+    fn cause(&self) -> (Cause, Confidence) {
+        if let Some((cause, confidence)) = self.told_by_the_node() {
+            return (cause, confidence);
+        }
+        let named = self.arm_code.as_deref().and_then(arm::ArmCode::find);
+        let by_code = match named {
+            Some(known) => known.cause,
+            None => self.arm_code.as_deref().and_then(arm::cause_by_name),
+        };
+        match (self.best(), by_code) {
+            (Some(finding), _) if finding.sign.strength > Strength::Weak => {
+                (finding.rule.cause, confidence_of(finding))
+            }
+            (_, Some(cause)) if named.is_none_or(|known| known.class != Class::Echo) => {
+                (cause, Confidence::Medium)
+            }
+            (Some(finding), _) => (finding.rule.cause, Confidence::Low),
+            (None, Some(cause)) => (cause, Confidence::Medium),
+            (None, None) => (self.cause_of_code(), Confidence::Low),
+        }
+    }
+
+    fn told_by_the_node(&self) -> Option<(Cause, Confidence)> {
+        let node = self.reading.node.as_ref()?;
+        let confidence = match node.confidence.as_deref() {
+            Some("high") if node.whole => Confidence::High,
+            Some("high" | "medium") => Confidence::Medium,
+            _ => Confidence::Low,
+        };
+        Some((node.cause?, confidence))
+    }
+
+    /// What a code alone points to: a guess, and for 211 not even that.
+    fn cause_of_code(&self) -> Cause {
+        let from_aks = self.reading.result != ResultShape::Absent
+            || self.pages.iter().any(|page| page.says("vmsscse") || page.says("'cse"));
+        match self.catalogued() {
+            Some(code) if from_aks && code.code != 211 => {
+                code.candidate_causes.first().copied().unwrap_or(Cause::Unknown)
+            }
+            _ => Cause::Unknown,
+        }
+    }
+
+    /// The name of the code, or all it can be.
+    fn constant(&self) -> (Option<String>, Vec<String>) {
+        let Some((code, source)) = self.reading.code else { return (None, Vec::new()) };
+        let os = self.os().unwrap_or(Os::Linux);
+        let catalogue = Catalogue::of(os);
+        // A name that stands beside its own number is believed.
+        let named = self
+            .reading
+            .named
+            .as_deref()
+            .filter(|name| catalogue.by_name(name).is_some_and(|known| known.code == code));
+        if let Some(name) = named {
+            return (Some(name.to_owned()), Vec::new());
+        }
+        let candidates = |meanings: &[&Meaning]| -> Vec<String> {
+            meanings.iter().filter_map(|meaning| meaning.constant()).map(str::to_owned).collect()
+        };
+        match catalogue.lookup(code, self.image) {
+            // Windows numbered anew while only the outer number was told.
+            Lookup::Exact(meaning) if os == Os::Windows && source == CodeSource::Outer => {
+                (None, candidates(&[meaning]))
+            }
+            Lookup::Exact(meaning) => (meaning.constant().map(str::to_owned), Vec::new()),
+            Lookup::Ambiguous(meanings) => (None, candidates(&meanings)),
+            Lookup::Unknown => (None, Vec::new()),
+        }
+    }
+
+    fn platform(&self) -> Option<Platform> {
+        match self.os() {
+            Some(Os::Linux) => Some(Platform::Linux),
+            Some(Os::Windows) => Some(Platform::Windows),
+            None if self.arm_code.is_some() => Some(Platform::Arm),
+            None => None,
+        }
+    }
+
+    fn summary(
+        &self,
+        verdict: Verdict,
+        cause: Cause,
+        winner: Option<&Finding>,
+        constant: Option<&str>,
+    ) -> String {
+        let code = match (self.code(), constant) {
+            (Some(code), Some(constant)) => format!("exit code {code}, {constant}"),
+            (Some(code), None) => format!("exit code {code}"),
+            (None, _) => "no exit code".to_owned(),
+        };
+        match verdict {
+            Verdict::Succeeded => "the bootstrap succeeded".to_owned(),
+            Verdict::Running => "the bootstrap is under way".to_owned(),
+            Verdict::Unknown => "the evidence does not tell how the bootstrap ended".to_owned(),
+            Verdict::Failed if cause == Cause::Unknown => {
+                format!(
+                    "the bootstrap failed with {code}, and the evidence does not tell why{}",
+                    self.hidden()
+                )
+            }
+            Verdict::Failed => {
+                let title = rule_of(cause).map_or_else(|| cause.meaning(), |rule| rule.title);
+                match winner.and_then(|finding| self.subject(finding)) {
+                    Some(subject) => format!("{title}: {subject} ({code})"),
+                    None => format!("{title} ({code})"),
+                }
+            }
+        }
+    }
+
+    /// 211 is the code that hides most.
+    fn hidden(&self) -> &'static str {
+        match self.code() {
+            Some(211) => "; 211 reads \"network timeout\" and also hides a missing oras",
+            _ => "",
+        }
+    }
+
+    fn subject(&self, finding: &Finding) -> Option<String> {
+        let line = &self.pages[finding.piece].lines[finding.line].text;
+        finding.rule.subject.and_then(|subject| subject(line))
+    }
+
+    fn proof(&self, cause: Cause, winner: Option<&Finding>) -> Vec<Proof> {
+        let mut lines: Vec<&Finding> =
+            self.findings.iter().filter(|finding| finding.rule.cause == cause).collect();
+        lines.sort_by_key(|finding| self.order(finding));
+        lines.dedup_by_key(|finding| (finding.piece, finding.line));
+        let from_node =
+            self.reading.node.iter().flat_map(|node| &node.evidence).map(|text| Proof {
+                source: Source::NodeReport,
+                name: "bringup-node".to_owned(),
+                line: 1,
+                text: redact(text).text.truncated(QUOTED),
+                span: (0, 0),
+            });
+        let quoted = winner.into_iter().chain(lines.into_iter().filter(|finding| {
+            winner.is_none_or(|winner| (winner.piece, winner.line) != (finding.piece, finding.line))
+        }));
+        from_node.chain(quoted.map(|finding| self.quote(finding))).take(NAMED).collect()
+    }
+
+    fn quote(&self, finding: &Finding) -> Proof {
+        let page = &self.pages[finding.piece];
+        let line = &page.lines[finding.line];
+        let piece = &self.evidence.pieces[finding.piece];
+        let normal = page.normal_line(finding.line);
+        let from = normal.find(finding.sign.all[0]).map_or(0, |at| normal[..at].chars().count());
+        Proof {
+            source: piece.source,
+            name: piece.name.clone(),
+            line: line.number,
+            text: redact(line.text.trim_end()).text.truncated(QUOTED),
+            span: (from, from + finding.sign.all[0].chars().count()),
+        }
+    }
+
+    fn overruled(
+        &self,
+        verdict: Verdict,
+        cause: Cause,
+        winner: Option<&Finding>,
+        constant: Option<&str>,
+    ) -> Vec<Overruled> {
+        let mut overruled = Vec::new();
+        if verdict != Verdict::Failed {
+            return overruled;
+        }
+        if let (Some(code), Some(_)) = (self.catalogued(), winner)
+            && let Some(why) = &code.misleading
+        {
+            let reason = constant.map_or_else(|| code.code.to_string(), str::to_owned);
+            overruled.push(Overruled { reason, why: why.clone() });
+        }
+        if self.code() == Some(0) {
+            let why = "the extension says success, and its own text proves a failure";
+            overruled.push(Overruled { reason: "ExitCode 0".to_owned(), why: why.to_owned() });
+        }
+        let mut others: Vec<&Finding> =
+            self.findings.iter().filter(|finding| finding.rule.cause != cause).collect();
+        others.sort_by_key(|finding| self.order(finding));
+        others.dedup_by_key(|finding| finding.rule.cause);
+        for finding in others.into_iter().take(NAMED) {
+            let why = format!("also seen ({}), and outranked by {cause}", finding.rule.title);
+            overruled.push(Overruled { reason: finding.rule.cause.reason().to_owned(), why });
+        }
+        overruled
+    }
+
+    fn looked_at(&self) -> Vec<String> {
+        self.evidence
+            .pieces
+            .iter()
+            .map(|piece| {
+                let what = format!("{} ({})", piece.name, piece.source.words());
+                match &piece.content {
+                    Content::Seen(text) => format!("{what}: {} bytes", text.len()),
+                    Content::Missing(why) => format!("{what}: missing, {why}"),
+                    Content::NotAsked => format!("{what}: not asked for"),
+                }
+            })
+            .collect()
+    }
+}
+
+fn remedy(cause: Cause) -> String {
+    rule_of(cause).map_or(COLLECT, |rule| rule.remedy).to_owned()
+}
+
+fn rule_of(cause: Cause) -> Option<&'static crate::rule::Rule> {
+    crate::rules::RULES.iter().copied().find(|rule| rule.cause == cause)
+}
+
+fn code_of(reading: &Reading) -> Option<i32> {
+    reading.code.map(|(code, _)| code)
+}
+
+/// Of several readings, the one that says most.
+fn weight(reading: &Reading) -> (u8, Option<i32>, bool) {
+    let source = match reading.code {
+        Some((_, CodeSource::Node)) => 5,
+        Some((code, CodeSource::Json)) => 3 + u8::from(code != 0),
+        Some((_, CodeSource::Trace)) => 2,
+        Some((_, CodeSource::Outer)) => 1,
+        None => 0,
+    };
+    (source, code_of(reading), reading.duration_seconds.is_some())
+}
+
+/// The first line of a boot on a console: the kernel's banner.
+fn is_boot_start(line: &str) -> bool {
+    line.contains("linux version ") && line.len() < 400
+}
+
+fn confidence_of(finding: &Finding) -> Confidence {
+    match finding.sign.strength {
+        Strength::Strong if finding.warning => Confidence::Medium,
+        Strength::Strong => Confidence::High,
+        Strength::Fair => Confidence::Medium,
+        Strength::Weak => Confidence::Low,
+    }
+}
+
+/// How far a finding steps back behind stronger ones: proof goes before hints, and an error
+/// before a warning.
+fn handicap(finding: &Finding) -> u16 {
+    let hint = match finding.sign.strength {
+        Strength::Strong => 0,
+        Strength::Fair => 8,
+        Strength::Weak => 60,
+    };
+    hint + if finding.warning { 500 } else { 0 }
+}

@@ -1,0 +1,123 @@
+//! What holds for any text.
+
+use std::fmt::Write as _;
+
+use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, diagnose};
+use proptest::prelude::*;
+
+fn of(text: &str) -> Diagnosis {
+    diagnose(&Evidence::of_text(text))
+}
+
+/// What must not change when only the form of the evidence does.
+fn essence(diagnosis: &Diagnosis) -> (String, Option<i32>, Confidence) {
+    (diagnosis.cause.reason.to_string(), diagnosis.exit_code, diagnosis.cause.confidence)
+}
+
+/// An extension message around a few lines of a log.
+fn message(code: i32, lines: &[&str]) -> String {
+    let output = serde_json::to_string(&lines.join("\n")).expect("text is JSON");
+    format!(
+        "failed to execute command: command terminated with exit status=1\n[stdout]\n{{ \"ExitCode\": \"{code}\", \"Output\": {output}, \"Error\": \"\" }}\n\n[stderr]\n"
+    )
+}
+
+const FAILURES: &[(i32, &str)] = &[
+    (211, "timeout: failed to run command 'oras': No such file or directory"),
+    (31, "curl: (23) Failure writing output to destination"),
+    (50, "curl: (6) Could not resolve host: mcr.example.com"),
+    (51, "curl: (7) Failed to connect to a.hcp.eastus.azmk8s.io port 443: Connection refused"),
+    (124, "Waiting for release of apt locks"),
+    (34, "modprobe: FATAL: Module br_netfilter not found in directory /lib/modules/6.6"),
+];
+
+const NOISE: &[&str] = &[
+    "+ local path=/opt/azure/containers",
+    "Setting up packages (1.1-1) ...",
+    "[    1.004711] systemd[1]: Hostname set to <node-1>.",
+    "Cloud-init v. 25.1 running 'modules:config'",
+    "100 45.1M 100 45.1M 0 0 22.4M",
+    "Loaded: loaded (/usr/lib/systemd/system/chronyd.service; enabled)",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_makes_it_panic_and_the_output_is_json(text in any::<String>()) {
+        let json = serde_json::to_string(&of(&text)).expect("a diagnosis is JSON");
+        prop_assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
+    }
+
+    #[test]
+    fn no_cut_of_a_message_makes_it_panic(
+        which in 0..FAILURES.len(), from in 0usize..400, to in 0usize..400,
+    ) {
+        let (code, line) = FAILURES[which];
+        let text = message(code, &[line, "+ exit"]);
+        let cut: String = text.chars().skip(from).take(to).collect();
+        of(&cut);
+    }
+
+    #[test]
+    fn noise_does_not_change_a_verdict(
+        which in 0..FAILURES.len(),
+        before in prop::collection::vec(0..NOISE.len(), 0..8),
+        after in prop::collection::vec(0..NOISE.len(), 0..8),
+    ) {
+        let (code, line) = FAILURES[which];
+        let plain = of(&message(code, &[line]));
+        let mut lines: Vec<&str> = before.iter().map(|index| NOISE[*index]).collect();
+        lines.push(line);
+        lines.extend(after.iter().map(|index| NOISE[*index]));
+        prop_assert_eq!(essence(&of(&message(code, &lines))), essence(&plain));
+    }
+
+    #[test]
+    fn line_endings_and_colours_do_not_change_a_verdict(
+        which in 0..FAILURES.len(), colour in 0u8..8,
+    ) {
+        let (code, line) = FAILURES[which];
+        let text = format!("{line}\n+ exit {code}\n");
+        let plain = essence(&of(&text));
+        prop_assert_eq!(&essence(&of(&text.replace('\n', "\r\n"))), &plain);
+        let coloured = text.lines().fold(String::new(), |mut all, line| {
+            let _ = writeln!(all, "\u{1b}[3{colour}m{line}\u{1b}[0m");
+            all
+        });
+        prop_assert_eq!(&essence(&of(&coloured)), &plain);
+    }
+
+    #[test]
+    fn the_order_of_the_pieces_does_not_change_a_verdict(
+        first in 0..FAILURES.len(), second in 0..FAILURES.len(), third in 0..FAILURES.len(),
+    ) {
+        let piece = |which: usize| {
+            let (code, line) = FAILURES[which];
+            Piece::seen(Source::Text, "piece", &message(code, &[line]))
+        };
+        let verdict = |order: [usize; 3]| {
+            let pieces = order.map(piece).to_vec();
+            essence(&diagnose(&Evidence { pieces, ..Evidence::default() }))
+        };
+        let usual = verdict([first, second, third]);
+        prop_assert_eq!(&verdict([third, second, first]), &usual);
+        prop_assert_eq!(&verdict([second, first, third]), &usual);
+    }
+
+    #[test]
+    fn escaping_does_not_change_a_verdict(which in 0..FAILURES.len(), depth in 0usize..3) {
+        let (code, line) = FAILURES[which];
+        let text = message(code, &["+ step", line, "+ exit"]);
+        let escaped = (0..depth).fold(text.clone(), |text, _| {
+            serde_json::json!({ "message": text }).to_string()
+        });
+        prop_assert_eq!(essence(&of(&escaped)), essence(&of(&text)));
+    }
+}
+
+#[test]
+fn a_long_line_of_almost_signs_comes_to_an_end() {
+    let line = "+ [[ x == *\\u\\n\\a\\u* ]] \"ExitCode\" exit status= ( curl: (7 ] lookup ";
+    assert_eq!(of(&line.repeat(40_000)).exit_code, None);
+}
