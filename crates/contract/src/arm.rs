@@ -228,16 +228,18 @@ pub struct Stated<'a> {
 pub fn stated(text: &str) -> Vec<Stated<'_>> {
     static WORD: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(concat!(
-            r#"(?:(?:(?i:\\*["'](?:error_?)?code\\*["'])\s*(?::|=>)\s*\\*["'])"#,
-            r#"|(?:\b(?i:code)=\\*["'])|(?:\bERROR CODE: )|(?:\bErrorCode: )|(?:\bCode:\s+`?"?)|(?:(?m:^)\())([A-Z][A-Za-z0-9_]{3,})"#,
+            r#"(?:(?:(?i:\\*["'](?:error_?)?code\\*["'])[ \t\r\n]*(?::|=>)[ \t\r\n]*\\*["'])"#,
+            r#"|(?:(?-u:\b)(?i:code)=\\*["'])|(?:(?-u:\b)ERROR CODE: )|(?:(?-u:\b)ErrorCode: )|(?:(?-u:\b)Code:[ \t\r\n]+`?"?)|(?:(?m:^)\())([A-Z][A-Za-z0-9_]{3,})"#,
             // Behind `Error:` stands prose as often as a code, but no word of three parts.
-            r"|\bError: ([A-Z][a-z]+(?:[A-Z][a-z0-9]+){2,})\b",
-            r"|\b([A-Z][A-Za-z0-9]+(?:[A-Z_][A-Za-z0-9]+)+)\b"
+            r"|(?-u:\b)Error: ([A-Z][a-z]+(?:[A-Z][a-z0-9]+){2,})(?-u:\b)",
+            r"|(?-u:\b)([A-Z][A-Za-z0-9]+(?:[A-Z_][A-Za-z0-9]+)+)(?-u:\b)"
         ))
         .expect("the pattern is valid")
     });
-    WORD.captures_iter(text)
-        .filter_map(|found| {
+    parts(text)
+        .into_iter()
+        .flat_map(|(start, line)| WORD.captures_iter(line).map(move |found| (start, found)))
+        .filter_map(|(start, found)| {
             let expected = found.get(1).or_else(|| found.get(2));
             let word = expected.or_else(|| found.get(3))?;
             let expected = expected.is_some();
@@ -250,6 +252,35 @@ pub fn stated(text: &str) -> Vec<Stated<'_>> {
                 .then_some(Stated { code: word.as_str(), known, at: word.start() })
         })
         .collect()
+}
+
+/// From this many bytes on, only the lines are looked at that have a place for a code.
+const LONG: usize = 64 * 1024;
+
+/// The parts of a text that can state a code, each with where it starts.
+fn parts(text: &str) -> Vec<(usize, &str)> {
+    if text.len() < LONG {
+        return vec![(0, text)];
+    }
+    let mut marks: Vec<usize> = ["ode", "ODE", "Error: "]
+        .iter()
+        .flat_map(|mark| memchr::memmem::find_iter(text.as_bytes(), mark.as_bytes()))
+        .collect();
+    marks.sort_unstable();
+    let mut parts = Vec::new();
+    let mut done = 0;
+    for mark in marks {
+        if mark < done {
+            continue;
+        }
+        let start = text[..mark].rfind('\n').map_or(0, |at| at + 1).max(done);
+        // The code can stand on the line after its key.
+        let line = text[mark..].find('\n').map_or(text.len(), |at| mark + at + 1);
+        let end = text[line..].find('\n').map_or(text.len(), |at| line + at);
+        parts.push((start, &text[start..end]));
+        done = end;
+    }
+    parts
 }
 
 /// The code that says most: not a wrapper, not an echo of an earlier error, the first of those.

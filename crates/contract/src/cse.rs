@@ -97,48 +97,51 @@ macro_rules! patterns {
 }
 
 patterns! {
-    EXIT_CODE = r#"(?i)(\\*)(?:"|u0022|'|&quot;)exit_?code\\*(?:"|u0022|'|&quot;)\s*(?::|=>)\s*\\*(?:"|u0022|'|&quot;)?(-?[0-9]{1,10})"#;
-    OUTER_LINUX = r"exit\s+status=\s*(-?[0-9]{1,10})";
-    OUTER_WINDOWS = r"non-zero\s+exit\s+code\s+of:\s*\\*'(-?[0-9]{1,10})";
-    PIPES = r"(?s)ExitCode:\s*\|\s*(-?[0-9]{1,10})\s*\|,\s*Output:\s*\|([^|]{0,200}?)(?:\||$)";
-    TAIL = r#"\\*"\s*,\s*\\*"(?:Error|ExecDuration)\\*"\s*:"#;
-    TRACE_CODE = r"(?m)(?:^|\\n)\++ (?:exit|return) ([0-9]{1,3})\b";
-    PLAIN_CODE = r"\bExitCode:\s*([0-9]{1,3})\b";
-    TOLD_CODE = r"(?:VMExtensionError_|CSE failed)[^\n]{0,300}?exit status ([0-9]{1,3})\b";
+    EXIT_CODE = r#"(?i)(\\*)(?:"|u0022|'|&quot;)exit_?code\\*(?:"|u0022|'|&quot;)[ \t\r\n]*(?::|=>)[ \t\r\n]*\\*(?:"|u0022|'|&quot;)?(-?[0-9]{1,10})"#;
+    OUTER_LINUX = r"exit[ \t\r\n]+status=[ \t\r\n]*(-?[0-9]{1,10})";
+    OUTER_WINDOWS = r"non-zero[ \t\r\n]+exit[ \t\r\n]+code[ \t\r\n]+of:[ \t\r\n]*\\*'(-?[0-9]{1,10})";
+    PIPES = r"(?s)ExitCode:[ \t\r\n]*\|[ \t\r\n]*(-?[0-9]{1,10})[ \t\r\n]*\|,[ \t\r\n]*Output:[ \t\r\n]*\|([^|]{0,200}?)(?:\||$)";
+    TAIL = r#"\\*"[ \t\r\n]*,[ \t\r\n]*\\*"(?:Error|ExecDuration)\\*"[ \t\r\n]*:"#;
+    TRACE_CODE = r"(?m)(?:^|\\n)\++ (?:exit|return) ([0-9]{1,3})(?-u:\b)";
+    PLAIN_CODE = r"(?-u:\b)ExitCode:[ \t\r\n]*([0-9]{1,3})(?-u:\b)";
+    TOLD_CODE = r"(?:VMExtensionError_|CSE failed)[^\n]{0,300}?exit status ([0-9]{1,3})(?-u:\b)";
     SHELL_TRACE = r"(?m)^\+{1,4} ";
-    LOGGED_CODE = r"exitCode=([0-9]{1,3})\b";
-    SENTENCE_CODE = r"API server connection check code: ([0-9]{1,3})\b";
-    DURATION = r#"(?i)\\*"ExecDuration\\*"\s*:\s*\\*"?([0-9]{1,7})"#;
-    TIME = r#"\\*"([A-Za-z]+)StartTime\\*"\s*:\s*\\*"([^"\\]{1,40})"#;
-    CONSTANT = r"\b(ERR_[A-Z0-9_]{3,}|WINDOWS_CSE_ERROR_[A-Z0-9_]{2,})\b";
+    LOGGED_CODE = r"exitCode=([0-9]{1,3})(?-u:\b)";
+    SENTENCE_CODE = r"API server connection check code: ([0-9]{1,3})(?-u:\b)";
+    DURATION = r#"(?i)\\*"ExecDuration\\*"[ \t\r\n]*:[ \t\r\n]*\\*"?([0-9]{1,7})"#;
+    TIME = r#"\\*"([A-Za-z]+)StartTime\\*"[ \t\r\n]*:[ \t\r\n]*\\*"([^"\\]{1,40})"#;
+    CONSTANT = r"(?-u:\b)(ERR_[A-Z0-9_]{3,}|WINDOWS_CSE_ERROR_[A-Z0-9_]{2,})(?-u:\b)";
 }
 
 /// Reads a text.
 pub fn read(text: &str) -> Reading {
+    // Most of a long log says nothing of the kind; then no pattern has to look at it.
+    let says = |word: &str| says(text, word);
     let node = node_summary(text);
-    let pipes = PIPES.captures(text);
-    let json = json_code(text);
-    let outer_linux = last_number(&OUTER_LINUX, text);
-    let outer_windows = last_number(&OUTER_WINDOWS, text);
+    let exits = says("xit");
+    let pipes = if exits && says("ExitCode:") { PIPES.captures(text) } else { None };
+    let json = if exits { json_code(text) } else { None };
+    let outer_linux = if exits && says("status=") { last_number(&OUTER_LINUX, text) } else { None };
+    let outer_windows =
+        if exits && says("non-zero") { last_number(&OUTER_WINDOWS, text) } else { None };
     let outer = outer_linux.or(outer_windows);
-    let has_tail = TAIL.is_match(text);
+    let has_duration = says("ExecDuration") || says("execDuration");
+    let has_tail = (has_duration || says("Error")) && TAIL.is_match(text);
     let head_cut = json.is_none() && pipes.is_none() && has_tail;
     let inner = node
         .as_ref()
         .and_then(|node| node.exit)
         .map(|code| (code, CodeSource::Node))
         .or_else(|| {
-            pipes
-                .as_ref()
-                .and_then(|found| found[1].parse().ok())
-                .map(|code| (code, CodeSource::Json))
+            let code = pipes.as_ref().and_then(|found| found[1].parse().ok());
+            code.map(|code| (code, CodeSource::Json))
         })
         .or_else(|| json.map(|code| (code, CodeSource::Json)));
     let code = inner.or_else(|| outer_or_inferred(text, outer, head_cut));
     let os = if pipes.is_some()
         || outer_windows.is_some()
-        || text.contains("CustomScriptExtension")
-        || text.contains("WINDOWS_CSE_")
+        || says("CustomScriptExtension")
+        || says("WINDOWS_CSE_")
     {
         Some(Os::Windows)
     } else if outer_linux.is_some() || json.is_some() || has_tail {
@@ -151,7 +154,11 @@ pub fn read(text: &str) -> Reading {
         .map(|found| found[2].split_whitespace().collect::<String>())
         .filter(|name| !name.is_empty())
         .or_else(|| node.as_ref().and_then(|node| node.name.clone()))
-        .or_else(|| CONSTANT.captures(text).map(|found| found[1].to_owned()));
+        .or_else(|| {
+            let has_name = says("ERR_") || says("WINDOWS_CSE_ERROR_");
+            if has_name { CONSTANT.captures(text).map(|found| found[1].to_owned()) } else { None }
+        });
+    let duration = if has_duration { DURATION.captures(text) } else { None };
     Reading {
         code,
         outer,
@@ -163,8 +170,8 @@ pub fn read(text: &str) -> Reading {
         handler: handler_state(text),
         os,
         named,
-        duration_seconds: DURATION.captures(text).and_then(|found| found[1].parse().ok()),
-        times: times(text),
+        duration_seconds: duration.and_then(|found| found[1].parse().ok()),
+        times: if says("StartTime") { times(text) } else { BootTimes::default() },
         node,
     }
 }
@@ -195,13 +202,24 @@ fn json_code(text: &str) -> Option<i32> {
 fn outer_or_inferred(text: &str, outer: Option<i32>, head_cut: bool) -> Option<(i32, CodeSource)> {
     match outer {
         Some(code) if !head_cut || code != 1 => Some((code, CodeSource::Outer)),
-        _ if head_cut || SHELL_TRACE.is_match(text) => {
-            inferred(text).map(|code| (code, CodeSource::Trace))
+        _ if head_cut || traced(text) => inferred(text).map(|code| (code, CodeSource::Trace)),
+        _ => {
+            let told =
+                if says(text, "exit status ") { last_number(&TOLD_CODE, text) } else { None };
+            let plain =
+                || if says(text, "ExitCode") { last_number(&PLAIN_CODE, text) } else { None };
+            told.or_else(plain).map(|code| (code, CodeSource::Outer))
         }
-        _ => last_number(&TOLD_CODE, text)
-            .or_else(|| last_number(&PLAIN_CODE, text))
-            .map(|code| (code, CodeSource::Outer)),
     }
+}
+
+/// Whether a text is the trace of a shell that ended.
+fn traced(text: &str) -> bool {
+    (says(text, "+ exit ") || says(text, "+ return ")) && SHELL_TRACE.is_match(text)
+}
+
+fn says(text: &str, word: &str) -> bool {
+    memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some()
 }
 
 fn inferred(text: &str) -> Option<i32> {

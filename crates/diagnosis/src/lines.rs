@@ -1,23 +1,25 @@
 //! Lines of evidence. Text comes escaped, once or several times, and then a line break is two or
 //! more characters; here it is a line break again, and every line knows where it stood.
 
+use std::borrow::Cow;
+
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct Line<'a> {
     /// The line of the input it stands in, from 1.
     pub number: usize,
     /// The text, unescaped.
-    pub text: String,
+    pub text: Cow<'a, str>,
 }
 
 /// Splits a text into lines, at line breaks and at escaped ones.
-pub fn split(text: &str) -> Vec<Line> {
+pub fn split(text: &str) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
     for (index, raw) in text.split('\n').enumerate() {
         if is_escaped(raw) {
             unescape(raw, index + 1, &mut lines);
         } else if !raw.is_empty() {
-            lines.push(Line { number: index + 1, text: raw.to_owned() });
+            lines.push(Line { number: index + 1, text: Cow::Borrowed(raw) });
         }
     }
     lines
@@ -32,7 +34,12 @@ fn is_escaped(line: &str) -> bool {
             .any(|mark| line.contains(mark))
 }
 
-fn unescape(raw: &str, number: usize, lines: &mut Vec<Line>) {
+fn unescape(raw: &str, number: usize, lines: &mut Vec<Line<'_>>) {
+    let mut push = |text: String| {
+        if !text.is_empty() {
+            lines.push(Line { number, text: Cow::Owned(text) });
+        }
+    };
     let mut current = String::new();
     let mut rest = raw;
     while let Some(at) = rest.find('\\') {
@@ -42,7 +49,7 @@ fn unescape(raw: &str, number: usize, lines: &mut Vec<Line>) {
         let mut letters = after.chars();
         match letters.next() {
             Some('n') => {
-                lines.push(Line { number, text: std::mem::take(&mut current) });
+                push(std::mem::take(&mut current));
                 rest = letters.as_str();
             }
             Some('r') => rest = letters.as_str(),
@@ -65,8 +72,7 @@ fn unescape(raw: &str, number: usize, lines: &mut Vec<Line>) {
         }
     }
     current.push_str(rest);
-    lines.push(Line { number, text: current });
-    lines.retain(|line| !line.text.is_empty());
+    push(current);
 }
 
 fn unicode(text: &str) -> Option<char> {
@@ -104,12 +110,27 @@ fn skip_escape(rest: &mut std::str::Chars<'_>) {
 
 /// The form in which texts are compared: lower case, one kind of quote.
 pub fn normal(text: &str) -> String {
-    text.chars()
-        .map(|character| match character {
-            '‘' | '’' | '"' | '`' | '“' | '”' => '\'',
-            character => character.to_ascii_lowercase(),
-        })
-        .collect()
+    let mut normal = String::with_capacity(text.len());
+    push_normal(text, &mut normal);
+    normal
+}
+
+/// Adds the form in which a text is compared.
+pub(crate) fn push_normal(text: &str, normal: &mut String) {
+    if text.is_ascii() {
+        let start = normal.len();
+        normal.push_str(text);
+        let added = &mut normal[start..];
+        added.make_ascii_lowercase();
+        if !added.contains(['"', '`']) {
+            return;
+        }
+        normal.truncate(start);
+    }
+    normal.extend(text.chars().map(|character| match character {
+        '‘' | '’' | '"' | '`' | '“' | '”' => '\'',
+        character => character.to_ascii_lowercase(),
+    }));
 }
 
 #[cfg(test)]
@@ -117,7 +138,7 @@ mod tests {
     use super::*;
 
     fn texts(text: &str) -> Vec<(usize, String)> {
-        split(&clean(text)).into_iter().map(|line| (line.number, line.text)).collect()
+        split(&clean(text)).into_iter().map(|line| (line.number, line.text.into_owned())).collect()
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::evidence::Evidence;
-use crate::lines::{Line, normal, split};
+use crate::lines::{Line, push_normal, split};
 use crate::rule::{Rule, Sign};
 use crate::rules::RULES;
 
@@ -29,23 +29,23 @@ pub struct Finding {
 
 /// The lines of one piece, as they stand and as they are compared.
 #[derive(Debug)]
-pub struct Page {
+pub struct Page<'a> {
     /// The lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<Line<'a>>,
     /// All of them as they are compared, joined by line breaks.
     normal: String,
     /// Where each line begins in `normal`.
     starts: Vec<usize>,
 }
 
-impl Page {
-    fn new(text: &str) -> Self {
+impl<'a> Page<'a> {
+    fn new(text: &'a str) -> Self {
         let lines = split(text);
         let mut joined = String::with_capacity(text.len());
         let mut starts = Vec::with_capacity(lines.len());
         for line in &lines {
             starts.push(joined.len());
-            joined.push_str(&normal(&line.text));
+            push_normal(&line.text, &mut joined);
             joined.push('\n');
         }
         Self { lines, normal: joined, starts }
@@ -71,13 +71,27 @@ impl Page {
         memchr::memmem::find(self.normal.as_bytes(), text.as_bytes()).is_some()
     }
 
+    /// The last line on which a text stands.
+    pub fn last(&self, text: &str) -> Option<usize> {
+        // Searching forwards is many times faster than backwards.
+        memchr::memmem::find_iter(self.normal.as_bytes(), text.as_bytes())
+            .last()
+            .map(|at| self.line_at(at))
+    }
+
+    /// Every line on which a text stands, in order.
+    pub fn each(&self, text: &str) -> impl Iterator<Item = usize> {
+        memchr::memmem::find_iter(self.normal.as_bytes(), text.as_bytes())
+            .map(|at| self.line_at(at))
+    }
+
     fn line_at(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset).saturating_sub(1)
     }
 }
 
 /// The pages of evidence, one for each piece.
-pub fn pages(evidence: &Evidence) -> Vec<Page> {
+pub fn pages(evidence: &Evidence) -> Vec<Page<'_>> {
     evidence.pieces.iter().map(|piece| Page::new(piece.text().unwrap_or_default())).collect()
 }
 
@@ -86,25 +100,33 @@ static OWNERS: LazyLock<Vec<(&'static Rule, &'static Sign)>> = LazyLock::new(|| 
     RULES.iter().flat_map(|rule| rule.signs.iter().map(move |sign| (*rule, sign))).collect()
 });
 
-static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
+/// Quick to make, for the short texts of one node.
+static SMALL: LazyLock<AhoCorasick> = LazyLock::new(|| automaton(AhoCorasickKind::ContiguousNFA));
+/// Quick to run, for long logs: making it takes as long as reading megabytes.
+static LARGE: LazyLock<AhoCorasick> = LazyLock::new(|| automaton(AhoCorasickKind::DFA));
+/// From this many bytes on a text is a long log.
+const LONG: usize = 512 * 1024;
+
+fn automaton(kind: AhoCorasickKind) -> AhoCorasick {
     AhoCorasick::builder()
         .match_kind(MatchKind::Standard)
-        .kind(Some(AhoCorasickKind::DFA))
+        .kind(Some(kind))
         .build(OWNERS.iter().map(|(_, sign)| sign.all[0]))
         .expect("the signs are few and short")
-});
+}
 
 /// Every sign that is met, in the order of the evidence.
-pub fn find(pages: &[Page], code: Option<i32>) -> Vec<Finding> {
+pub fn find(pages: &[Page<'_>], code: Option<i32>) -> Vec<Finding> {
     pages.iter().enumerate().flat_map(|(piece, page)| find_on(page, piece, code)).collect()
 }
 
-fn find_on(page: &Page, piece: usize, code: Option<i32>) -> Vec<Finding> {
+fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut last = None;
     // Whether a sign's surroundings are right is asked once a page, not once a hit.
     let mut fits: Vec<Option<bool>> = vec![None; OWNERS.len()];
-    for hit in AUTOMATON.find_overlapping_iter(&page.normal) {
+    let automaton = if page.normal.len() < LONG { &*SMALL } else { &*LARGE };
+    for hit in automaton.find_overlapping_iter(&page.normal) {
         let pattern = hit.pattern().as_usize();
         let (rule, sign) = OWNERS[pattern];
         let line = page.line_at(hit.start());
@@ -122,7 +144,7 @@ fn find_on(page: &Page, piece: usize, code: Option<i32>) -> Vec<Finding> {
     findings
 }
 
-fn fits_page(sign: &Sign, page: &Page, code: Option<i32>) -> bool {
+fn fits_page(sign: &Sign, page: &Page<'_>, code: Option<i32>) -> bool {
     (sign.codes.is_empty() || code.is_some_and(|code| sign.codes.contains(&code)))
         && (sign.near.is_empty() || sign.near.iter().any(|part| page.says(part)))
 }

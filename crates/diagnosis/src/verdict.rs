@@ -14,6 +14,8 @@ use crate::rule::Strength;
 
 /// How much of a proving line is quoted.
 const QUOTED: usize = 512;
+/// The banner of the kernel, with which a boot starts, is shorter than this.
+const BANNER: usize = 400;
 /// How many further findings are named.
 const NAMED: usize = 3;
 
@@ -29,7 +31,7 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
 /// Everything that was read, before anything is decided.
 struct Case<'a> {
     evidence: &'a Evidence,
-    pages: Vec<Page>,
+    pages: Vec<Page<'a>>,
     reading: Reading,
     image: Option<ImageVersion>,
     arm_code: Option<String>,
@@ -70,16 +72,19 @@ impl<'a> Case<'a> {
     /// A console holds several boots; the last one that shows anything counts.
     fn keep_the_last_boot(&mut self) {
         for (piece, page) in self.pages.iter().enumerate() {
-            let boots = (0..page.lines.len()).filter(|line| is_boot_start(page.normal_line(*line)));
-            for boot in boots.collect::<Vec<_>>().into_iter().rev() {
-                if self
-                    .findings
-                    .iter()
-                    .any(|finding| finding.piece == piece && finding.line >= boot)
-                {
-                    self.findings.retain(|finding| finding.piece != piece || finding.line >= boot);
-                    break;
-                }
+            let last = self
+                .findings
+                .iter()
+                .filter(|finding| finding.piece == piece)
+                .map(|finding| finding.line)
+                .max();
+            let Some(last) = last else { continue };
+            let boot = page
+                .each("linux version ")
+                .filter(|line| *line <= last && page.normal_line(*line).len() < BANNER)
+                .last();
+            if let Some(boot) = boot {
+                self.findings.retain(|finding| finding.piece != piece || finding.line >= boot);
             }
         }
     }
@@ -87,9 +92,7 @@ impl<'a> Case<'a> {
     /// Evidence in the step that failed beats what came before it.
     fn prefer_the_failing_step(&mut self) {
         for (piece, page) in self.pages.iter().enumerate() {
-            let step = (0..page.lines.len())
-                .rev()
-                .find(|line| page.normal_line(*line).contains("logs_to_events aks.cse"));
+            let step = page.last("logs_to_events aks.cse");
             let Some(step) = step else { continue };
             if self.findings.iter().any(|finding| finding.piece == piece && finding.line >= step) {
                 self.findings.retain(|finding| finding.piece != piece || finding.line >= step);
@@ -137,11 +140,9 @@ impl<'a> Case<'a> {
     /// A machine that joined has come up, whatever it complained of before.
     fn joined_after_all(&self) -> bool {
         self.pages.iter().enumerate().any(|(piece, page)| {
-            let joined = (0..page.lines.len()).rev().find(|line| {
-                let text = page.normal_line(*line);
-                text.contains("this node has joined the cluster")
-                    || text.contains("control-plane has initialized successfully")
-            });
+            let joined = page
+                .last("this node has joined the cluster")
+                .max(page.last("control-plane has initialized successfully"));
             joined.is_some_and(|joined| {
                 self.findings.iter().all(|finding| finding.piece != piece || finding.line < joined)
             })
@@ -424,11 +425,6 @@ fn weight(reading: &Reading) -> (u8, Option<i32>, bool) {
         None => 0,
     };
     (source, code_of(reading), reading.duration_seconds.is_some())
-}
-
-/// The first line of a boot on a console: the kernel's banner.
-fn is_boot_start(line: &str) -> bool {
-    line.contains("linux version ") && line.len() < 400
 }
 
 fn confidence_of(finding: &Finding) -> Confidence {

@@ -33,7 +33,9 @@ pub static RULE: Rule = Rule {
         Sign::new(77, &["azmk8s.io", "i/o timeout"]),
         Sign::new(77, &["azmk8s.io", "connection refused"]),
         Sign::new(77, &["azmk8s.io", "timed out"]),
-        Sign::new(77, &["azmk8s.io", "timeout"]),
+        Sign::new(77, &["azmk8s.io", "timeout was reached"]),
+        Sign::new(77, &["azmk8s.io", "timeout exceeded"]),
+        Sign::new(77, &["azmk8s.io", "exceeded while awaiting"]),
         Sign::new(77, &[":6443", "connection refused"])
             .unless(&["localhost:6443", "127.0.0.1:6443"]),
         Sign::new(77, &[":6443", "i/o timeout"]).unless(&["localhost:6443", "127.0.0.1:6443"]),
