@@ -9,13 +9,16 @@ export BRINGUP_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/bringup
 
 TOOLS := $(BRINGUP_CACHE)/tools
 DENY_VERSION := 0.20.2
+FUZZ_VERSION := 0.13.2
+FUZZ := $(TOOLS)/cargo-fuzz-$(FUZZ_VERSION)/bin/cargo-fuzz
+FUZZ_SECONDS ?= 60
 DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 # Finds the control plane's programs, building them the first time.
 ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit eval conformance bench testbed cargo
+.PHONY: help demo sim test lint unit eval conformance bench fuzz testbed cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +58,12 @@ conformance: cargo ## Drives the simulated Azure with Azure's own Python SDK
 bench: cargo ## Measures; see docs/benchmarks.md
 	cargo bench --workspace --locked
 
+fuzz: cargo $(FUZZ) ## Fuzzes diagnosis and redaction, FUZZ_SECONDS each (needs a nightly compiler)
+	$(call say,fuzz)
+	@for target in diagnose redact; do \
+	  RUSTUP_TOOLCHAIN=nightly $(FUZZ) run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10; \
+	done
+
 testbed: ## Builds the control plane for tests, once, into the cache
 	@testbed/build.sh >/dev/null
 
@@ -64,3 +73,7 @@ cargo:
 $(DENY):
 	$(call say,installing cargo-deny $(DENY_VERSION), once)
 	cargo install --locked --quiet --root $(TOOLS)/cargo-deny-$(DENY_VERSION) cargo-deny@$(DENY_VERSION)
+
+$(FUZZ):
+	$(call say,installing cargo-fuzz $(FUZZ_VERSION), once)
+	cargo install --locked --quiet --root $(TOOLS)/cargo-fuzz-$(FUZZ_VERSION) cargo-fuzz@$(FUZZ_VERSION)

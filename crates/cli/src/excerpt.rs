@@ -19,12 +19,14 @@ pub(crate) fn show(proof: &Proof, evidence: &Evidence) -> String {
         .iter()
         .filter(|piece| piece.source == proof.source && piece.name == proof.name)
         .find_map(|piece| around(proof, piece))
-        .unwrap_or_else(|| (vec![Line { number: proof.line, text: proof.text.to_string() }], 0));
+        .unwrap_or_else(|| {
+            (vec![Line { number: proof.line, text: proof.text.to_string().into() }], 0)
+        });
     draw(&lines.0, lines.1, proof.span)
 }
 
 /// The line of the proof between its neighbours, and which of the lines it is.
-fn around(proof: &Proof, piece: &Piece) -> Option<(Vec<Line>, usize)> {
+fn around<'a>(proof: &Proof, piece: &'a Piece) -> Option<(Vec<Line<'a>>, usize)> {
     let mut lines = lines::split(piece.text()?);
     let at = lines
         .iter()
@@ -93,8 +95,8 @@ fn window(line: &[char], (from, to): (usize, usize), room: usize) -> (String, (u
 mod tests {
     use super::*;
 
-    fn line(number: usize, text: &str) -> Line {
-        Line { number, text: text.to_owned() }
+    fn line(number: usize, text: &str) -> Line<'_> {
+        Line { number, text: text.into() }
     }
 
     #[test]

@@ -206,6 +206,10 @@ pub fn cause_by_name(code: &str) -> Option<Cause> {
             Cause::InvalidRequest,
         ),
     ];
+    // That a deployment is gone tells nothing of what it was to deploy.
+    if code.starts_with("Deployment") {
+        return None;
+    }
     NAMES
         .iter()
         .find(|(parts, _)| parts.iter().any(|part| code.contains(part)))
@@ -249,7 +253,7 @@ pub fn stated(text: &str) -> Vec<Stated<'_>> {
             }
             let known = ArmCode::find(word.as_str());
             (expected || known.is_some_and(|known| known.class != Class::Wrapper))
-                .then_some(Stated { code: word.as_str(), known, at: word.start() })
+                .then_some(Stated { code: word.as_str(), known, at: start + word.start() })
         })
         .collect()
 }

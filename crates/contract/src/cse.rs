@@ -104,7 +104,8 @@ patterns! {
     TAIL = r#"\\*"[ \t\r\n]*,[ \t\r\n]*\\*"(?:Error|ExecDuration)\\*"[ \t\r\n]*:"#;
     TRACE_CODE = r"(?m)(?:^|\\n)\++ (?:exit|return) ([0-9]{1,3})(?-u:\b)";
     PLAIN_CODE = r"(?-u:\b)ExitCode:[ \t\r\n]*([0-9]{1,3})(?-u:\b)";
-    TOLD_CODE = r"(?:VMExtensionError_|CSE failed)[^\n]{0,300}?exit status ([0-9]{1,3})(?-u:\b)";
+    TOLD_CODE = r"(?:VMExtensionError_|CSE)[^\n]{0,300}?(?-u:\b)(?:exit status|exit code|exits|exited with code|exits with code) ([0-9]{1,3})(?-u:\b)";
+    TOLD_BEFORE = r"(?-u:\b)exit status ([0-9]{1,3})(?-u:\b)[^\n]{0,100}CSE";
     SHELL_TRACE = r"(?m)^\+{1,4} ";
     LOGGED_CODE = r"exitCode=([0-9]{1,3})(?-u:\b)";
     SENTENCE_CODE = r"API server connection check code: ([0-9]{1,3})(?-u:\b)";
@@ -140,7 +141,9 @@ pub fn read(text: &str) -> Reading {
     let code = inner.or_else(|| outer_or_inferred(text, outer, head_cut));
     let os = if pipes.is_some()
         || outer_windows.is_some()
-        || says("CustomScriptExtension")
+        || says("type 'CustomScriptExtension'")
+        || says("Microsoft.Compute.CustomScriptExtension")
+        || says("\"CustomScriptExtension\"")
         || says("WINDOWS_CSE_")
     {
         Some(Os::Windows)
@@ -178,9 +181,9 @@ pub fn read(text: &str) -> Reading {
 
 fn handler_state(text: &str) -> HandlerState {
     // `ProvisioningState/succeeded` is no help: the VM, its disks and other extensions say it too.
-    if text.contains("Enable in progress") || text.contains("ProvisioningState/transitioning") {
+    if says(text, "Enable in progress") || says(text, "ProvisioningState/transitioning") {
         HandlerState::Running
-    } else if text.contains("Enable succeeded:") {
+    } else if says(text, "Enable succeeded:") {
         HandlerState::Succeeded
     } else {
         HandlerState::NotSaid
@@ -204,8 +207,12 @@ fn outer_or_inferred(text: &str, outer: Option<i32>, head_cut: bool) -> Option<(
         Some(code) if !head_cut || code != 1 => Some((code, CodeSource::Outer)),
         _ if head_cut || traced(text) => inferred(text).map(|code| (code, CodeSource::Trace)),
         _ => {
-            let told =
-                if says(text, "exit status ") { last_number(&TOLD_CODE, text) } else { None };
+            let told = says(text, "CSE") || says(text, "VMExtensionError_");
+            let told = if told && says(text, "exit") {
+                last_number(&TOLD_CODE, text).or_else(|| last_number(&TOLD_BEFORE, text))
+            } else {
+                None
+            };
             let plain =
                 || if says(text, "ExitCode") { last_number(&PLAIN_CODE, text) } else { None };
             told.or_else(plain).map(|code| (code, CodeSource::Outer))
@@ -260,6 +267,9 @@ const TAG: &str = "BRINGUP-NODE/1 ";
 
 /// bringup-node's summary: the last one that is whole, else the leading keys of a cut one.
 fn node_summary(text: &str) -> Option<NodeSummary> {
+    if !says(text, TAG) && !says(text, "\"Bringup\"") {
+        return None;
+    }
     let object = text
         .rmatch_indices(TAG)
         .map(|(at, _)| &text[at + TAG.len()..])
@@ -356,6 +366,14 @@ mod tests {
             code(
                 "CSE failed with 'VMExtensionError_OutboundConnFail', it ended with exit status 50."
             ),
+            Some((50, CodeSource::Outer))
+        );
+        assert_eq!(
+            code("CSE exited with code 211 (ERR_ORAS_PULL_NETWORK_TIMEOUT): the probe"),
+            Some((211, CodeSource::Outer))
+        );
+        assert_eq!(
+            code("your opinion on the exit status 50 with AKS vmssCSE below"),
             Some((50, CodeSource::Outer))
         );
         assert_eq!(code("(seen on the node as ExitCode: 41)"), Some((41, CodeSource::Outer)));

@@ -82,23 +82,37 @@ fn unicode(text: &str) -> Option<char> {
 }
 
 /// A text without colours, carriage returns and other control characters. Its lines stay.
-pub fn clean(text: &str) -> String {
-    let is_plain = |byte: u8| byte >= 0x20 && byte != 0x7f || byte == b'\t' || byte == b'\n';
+pub fn clean(text: &str) -> Cow<'_, str> {
+    // Rare ones are looked for all at once, which a compiler makes fast; common ones by a search.
+    let is_rare = |byte: u8| {
+        (byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x1b | 0)) || byte == 0x7f
+    };
+    let text = if text.bytes().fold(false, |found, byte| found | is_rare(byte)) {
+        let kept = |letter: &char| !letter.is_ascii() || !u8::try_from(*letter).is_ok_and(is_rare);
+        Cow::Owned(text.chars().filter(kept).collect::<String>())
+    } else {
+        Cow::Borrowed(text)
+    };
+    if memchr::memchr3(b'\r', 0x1b, 0, text.as_bytes()).is_none() {
+        return text;
+    }
     let mut clean = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.bytes().position(|byte| !is_plain(byte)) {
+    let mut rest: &str = &text;
+    while let Some(at) = memchr::memchr3(b'\r', 0x1b, 0, rest.as_bytes()) {
         clean.push_str(&rest[..at]);
         let mut after = rest[at..].chars();
         match after.next() {
             Some('\u{1b}') => skip_escape(&mut after),
             // A progress bar writes over itself; what it wrote are words of their own.
-            Some('\r') if !after.as_str().starts_with('\n') => clean.push(' '),
+            Some('\r') if !after.as_str().is_empty() && !after.as_str().starts_with('\n') => {
+                clean.push(' ');
+            }
             _ => {}
         }
         rest = after.as_str();
     }
     clean.push_str(rest);
-    clean
+    Cow::Owned(clean)
 }
 
 /// `ESC [ … letter`, or one character.

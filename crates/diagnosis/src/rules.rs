@@ -133,7 +133,8 @@ pub(crate) mod testing {
 
     /// Whether a rule has a sign in a text.
     pub(crate) fn finds(rule: &Rule, text: &str) -> bool {
-        let pages = matcher::pages(&Evidence::of_text(text));
+        let evidence = Evidence::of_text(text);
+        let pages = matcher::pages(&evidence);
         matcher::find(&pages, None).iter().any(|finding| finding.rule.cause == rule.cause)
     }
 }

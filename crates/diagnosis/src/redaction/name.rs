@@ -30,10 +30,13 @@ const AUTHENTICATIONS: &str =
 
 /// A name around an anchor, as it stands in the text: `TLS_BOOTSTRAP_TOKEN`, `--client-secret`.
 pub(super) struct Name<'a> {
+    /// On the line of its anchor.
     pub(super) range: Range<usize>,
+    /// With the line before, which the name may have begun on.
+    wide: Range<usize>,
     view: &'a View,
     anchor: Range<usize>,
-    flat: OnceCell<Vec<u8>>,
+    flat: OnceCell<[Vec<u8>; 2]>,
 }
 
 /// A letter of a name. A dot joins names of a path: `nodeRegistration.token`.
@@ -42,28 +45,32 @@ pub(super) fn is_name_letter(byte: u8) -> bool {
 }
 
 impl<'a> Name<'a> {
-    /// The name around `anchor`. It does not go back over a line break, nor before `from`.
+    /// The name around `anchor`. It does not go back before `from`.
     pub(super) fn around(view: &'a View, anchor: Range<usize>, from: usize) -> Self {
         let floor = from.max(anchor.start.saturating_sub(LONGEST));
         let before = &view.bytes()[floor..anchor.start];
         let letters = before.iter().rev().take_while(|byte| is_name_letter(**byte)).count();
-        let start = (anchor.start - letters).max(view.line_start(anchor.start + 1));
+        let wide = anchor.start - letters;
+        let start = wide.max(view.line_start(anchor.start + 1));
         let after = view.bytes()[anchor.end..].iter().take(LONGEST);
         let more = after.take_while(|byte| is_name_letter(**byte)).count();
-        Self { range: start..anchor.end + more, view, anchor, flat: OnceCell::new() }
+        let end = anchor.end + more;
+        Self { range: start..end, wide: wide..end, view, anchor, flat: OnceCell::new() }
     }
 
-    /// In lower case, without what joins its words; with the word before it, if it is only `key`.
-    fn flat(&self) -> &[u8] {
+    /// The name on its line and the wide one, in lower case, without what joins their words; with
+    /// the word before it, if it is only `key`.
+    fn flat(&self) -> &[Vec<u8>; 2] {
         self.flat.get_or_init(|| {
+            let wide = flattened(&self.view.bytes()[self.wide.clone()]);
             let flat = flattened(&self.view.bytes()[self.range.clone()]);
             let start = self.range.start;
             if flat != b"key" || self.view.before(start) != b' ' {
-                return flat;
+                return [flat, wide];
             }
             let before = &self.view.bytes()[start.saturating_sub(LONGEST)..start - 1];
             let letters = before.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
-            [flattened(&before[before.len() - letters..]), flat].concat()
+            [[flattened(&before[before.len() - letters..]), flat].concat(), wide]
         })
     }
 
@@ -74,12 +81,13 @@ impl<'a> Name<'a> {
 
     /// Whether it is `name`, in lower case and without what joins words.
     pub(super) fn is(&self, name: &str) -> bool {
-        self.flat() == name.as_bytes()
+        self.flat().iter().any(|flat| flat == name.as_bytes())
     }
 
     /// Whether `word` is a part of it, in lower case and without what joins words.
     pub(super) fn has(&self, word: &str) -> bool {
-        memchr::memmem::find(self.flat(), word.as_bytes()).is_some()
+        let has = |flat: &Vec<u8>| memchr::memmem::find(flat, word.as_bytes()).is_some();
+        self.flat().iter().any(has)
     }
 
     /// Whether it says something about a secret (its name, file, age) rather than being one.
@@ -99,7 +107,7 @@ impl<'a> Name<'a> {
 
     /// Whether a `content` of this name is a secret one.
     pub(super) fn is_secret_content(&self) -> bool {
-        CONTENTS.split_ascii_whitespace().any(|name| self.flat().ends_with(name.as_bytes()))
+        CONTENTS.split_ascii_whitespace().any(|name| self.flat()[1].ends_with(name.as_bytes()))
     }
 
     /// Whether an `auth` of this name is a registry's credential.

@@ -44,7 +44,9 @@ pub(super) fn examine_around(text: &str, places: &[Range<usize>]) -> Vec<Strike>
         let start = start_of_line(text, place.start.saturating_sub(SURROUNDINGS));
         let mut end = end_of_line(text, place.end + SURROUNDINGS);
         while let Some(next) = places.next_if(|next| next.start < end + SURROUNDINGS) {
-            end = end_of_line(text, next.end + SURROUNDINGS);
+            if next.end + SURROUNDINGS > end {
+                end = end_of_line(text, next.end + SURROUNDINGS);
+            }
         }
         examine_piece(text, start..end, 0, &mut view, &mut strikes);
     }

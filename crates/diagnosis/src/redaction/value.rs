@@ -218,6 +218,12 @@ fn begins_a_line(piece: &[u8]) -> bool {
     {
         return true;
     }
+    if named
+        && after_word.starts_with(b":")
+        && !after_word.get(1).is_some_and(u8::is_ascii_alphanumeric)
+    {
+        return true;
+    }
     let kubernetes_log =
         word == 1 && b"IWEF".contains(&piece[0]) && digits == 4 && after_digits.is_empty();
     let version = piece[0] == b'v' || piece[0].is_ascii_digit();

@@ -31,6 +31,7 @@ pub static RULE: Rule = Rule {
         Sign::new(57, &["token used before issued"]),
         Sign::new(57, &["ssl certificate problem: certificate is not yet valid"]),
         Sign::new(58, &["time is not synchronized"]).fair(),
+        Sign::new(57, &["time drift"]).fair(),
         Sign::new(57, &["current time", "is after"]).fair(),
         Sign::new(57, &["request time too skewed"]),
     ],

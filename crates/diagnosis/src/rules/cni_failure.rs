@@ -33,6 +33,12 @@ pub static RULE: Rule = Rule {
         Sign::new(88, &["azure-vnet", "failed"]).fair(),
         Sign::new(89, &["failed to setup network for sandbox"]),
         Sign::new(89, &["unable to update cni config"]),
+        Sign::new(87, &["hns failed"]),
+        Sign::new(87, &["invoke-hnsrequest"]),
+        Sign::new(87, &["networkplugin cni failed"]),
+        Sign::new(88, &["failed create pod sandbox", "network"]).fair(),
+        Sign::new(88, &["[cni]", "failed"]).fair(),
+        Sign::new(88, &["azure-vnet"]).near(&["failed to lock store", "plugin error"]).fair(),
     ],
     subject: None,
 };

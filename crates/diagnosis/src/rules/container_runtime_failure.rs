@@ -45,6 +45,11 @@ pub static RULE: Rule = Rule {
         Sign::new(74, &["containerd", "invalid configuration"]).fair(),
         Sign::new(74, &["containerd: unsupported config version"]),
         Sign::new(74, &["unix:///run/containerd", "unimplemented"]),
+        Sign::new(73, &["failed to load toml"]),
+        Sign::new(74, &["containerd.service: main process exited"]).fair(),
+        Sign::new(74, &["/etc/containerd/config.toml"])
+            .near(&["invalid", "failed", "error"])
+            .fair(),
         Sign::new(74, &["cannot connect to the docker daemon"]),
         Sign::new(74, &["failed to create containerd task"]).fair(),
         Sign::new(74, &["failed to dial", "containerd"]).fair(),

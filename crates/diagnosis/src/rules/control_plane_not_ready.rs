@@ -35,6 +35,7 @@ pub static RULE: Rule = Rule {
         Sign::new(76, &["ensurek8scontrolplane"]).weak(),
         Sign::new(76, &["kubectl", "cluster-info"]).with_codes(&[30]).weak(),
         Sign::new(76, &["static pod", "timed out"]).fair(),
+        Sign::new(75, &["controlplaneunhealthy"]).fair(),
         Sign::new(75, &["localhost:6443", "refused"]).fair(),
         Sign::new(75, &["127.0.0.1:6443", "refused"]).fair(),
         Sign::new(75, &["failed to bring up control plane"]),

@@ -32,6 +32,8 @@ pub static RULE: Rule = Rule {
         Sign::new(39, &["assigned to the vm", "identity"]).fair(),
         Sign::new(39, &["the requested identity isn't assigned to this resource"]),
         Sign::new(41, &["managed identity", "does not exist"]).fair(),
+        Sign::new(39, &["no default identity is assigned"]),
+        Sign::new(40, &["identity", "is not assigned"]).fair(),
         Sign::new(39, &["no user assigned or delegated managed identity found"]),
         Sign::new(40, &["managedidentitycredential", "unavailable"]).fair(),
         Sign::new(40, &["identity is not assigned"]).fair(),

@@ -41,6 +41,8 @@ pub static RULE: Rule = Rule {
             .near(&["statuscode=400", "400 bad request", "'code'"])
             .fair(),
         Sign::new(105, &["parameter", "is invalid"]).near(&["400", "'code'"]).fair(),
+        Sign::new(105, &["no vm image found"]),
+        Sign::new(105, &["inputerror"]).fair(),
         Sign::new(106, &["'bad request'"]).fair(),
         Sign::new(106, &["code='invalid"]).fair(),
         Sign::new(105, &["error code: invalid"]).fair(),

@@ -32,6 +32,7 @@ pub static RULE: Rule = Rule {
         Sign::new(24, &["failed to report ready"]).near(&["azure"]).fair(),
         Sign::new(25, &["used fallback datasource"]).fair(),
         Sign::new(24, &["no bootable device"]),
+        Sign::new(24, &["datasourceazure", "failed"]).fair(),
         Sign::new(24, &["azure.py[error]"]),
         Sign::new(24, &["failure to obtain dhcp lease"]),
         Sign::new(24, &["sysprep"]).fair(),

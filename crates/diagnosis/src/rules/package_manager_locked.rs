@@ -35,6 +35,8 @@ pub static RULE: Rule = Rule {
         Sign::new(91, &["dpkg: dependency problems"]).fair(),
         Sign::new(91, &["dpkg: error processing"]).fair(),
         Sign::new(91, &["waiting for process with pid", "to finish"]).fair(),
+        Sign::new(26, &["waiting for locks"]),
+        Sign::new(91, &["/var/lib/dpkg/lock"]).fair(),
         Sign::new(90, &["is another process using it"]),
         Sign::new(91, &["half-configured"]).fair(),
         Sign::new(91, &["unmet dependencies"]).fair(),

@@ -33,6 +33,7 @@ pub static RULE: Rule = Rule {
         Sign::new(20, &["aks-node-controller: not found"]).fair(),
         Sign::new(19, &["customdatasetupscript.ps1", "does not exist"]),
         Sign::new(19, &["opt/azure/containers/provision_start.sh: no such file"]),
+        Sign::new(20, &["sh: 0: can't open"]).fair(),
         Sign::new(20, &["cloud-init-files.complete"]).weak(),
         Sign::new(20, &["timed out waiting for", "provision"]).fair(),
         Sign::new(20, &["provision_start.sh: not found"]).fair(),

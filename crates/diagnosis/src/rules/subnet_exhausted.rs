@@ -33,6 +33,8 @@ pub static RULE: Rule = Rule {
         Sign::new(20, &["failed to allocate address"]).fair(),
         Sign::new(20, &["subnet is full"]),
         Sign::new(20, &["no ip addresses available"]),
+        Sign::new(20, &["privateipaddressisallocated"]),
+        Sign::new(20, &["already allocated to resource"]).fair(),
         Sign::new(20, &["insufficient ip addresses"]),
         Sign::new(20, &["not enough addresses"]),
         Sign::new(20, &["subnet", "full"]).fair(),

@@ -30,6 +30,8 @@ pub static RULE: Rule = Rule {
         Sign::new(73, &["node version", "newer than control plane"]).fair(),
         Sign::new(72, &["version skew"]).fair(),
         Sign::new(72, &["unsupported kubelet version"]),
+        Sign::new(72, &["version-skew-policy"]),
+        Sign::new(72, &["version", "are incompatible"]).fair(),
         Sign::new(72, &["kubelet version", "newer"]).fair(),
         Sign::new(72, &["version of the kubelet", "higher"]).fair(),
     ],

@@ -151,7 +151,7 @@ fn body_end(view: &View, from: usize) -> usize {
 
 /// Where the lines of base64 that precede a boundary begin.
 fn body_start(view: &View, end: usize, floor: usize) -> usize {
-    let floor = floor.max(end.saturating_sub(LONGEST));
+    let floor = floor.max(end.saturating_sub(LONGEST)).min(end);
     let mut start = end;
     loop {
         let blanks = view.bytes()[floor..start]

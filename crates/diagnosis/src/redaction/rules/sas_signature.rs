@@ -12,6 +12,7 @@ use std::ops::Range;
 use super::super::name;
 use super::super::scan::Scan;
 use super::super::value;
+use super::super::view::View;
 
 const RULE: &str = "sas-signature";
 
@@ -21,8 +22,9 @@ const COMPLETE: usize = 43;
 /// Shorter values are no signature: `sig=9`, `sig=TERM`.
 const SHORTEST: usize = 8;
 
+/// A percent is left in the view where a line break split its escape.
 fn is_letter(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_')
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_' | b'%')
 }
 
 pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
@@ -45,20 +47,21 @@ pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     }
     let mut start = value::after_blanks(view, separator + 1);
     start += usize::from(value::is_quote(view.at(start)));
-    let end = exact_end(scan, start)
-        .unwrap_or_else(|| value::end_of_letters(view, start, COMPLETE, is_letter));
+    let end = exact_end(view, start).unwrap_or_else(|| {
+        let end = value::end_of_letters(view, start, COMPLETE, is_letter);
+        memchr::memmem::find(&view.bytes()[start..end], b"%26").map_or(end, |at| start + at)
+    });
     if end - start >= SHORTEST {
         scan.strike(start..end, RULE);
     }
 }
 
 /// The end of a signature of full length, however it is wrapped.
-fn exact_end(scan: &Scan<'_>, start: usize) -> Option<usize> {
-    let view = scan.view;
+fn exact_end(view: &View, start: usize) -> Option<usize> {
     let padding = start + COMPLETE;
     let letters = view.bytes().get(start..padding)?;
-    let is_exact =
-        letters.iter().all(|&byte| is_letter(byte) && byte != b'=') && view.at(padding) == b'=';
+    let is_exact = letters.iter().all(|&byte| is_letter(byte) && !matches!(byte, b'=' | b'%'))
+        && view.at(padding) == b'=';
     is_exact.then_some(padding + 1)
 }
 

@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
             b'\n' | b'\r' => (Symbol::Break, position + 1),
             0x1B => (Symbol::Nothing, self.after_terminal_sequence(position)),
             b'\t' => (Symbol::Plain, position + 1),
-            0..b' ' => (Symbol::Nothing, position + 1),
+            0..b' ' => (Symbol::Nothing, self.after_controls(position)),
             0xE2 => self.typographic(position),
             b'_' if CLIXML_BREAKS.iter().any(|mark| self.source[position..].starts_with(mark)) => {
                 (Symbol::Break, position + CLIXML_BREAKS[0].len())
@@ -207,6 +207,12 @@ impl<'a> Reader<'a> {
 
     fn slice_at(&self, position: usize, length: usize) -> Option<&[u8]> {
         self.source.get(position..position + length)
+    }
+
+    /// The position after control bytes; a log that was cut ends with thousands of them.
+    fn after_controls(&self, position: usize) -> usize {
+        let is_control = |byte: &u8| *byte < b' ' && !matches!(*byte, b'\n' | b'\t' | b'\r' | 0x1B);
+        position + self.source[position..].iter().take_while(|byte| is_control(byte)).count()
     }
 
     /// Colours and cursor movements: ESC, `[`, parameters, a letter.
