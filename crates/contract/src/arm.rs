@@ -103,6 +103,12 @@ pub const CODES: &[ArmCode] = &[
     code("OSProvisioningTimedOut", Class::Os, Some(Cause::OsProvisioningFailure)),
     code("OperationNotAllowed", Class::Request, None),
     code("OperationPreempted", Class::Throttle, Some(Cause::ArmThrottled)),
+    code("OrasPullNetworkTimeoutVMExtensionError", Class::Extension, None),
+    code(
+        "OrasPullUnauthorizedVMExtensionError",
+        Class::Extension,
+        Some(Cause::RegistryUnauthorized),
+    ),
     code("OutboundConnFailVMExtensionError", Class::Extension, Some(Cause::EgressBlocked)),
     code("OverconstrainedAllocationRequest", Class::Capacity, Some(Cause::AllocationFailed)),
     code("OverconstrainedZonalAllocationRequest", Class::Capacity, Some(Cause::AllocationFailed)),
@@ -130,6 +136,7 @@ pub const CODES: &[ArmCode] = &[
     code("UnavailableSkuInRegion", Class::Capacity, Some(Cause::SkuUnavailable)),
     code("UnsatisfiablePDB", Class::Request, None),
     code("UpgradeFailed", Class::Wrapper, None),
+    code("VHDFileNotFoundVMExtensionError", Class::Extension, None),
     code("VMAgentStatusCommunicationError", Class::Extension, Some(Cause::GuestAgentUnresponsive)),
     code("VMCannotFitEphemeralOSDisk", Class::Request, Some(Cause::DiskUnsupported)),
     code(
@@ -160,16 +167,6 @@ pub const CODES: &[ArmCode] = &[
     code("VMMarketplaceInvalidInput", Class::Request, Some(Cause::InvalidRequest)),
     code("VMStartTimedOut", Class::Os, Some(Cause::OsProvisioningFailure)),
     code("ZonalAllocationFailed", Class::Capacity, Some(Cause::AllocationFailed)),
-];
-
-/// Names that AKS gives to exit codes, and the number each stands for.
-pub const AKS_NAMED: &[(&str, i32)] = &[
-    ("OutboundConnFail", 50),
-    ("K8SAPIServerConnFail", 51),
-    ("K8SAPIServerDNSLookupFail", 52),
-    ("VHDFileNotFound", 65),
-    ("OrasPullNetworkTimeout", 211),
-    ("OrasPullUnauthorized", 212),
 ];
 
 impl ArmCode {

@@ -39,6 +39,8 @@ pub struct NodeSummary {
     pub confidence: Option<String>,
     /// Up to three lines that prove it.
     pub evidence: Vec<String>,
+    /// What its checks before the bootstrap found, such as `oras:absent`.
+    pub preflight: Vec<String>,
     /// Nothing was cut off.
     pub whole: bool,
 }
@@ -284,12 +286,15 @@ fn node_summary(text: &str) -> Option<NodeSummary> {
         name: string("name").filter(|name| !name.is_empty()),
         cause: string("cause").and_then(|cause| cause.parse().ok()),
         confidence: string("conf"),
-        evidence: object["ev"]
-            .as_array()
-            .map(|lines| lines.iter().filter_map(|line| line.as_str().map(str::to_owned)).collect())
-            .unwrap_or_default(),
+        evidence: strings(&object["ev"]),
+        preflight: strings(&object["pf"]),
         whole: object["end"] == 1,
     })
+}
+
+fn strings(list: &Value) -> Vec<String> {
+    let items = list.as_array().into_iter().flatten();
+    items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
 /// The JSON object at the beginning of a text. Of one that is cut off, the keys that are whole.
@@ -392,11 +397,12 @@ mod tests {
 
     #[test]
     fn the_nodes_own_summary_wins_also_when_it_is_cut() {
-        let whole = "exit status=1\nBRINGUP-NODE/1 {\"v\":1,\"exit\":232,\"name\":\"ERR_ORAS_BINARY_NOT_FOUND\",\"cause\":\"BinaryMissing\",\"conf\":\"high\",\"ev\":[\"oras: absent\"],\"end\":1}";
+        let whole = "exit status=1\nBRINGUP-NODE/1 {\"v\":1,\"exit\":232,\"name\":\"ERR_ORAS_BINARY_NOT_FOUND\",\"cause\":\"BinaryMissing\",\"conf\":\"high\",\"ev\":[\"oras: absent\"],\"pf\":[\"oras:absent\"],\"end\":1}";
         let reading = read(whole);
         assert_eq!(reading.code, Some((232, CodeSource::Node)));
         let node = reading.node.unwrap();
         assert_eq!((node.cause, node.whole), (Some(Cause::BinaryMissing), true));
+        assert_eq!(node.preflight, ["oras:absent"]);
         let cut = &whole[..whole.len() - 20];
         let node = read(cut).node.unwrap();
         assert_eq!((node.exit, node.whole), (Some(232), false));

@@ -11,6 +11,7 @@ use crate::evidence::{Content, Evidence, Source};
 use crate::matcher::{self, Finding, Page};
 use crate::redaction::redact;
 use crate::rule::Strength;
+use crate::subject;
 
 /// How much of a proving line is quoted.
 const QUOTED: usize = 512;
@@ -300,8 +301,8 @@ impl<'a> Case<'a> {
             }
             Verdict::Failed => {
                 let title = rule_of(cause).map_or_else(|| cause.meaning(), |rule| rule.title);
-                match winner.and_then(|finding| self.subject(finding)) {
-                    Some(subject) => format!("{title}: {subject} ({code})"),
+                match self.detail(cause, winner) {
+                    Some(detail) => format!("{title}: {detail} ({code})"),
                     None => format!("{title} ({code})"),
                 }
             }
@@ -316,9 +317,23 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// What exactly: the program and what is wrong with it, the host, the step that was slow.
+    fn detail(&self, cause: Cause, winner: Option<&Finding>) -> Option<String> {
+        let checked = self.reading.node.as_ref().and_then(|node| node.preflight.first());
+        match (cause, checked) {
+            (Cause::BinaryMissing, Some(checked)) => Some(checked.replace(':', " is ")),
+            (Cause::TimeBudgetExhausted, _) => self
+                .pages
+                .iter()
+                .find_map(|page| subject::slow_step(page))
+                .map(|step| format!("in {step}")),
+            _ => winner.and_then(|finding| self.subject(finding)),
+        }
+    }
+
     fn subject(&self, finding: &Finding) -> Option<String> {
         let line = &self.pages[finding.piece].lines[finding.line].text;
-        finding.rule.subject.and_then(|subject| subject(line))
+        finding.rule.subject.and_then(|name| name(line))
     }
 
     fn proof(&self, cause: Cause, winner: Option<&Finding>) -> Vec<Proof> {

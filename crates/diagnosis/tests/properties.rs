@@ -121,3 +121,28 @@ fn a_long_line_of_almost_signs_comes_to_an_end() {
     let line = "+ [[ x == *\\u\\n\\a\\u* ]] \"ExitCode\" exit status= ( curl: (7 ] lookup ";
     assert_eq!(of(&line.repeat(40_000)).exit_code, None);
 }
+
+#[test]
+fn a_bootstrap_that_ran_out_of_time_names_the_step_that_was_slow() {
+    let log = "+ logs_to_events AKS.CSE.installDeps installDeps\n+ retrycmd_if_failure 10 5 120 apt-get install conntrack\nCSE timeout approaching, exiting early.\n+ exit 9\n";
+    let diagnosis = of(log);
+    assert_eq!(diagnosis.cause.reason.reason(), "TimeBudgetExhausted");
+    assert!(diagnosis.summary.contains("in AKS.CSE.installDeps"), "{}", diagnosis.summary);
+}
+
+#[test]
+fn a_bare_211_is_no_network_problem_and_says_what_it_hides() {
+    let diagnosis = of(&message(211, &["+ exit 211"]));
+    assert_eq!(diagnosis.cause.reason.reason(), "Unknown");
+    assert!(diagnosis.summary.contains("also hides a missing oras"), "{}", diagnosis.summary);
+    assert!(!diagnosis.looked_at.is_empty());
+}
+
+#[test]
+fn the_nodes_own_finding_wins_over_text_from_outside() {
+    let text = "exit status=1\ncurl: (28) Connection timed out\nBRINGUP-NODE/1 {\"v\":1,\"exit\":232,\"name\":\"ERR_ORAS_BINARY_NOT_FOUND\",\"cause\":\"BinaryMissing\",\"conf\":\"high\",\"ev\":[\"oras: not in PATH\"],\"pf\":[\"oras:not in PATH\"],\"end\":1}\n";
+    let diagnosis = of(text);
+    assert_eq!(essence(&diagnosis), ("BinaryMissing".to_owned(), Some(232), Confidence::High));
+    assert_eq!(diagnosis.constant.as_deref(), Some("ERR_ORAS_BINARY_NOT_FOUND"));
+    assert!(diagnosis.summary.contains("oras is not in PATH"), "{}", diagnosis.summary);
+}
