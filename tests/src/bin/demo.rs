@@ -1,4 +1,5 @@
-//! `make demo`: a node that fails, as an operator sees it today, and what Azure knew.
+//! `make demo`: a node that fails, as an operator sees it today, what Azure knew, and what bringup
+//! makes of it.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -39,6 +40,9 @@ async fn main() -> Result<()> {
     let body = world.arm().get(&extension)?.body;
     say(&serde_json::to_string_pretty(&shortened(&body)).context("print ARM's answer")?)?;
 
+    heading("$ bringup diagnose extension.json")?;
+    say(diagnose(&body)?.trim_end())?;
+
     heading("Karpenter deletes VM and claim; the answer is gone with them")?;
     provider.clean_up(claim).await?;
     world.azure.advance(std::time::Duration::from_secs(30));
@@ -52,6 +56,23 @@ async fn main() -> Result<()> {
     let orphans = world.azure.with(|azure| azure.resources().len());
     say(&format!("Resources left in the simulated Azure: {orphans}."))?;
     say("\nNothing is left running. `make sim` starts the same and lets you look around.")
+}
+
+/// What `bringup diagnose` says of ARM's answer. It ends with 10, because the bootstrap failed.
+fn diagnose(body: &Value) -> Result<String> {
+    let directory = tempfile::tempdir().context("make a directory for the answer")?;
+    std::fs::write(directory.path().join("extension.json"), body.to_string())
+        .context("write ARM's answer")?;
+    let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
+    let mut command = Command::new(program);
+    command.args(["diagnose", "extension.json"]).current_dir(directory.path());
+    let output = command.output().with_context(|| format!("run {command:?}"))?;
+    anyhow::ensure!(
+        output.status.code() == Some(10),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn say(text: &str) -> Result<()> {

@@ -7,7 +7,7 @@
 //! The step that called it reports its own code: 211 reads "network timeout" while oras is missing.
 //!
 //! # What to do
-//! Use an image that has the program; tell the image owner which one is missing. `bringup-node preflight` shows whether it is absent, not in PATH or not executable.
+//! Use an image that has the program; tell the image owner which one is missing. On the node, `command -v NAME` and `ls -l /usr/bin /usr/local/bin /opt/bin` tell whether it is absent, not in PATH or not executable.
 //!
 //! # Seen in
 //! Bootstrap logs and extension messages.
@@ -21,7 +21,7 @@ use crate::subject;
 pub static RULE: Rule = Rule {
     cause: Cause::BinaryMissing,
     title: "a program that the bootstrap calls is absent, not in PATH or not executable",
-    remedy: "Use an image that has the program; tell the image owner which one is missing. `bringup-node preflight` shows whether it is absent, not in PATH or not executable.",
+    remedy: "Use an image that has the program; tell the image owner which one is missing. On the node, `command -v NAME` and `ls -l /usr/bin /usr/local/bin /opt/bin` tell whether it is absent, not in PATH or not executable.",
     signs: &[
         Sign::new(30, &["failed to run command '", "no such file or directory"]),
         Sign::new(30, &[": command not found"]),
