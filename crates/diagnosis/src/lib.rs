@@ -3,6 +3,7 @@
 //! [`evidence::Evidence`] is what is known; [`diagnose`] is a pure function of it: no I/O, no
 //! clock. Everything that leaves has gone through [`redaction`].
 
+mod account;
 pub mod diagnosis;
 pub mod evidence;
 pub mod lines;

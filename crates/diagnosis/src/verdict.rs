@@ -6,22 +6,14 @@ use bringup_contract::cse::{self, CodeSource, HandlerState, Reading, ResultShape
 use bringup_contract::exit_code::{Catalogue, Code, Lookup, Meaning};
 use bringup_contract::{Cause, ImageVersion, Os};
 
-use crate::diagnosis::{Blame, Confidence, Diagnosis, Overruled, Platform, Proof, Step, Verdict};
-use crate::evidence::{Content, Evidence, Source};
+use crate::account::remedy;
+use crate::diagnosis::{Blame, Confidence, Diagnosis, Platform, Step, Verdict};
+use crate::evidence::Evidence;
 use crate::matcher::{self, Finding, Page};
-use crate::redaction::redact;
 use crate::rule::Strength;
-use crate::subject;
 
-/// How much of a proving line is quoted.
-const QUOTED: usize = 512;
 /// The banner of the kernel, with which a boot starts, is shorter than this.
 const BANNER: usize = 400;
-/// How many further findings are named.
-const NAMED: usize = 3;
-
-/// What to do when nothing tells the cause.
-const COLLECT: &str = "Collect the extension's message with its instance view, /var/log/azure/cluster-provision.log, /var/log/azure/aks/provision.json and the serial log, and diagnose them together.";
 
 /// Says why a node did not come up, or that it did.
 pub fn diagnose(evidence: &Evidence) -> Diagnosis {
@@ -30,13 +22,13 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
 }
 
 /// Everything that was read, before anything is decided.
-struct Case<'a> {
-    evidence: &'a Evidence,
-    pages: Vec<Page<'a>>,
-    reading: Reading,
+pub(crate) struct Case<'a> {
+    pub(crate) evidence: &'a Evidence,
+    pub(crate) pages: Vec<Page<'a>>,
+    pub(crate) reading: Reading,
     image: Option<ImageVersion>,
     arm_code: Option<String>,
-    findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl<'a> Case<'a> {
@@ -107,7 +99,7 @@ impl<'a> Case<'a> {
         self.findings.iter().min_by_key(|finding| self.order(finding))
     }
 
-    fn order(&self, finding: &Finding) -> (u16, bool, Cause, usize, &str) {
+    pub(crate) fn order(&self, finding: &Finding) -> (u16, bool, Cause, usize, &str) {
         let line = self.pages[finding.piece].normal_line(finding.line);
         let rank = finding.sign.rank + handicap(finding);
         (rank, line.starts_with('+'), finding.rule.cause, finding.line, line)
@@ -117,11 +109,11 @@ impl<'a> Case<'a> {
         self.evidence.os.or(self.reading.os)
     }
 
-    fn code(&self) -> Option<i32> {
+    pub(crate) fn code(&self) -> Option<i32> {
         code_of(&self.reading)
     }
 
-    fn catalogued(&self) -> Option<&'static Code> {
+    pub(crate) fn catalogued(&self) -> Option<&'static Code> {
         Catalogue::of(self.os().unwrap_or(Os::Linux)).code(self.code()?)
     }
 
@@ -276,154 +268,6 @@ impl<'a> Case<'a> {
             None => None,
         }
     }
-
-    fn summary(
-        &self,
-        verdict: Verdict,
-        cause: Cause,
-        winner: Option<&Finding>,
-        constant: Option<&str>,
-    ) -> String {
-        let code = match (self.code(), constant) {
-            (Some(code), Some(constant)) => format!("exit code {code}, {constant}"),
-            (Some(code), None) => format!("exit code {code}"),
-            (None, _) => "no exit code".to_owned(),
-        };
-        match verdict {
-            Verdict::Succeeded => "the bootstrap succeeded".to_owned(),
-            Verdict::Running => "the bootstrap is under way".to_owned(),
-            Verdict::Unknown => "the evidence does not tell how the bootstrap ended".to_owned(),
-            Verdict::Failed if cause == Cause::Unknown => {
-                format!(
-                    "the bootstrap failed with {code}, and the evidence does not tell why{}",
-                    self.hidden()
-                )
-            }
-            Verdict::Failed => {
-                let title = rule_of(cause).map_or_else(|| cause.meaning(), |rule| rule.title);
-                match self.detail(cause, winner) {
-                    Some(detail) => format!("{title}: {detail} ({code})"),
-                    None => format!("{title} ({code})"),
-                }
-            }
-        }
-    }
-
-    /// 211 is the code that hides most.
-    fn hidden(&self) -> &'static str {
-        match self.code() {
-            Some(211) => "; 211 reads \"network timeout\" and also hides a missing oras",
-            _ => "",
-        }
-    }
-
-    /// What exactly: the program and what is wrong with it, the host, the step that was slow.
-    fn detail(&self, cause: Cause, winner: Option<&Finding>) -> Option<String> {
-        let checked = self.reading.node.as_ref().and_then(|node| node.preflight.first());
-        match (cause, checked) {
-            (Cause::BinaryMissing, Some(checked)) => Some(checked.replace(':', " is ")),
-            (Cause::TimeBudgetExhausted, _) => self
-                .pages
-                .iter()
-                .find_map(|page| subject::slow_step(page))
-                .map(|step| format!("in {step}")),
-            _ => winner.and_then(|finding| self.subject(finding)),
-        }
-    }
-
-    fn subject(&self, finding: &Finding) -> Option<String> {
-        let line = &self.pages[finding.piece].lines[finding.line].text;
-        finding.rule.subject.and_then(|name| name(line))
-    }
-
-    fn proof(&self, cause: Cause, winner: Option<&Finding>) -> Vec<Proof> {
-        let mut lines: Vec<&Finding> =
-            self.findings.iter().filter(|finding| finding.rule.cause == cause).collect();
-        lines.sort_by_key(|finding| self.order(finding));
-        lines.dedup_by_key(|finding| (finding.piece, finding.line));
-        let from_node =
-            self.reading.node.iter().flat_map(|node| &node.evidence).map(|text| Proof {
-                source: Source::NodeReport,
-                name: "bringup-node".to_owned(),
-                line: 1,
-                text: redact(text).text.truncated(QUOTED),
-                span: (0, 0),
-            });
-        let quoted = winner.into_iter().chain(lines.into_iter().filter(|finding| {
-            winner.is_none_or(|winner| (winner.piece, winner.line) != (finding.piece, finding.line))
-        }));
-        from_node.chain(quoted.map(|finding| self.quote(finding))).take(NAMED).collect()
-    }
-
-    fn quote(&self, finding: &Finding) -> Proof {
-        let page = &self.pages[finding.piece];
-        let line = &page.lines[finding.line];
-        let piece = &self.evidence.pieces[finding.piece];
-        let normal = page.normal_line(finding.line);
-        let from = normal.find(finding.sign.all[0]).map_or(0, |at| normal[..at].chars().count());
-        Proof {
-            source: piece.source,
-            name: piece.name.clone(),
-            line: line.number,
-            text: redact(line.text.trim_end()).text.truncated(QUOTED),
-            span: (from, from + finding.sign.all[0].chars().count()),
-        }
-    }
-
-    fn overruled(
-        &self,
-        verdict: Verdict,
-        cause: Cause,
-        winner: Option<&Finding>,
-        constant: Option<&str>,
-    ) -> Vec<Overruled> {
-        let mut overruled = Vec::new();
-        if verdict != Verdict::Failed {
-            return overruled;
-        }
-        if let (Some(code), Some(_)) = (self.catalogued(), winner)
-            && let Some(why) = &code.misleading
-        {
-            let reason = constant.map_or_else(|| code.code.to_string(), str::to_owned);
-            overruled.push(Overruled { reason, why: why.clone() });
-        }
-        if self.code() == Some(0) {
-            let why = "the extension says success, and its own text proves a failure";
-            overruled.push(Overruled { reason: "ExitCode 0".to_owned(), why: why.to_owned() });
-        }
-        let mut others: Vec<&Finding> =
-            self.findings.iter().filter(|finding| finding.rule.cause != cause).collect();
-        others.sort_by_key(|finding| self.order(finding));
-        others.dedup_by_key(|finding| finding.rule.cause);
-        for finding in others.into_iter().take(NAMED) {
-            let why = format!("also seen ({}), and outranked by {cause}", finding.rule.title);
-            overruled.push(Overruled { reason: finding.rule.cause.reason().to_owned(), why });
-        }
-        overruled
-    }
-
-    fn looked_at(&self) -> Vec<String> {
-        self.evidence
-            .pieces
-            .iter()
-            .map(|piece| {
-                let what = format!("{} ({})", piece.name, piece.source.words());
-                match &piece.content {
-                    Content::Seen(text) => format!("{what}: {} bytes", text.len()),
-                    Content::Missing(why) => format!("{what}: missing, {why}"),
-                    Content::NotAsked => format!("{what}: not asked for"),
-                }
-            })
-            .collect()
-    }
-}
-
-fn remedy(cause: Cause) -> String {
-    rule_of(cause).map_or(COLLECT, |rule| rule.remedy).to_owned()
-}
-
-fn rule_of(cause: Cause) -> Option<&'static crate::rule::Rule> {
-    crate::rules::RULES.iter().copied().find(|rule| rule.cause == cause)
 }
 
 fn code_of(reading: &Reading) -> Option<i32> {
