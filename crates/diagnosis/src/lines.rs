@@ -22,7 +22,23 @@ pub fn split(text: &str) -> Vec<Line<'_>> {
             lines.push(Line { number: index + 1, text: Cow::Borrowed(raw) });
         }
     }
+    join_windows_result(&mut lines);
     lines
+}
+
+/// Windows breaks its result at the width of a console, in the middle of words. The whole of it
+/// is added as one more line, so that what was torn apart can be found.
+fn join_windows_result(lines: &mut Vec<Line<'_>>) {
+    let Some(first) = lines.iter().position(|line| line.text.contains("ExitCode: |")) else {
+        return;
+    };
+    let number = lines[first].number;
+    let wrapped = lines[first..].iter().take(12);
+    let whole: String = wrapped
+        .take_while(|line| !line.text.starts_with("At C:"))
+        .map(|line| line.text.as_ref())
+        .collect();
+    lines.push(Line { number, text: Cow::Owned(whole) });
 }
 
 /// Whether `\n` in a line is a line break: there is one, and the line looks like JSON or like a
@@ -180,6 +196,17 @@ mod tests {
         assert_eq!(texts("\u{1b}[0;31merror\u{1b}[0m: x\0\0\0"), [(1, "error: x".to_owned())]);
         assert_eq!(texts("10 %\r20 %\r\nb"), [(1, "10 % 20 %".to_owned()), (2, "b".to_owned())]);
         assert_eq!(texts("a\n\nb").last().unwrap().0, 3);
+    }
+
+    #[test]
+    fn a_windows_result_is_also_read_as_one() {
+        let lines = texts(
+            "ExitCode: |34|, Output: |X|, Error: |not enough sp\r\nace on the disk|\r\nAt C:\\Azur...",
+        );
+        assert_eq!(
+            lines.last().unwrap().1,
+            "ExitCode: |34|, Output: |X|, Error: |not enough space on the disk|"
+        );
     }
 
     #[test]

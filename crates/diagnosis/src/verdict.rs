@@ -29,6 +29,7 @@ pub(crate) struct Case<'a> {
     image: Option<ImageVersion>,
     arm_code: Option<String>,
     pub(crate) findings: Vec<Finding>,
+    proven_from: Vec<Option<usize>>,
 }
 
 impl<'a> Case<'a> {
@@ -53,12 +54,14 @@ impl<'a> Case<'a> {
             evidence,
             arm_code,
             findings: matcher::find(&pages, code_of(&reading)),
+            proven_from: Vec::new(),
             pages,
             reading,
             image,
         };
         case.keep_the_last_boot();
         case.prefer_the_failing_step();
+        case.proven_from = case.first_proofs();
         case
     }
 
@@ -101,8 +104,35 @@ impl<'a> Case<'a> {
 
     pub(crate) fn order(&self, finding: &Finding) -> (u16, bool, Cause, usize, &str) {
         let line = self.pages[finding.piece].normal_line(finding.line);
-        let rank = finding.sign.rank + handicap(finding);
+        let consequence = if self.follows_from_another(finding) { 100 } else { 0 };
+        let rank = finding.sign.rank + handicap(finding) + consequence;
         (rank, line.starts_with('+'), finding.rule.cause, finding.line, line)
+    }
+
+    /// A program that the bootstrap installs is missing because its installation failed before:
+    /// that failure is the cause.
+    fn follows_from_another(&self, finding: &Finding) -> bool {
+        let line = self.pages[finding.piece].normal_line(finding.line);
+        let installed =
+            ["kubeadm: ", "kubelet: ", "kubectl: ", "containerd: ", "crictl: ", "docker: "];
+        finding.rule.cause == Cause::BinaryMissing
+            && installed.iter().any(|program| line.contains(program))
+            && self.proven_from[finding.piece].is_some_and(|line| line < finding.line)
+    }
+
+    /// For each piece, the first line that proves something else than a missing program.
+    fn first_proofs(&self) -> Vec<Option<usize>> {
+        let mut first = vec![None; self.pages.len()];
+        let proofs = self.findings.iter().filter(|finding| {
+            finding.sign.strength == Strength::Strong
+                && !finding.warning
+                && finding.rule.cause != Cause::BinaryMissing
+        });
+        for finding in proofs {
+            let line: &mut Option<usize> = &mut first[finding.piece];
+            *line = Some(line.map_or(finding.line, |line| line.min(finding.line)));
+        }
+        first
     }
 
     fn os(&self) -> Option<Os> {

@@ -146,3 +146,11 @@ fn the_nodes_own_finding_wins_over_text_from_outside() {
     assert_eq!(diagnosis.constant.as_deref(), Some("ERR_ORAS_BINARY_NOT_FOUND"));
     assert!(diagnosis.summary.contains("oras is not in PATH"), "{}", diagnosis.summary);
 }
+
+#[test]
+fn a_program_whose_installation_failed_is_missing_because_of_that() {
+    let log = "curl: (6) Could not resolve host: pkgs.example.com\npart-001: line 14: kubeadm: command not found\n";
+    assert_eq!(of(log).cause.reason.reason(), "DnsFailure");
+    let log = "part-001: line 14: kubeadm: command not found\n";
+    assert_eq!(of(log).cause.reason.reason(), "BinaryMissing");
+}

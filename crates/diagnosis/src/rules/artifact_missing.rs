@@ -46,6 +46,7 @@ pub static RULE: Rule = Rule {
         Sign::new(72, &[": not found", "registry"]).fair(),
         Sign::new(72, &["e: unable to find a source package"]).fair(),
         Sign::new(72, &["has no installation candidate"]),
+        Sign::new(72, &["response status code does"]).fair(),
         Sign::new(72, &[": not found", "azurecr"]).unless(&["module"]),
         Sign::new(72, &[": not found", "mcr.microsoft.com"]),
         Sign::new(71, &["name_unknown"]),

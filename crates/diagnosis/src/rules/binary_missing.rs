@@ -43,6 +43,8 @@ pub static RULE: Rule = Rule {
         Sign::new(31, &["cannot find the file specified"])
             .near(&["system.componentmodel.win32exception"])
             .fair(),
+        Sign::new(30, &["exec format error"]),
+        Sign::new(30, &["cannot execute binary file"]),
         Sign::new(30, &["[errno 2] no such file or directory: '"])
             .unless(&[".json", ".conf", ".yaml", ".xml", ".log"]),
         Sign::new(30, &["/usr/bin/env: '", "no such file"]),

@@ -37,6 +37,8 @@ pub static RULE: Rule = Rule {
         Sign::new(12, &["diskpressure", "true"]).fair(),
         Sign::new(11, &["enospc"]),
         Sign::new(12, &["there is not enough space"]),
+        Sign::new(11, &["wrote only", "bytes"]),
+        Sign::new(12, &["100% /"]).fair(),
         Sign::new(12, &["unexpected end of json input"]).near(&["provision.json"]).fair(),
         Sign::new(10, &["disk is full"]),
         Sign::new(12, &["system.io.ioexception", "space"]),

@@ -34,6 +34,10 @@ pub static RULE: Rule = Rule {
         Sign::new(95, &["bridge-nf-call-iptables does not exist"]),
         Sign::new(95, &["missing cgroups"]),
         Sign::new(96, &["iptables", "table does not exist"]).fair(),
+        Sign::new(95, &["invalid kernel flag"]),
+        Sign::new(95, &["failed to start containermanager"])
+            .near(&["kernel", "cgroup", "/proc/sys"])
+            .fair(),
         Sign::new(95, &["could not insert '"]).unless(&["nvidia"]).fair(),
         Sign::new(95, &["unknown filesystem type"]).fair(),
         Sign::new(95, &["kernel does not support"]).fair(),
