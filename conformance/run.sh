@@ -38,7 +38,7 @@ if [[ ! -d $environment ]]; then
         fail "cannot make the cache directory $cache/conformance; set BRINGUP_CACHE to one that can be written"
     echo "conformance: installing the Azure SDK for Python (once)" >&2
     # Made beside its place and moved there whole: a run that is interrupted leaves no half of one.
-    partial=$(mktemp -d "$cache/conformance/$key.XXXXXX")
+    partial=$(mktemp -d -p "$cache/conformance")
     trap 'rm -rf "$partial"' EXIT
     log=$cache/conformance/install.log
     { "$python" -m venv "$partial" &&

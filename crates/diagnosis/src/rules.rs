@@ -6,6 +6,26 @@
     reason = "the pages of the rules are for people, who know these names"
 )]
 
+/// The two examples that every rule has: a text it must find, one it must leave to others.
+macro_rules! examples {
+    (finds: $finds:literal, leaves: $leaves:literal $(,)?) => {
+        #[cfg(test)]
+        mod tests {
+            use super::RULE;
+
+            #[test]
+            fn it_is_found() {
+                assert!(crate::rules::finds(&RULE, $finds));
+            }
+
+            #[test]
+            fn it_is_left_to_others() {
+                assert!(!crate::rules::finds(&RULE, $leaves));
+            }
+        }
+    };
+}
+
 pub mod allocation_failed;
 pub mod api_server_dns_failure;
 pub mod api_server_unreachable;
@@ -125,18 +145,12 @@ pub static RULES: &[&Rule] = &[
     &platform_transient::RULE,
 ];
 
+/// Whether a rule has a sign in a text.
 #[cfg(test)]
-pub(crate) mod testing {
-    use crate::evidence::Evidence;
-    use crate::matcher;
-    use crate::rule::Rule;
-
-    /// Whether a rule has a sign in a text.
-    pub(crate) fn finds(rule: &Rule, text: &str) -> bool {
-        let evidence = Evidence::of_text(text);
-        let pages = matcher::pages(&evidence);
-        matcher::find(&pages, None).iter().any(|finding| finding.rule.cause == rule.cause)
-    }
+fn finds(rule: &Rule, text: &str) -> bool {
+    let evidence = crate::evidence::Evidence::of_text(text);
+    let pages = crate::matcher::pages(&evidence);
+    crate::matcher::find(&pages, None).iter().any(|finding| finding.rule.cause == rule.cause)
 }
 
 #[cfg(test)]

@@ -37,21 +37,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "Allocation failed. We do not have sufficient capacity for the requested VM size in this region."
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Allocation succeeded"));
-    }
+examples! {
+    finds: "Allocation failed. We do not have sufficient capacity for the requested VM size in this region.",
+    leaves: "Allocation succeeded",
 }

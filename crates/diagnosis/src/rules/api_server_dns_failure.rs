@@ -53,21 +53,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "** server can't find cluster-a1b2.privatelink.northeurope.azmk8s.io: NXDOMAIN"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "curl: (6) Could not resolve host: mcr.example.com"));
-    }
+examples! {
+    finds: "** server can't find cluster-a1b2.privatelink.northeurope.azmk8s.io: NXDOMAIN",
+    leaves: "curl: (6) Could not resolve host: mcr.example.com",
 }

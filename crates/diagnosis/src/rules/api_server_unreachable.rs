@@ -78,21 +78,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "dial tcp 192.0.2.31:6443: connect: connection refused"));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(
-            &RULE,
-            "curl: (28) Failed to connect to mcr.example.com port 443: Timeout was reached"
-        ));
-    }
+examples! {
+    finds: "dial tcp 192.0.2.31:6443: connect: connection refused",
+    leaves: "curl: (28) Failed to connect to mcr.example.com port 443: Timeout was reached",
 }

@@ -43,21 +43,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "{\"code\":\"OperationNotAllowed\",\"details\":[{\"code\":\"TooManyRequests\",\"target\":\"LowCostGetResource\"}]}"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "x-ms-ratelimit-remaining-subscription-reads: 249"));
-    }
+examples! {
+    finds: "{\"code\":\"OperationNotAllowed\",\"details\":[{\"code\":\"TooManyRequests\",\"target\":\"LowCostGetResource\"}]}",
+    leaves: "x-ms-ratelimit-remaining-subscription-reads: 249",
 }

@@ -63,18 +63,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "curl: (22) The requested URL returned error: 404 Not Found"));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "HTTP/1.1 200 OK"));
-    }
+examples! {
+    finds: "curl: (22) The requested URL returned error: 404 Not Found",
+    leaves: "HTTP/1.1 200 OK",
 }

@@ -36,21 +36,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "The client 'x' with object id 'x' does not have authorization to perform action 'Microsoft.Compute/virtualMachines/write' over scope '/subscriptions/s'"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "HTTP 200: authorization succeeded"));
-    }
+examples! {
+    finds: "The client 'x' with object id 'x' does not have authorization to perform action 'Microsoft.Compute/virtualMachines/write' over scope '/subscriptions/s'",
+    leaves: "HTTP 200: authorization succeeded",
 }

@@ -65,21 +65,7 @@ pub static RULE: Rule = Rule {
     subject: Some(subject::program),
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "timeout: failed to run command ‘oras’: No such file or directory"));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(
-            &RULE,
-            "oras pull registry.example/aks/package: not found: manifest unknown"
-        ));
-    }
+examples! {
+    finds: "timeout: failed to run command ‘oras’: No such file or directory",
+    leaves: "oras pull registry.example/aks/package: not found: manifest unknown",
 }

@@ -47,21 +47,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "[discovery] The cluster-info ConfigMap does not yet contain a JWS signature for token ID \"uvwxyz\", will try again"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "[bootstrap-token] Using token: [redacted]"));
-    }
+examples! {
+    finds: "[discovery] The cluster-info ConfigMap does not yet contain a JWS signature for token ID \"uvwxyz\", will try again",
+    leaves: "[bootstrap-token] Using token: [redacted]",
 }

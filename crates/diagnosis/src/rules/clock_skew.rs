@@ -38,21 +38,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "x509: certificate has expired or is not yet valid: current time 1970-01-01T00:00:52Z is before 2025-03-02T10:11:12Z"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "systemd-timesyncd: Initial synchronization to time server"));
-    }
+examples! {
+    finds: "x509: certificate has expired or is not yet valid: current time 1970-01-01T00:00:52Z is before 2025-03-02T10:11:12Z",
+    leaves: "systemd-timesyncd: Initial synchronization to time server",
 }

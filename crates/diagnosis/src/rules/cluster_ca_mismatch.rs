@@ -44,24 +44,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "Unable to register node with API server: Post https://192.0.2.1:6443/api/v1/nodes: tls: x509: certificate signed by unknown authority"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(
-            &RULE,
-            "Get \"https://registry.example/v2/\": x509: certificate signed by unknown authority"
-        ));
-    }
+examples! {
+    finds: "Unable to register node with API server: Post https://192.0.2.1:6443/api/v1/nodes: tls: x509: certificate signed by unknown authority",
+    leaves: "Get \"https://registry.example/v2/\": x509: certificate signed by unknown authority",
 }

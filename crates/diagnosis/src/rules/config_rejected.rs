@@ -38,6 +38,8 @@ pub static RULE: Rule = Rule {
         Sign::new(39, &["template: ", "unexpected eof"]).fair(),
         Sign::new(39, &["parse config: "]).fair(),
         Sign::new(39, &["failed to parse", "config.json"]).fair(),
+        Sign::new(38, &["keyvaultparameterreference"]),
+        Sign::new(39, &["secret of keyvault parameter"]).fair(),
         Sign::new(38, &["recognize types with groupversionkind"]),
         Sign::new(39, &["no kind '", "is registered for version"]).fair(),
         Sign::new(37, &["failed to unmarshal", "provision"]).fair(),
@@ -48,24 +50,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "failed to read provision.json: open /var/log/azure/aks/provision.json: no such file or directory. One reason could be that AKSNodeConfig is not properly set."
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(
-            &RULE,
-            "[kubelet-start] Writing kubelet configuration to file \"/var/lib/kubelet/config.yaml\""
-        ));
-    }
+examples! {
+    finds: "failed to read provision.json: open /var/log/azure/aks/provision.json: no such file or directory. One reason could be that AKSNodeConfig is not properly set.",
+    leaves: "[kubelet-start] Writing kubelet configuration to file \"/var/lib/kubelet/config.yaml\"",
 }

@@ -47,21 +47,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "error execution phase wait-control-plane: could not initialize a Kubernetes cluster"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Your Kubernetes control-plane has initialized successfully!"));
-    }
+examples! {
+    finds: "error execution phase wait-control-plane: could not initialize a Kubernetes cluster",
+    leaves: "Your Kubernetes control-plane has initialized successfully!",
 }

@@ -46,21 +46,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "tar: kubernetes/node/bin/kubelet: Cannot write: No space left on device"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "df: 41 GB of 128 GB left on /dev/sda1"));
-    }
+examples! {
+    finds: "tar: kubernetes/node/bin/kubelet: Cannot write: No space left on device",
+    leaves: "df: 41 GB of 128 GB left on /dev/sda1",
 }

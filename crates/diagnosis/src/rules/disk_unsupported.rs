@@ -51,21 +51,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "OS disk of Ephemeral VM with size greater than 75 GB is not allowed for VM size Standard_D2s_v4"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "EXT4-fs (sda1): mounted filesystem with ordered data mode"));
-    }
+examples! {
+    finds: "OS disk of Ephemeral VM with size greater than 75 GB is not allowed for VM size Standard_D2s_v4",
+    leaves: "EXT4-fs (sda1): mounted filesystem with ordered data mode",
 }

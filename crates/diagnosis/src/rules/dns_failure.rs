@@ -55,18 +55,7 @@ pub static RULE: Rule = Rule {
     subject: Some(subject::host),
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "curl: (6) Could not resolve host: packages.example.com"));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Server: 10.0.0.10"));
-    }
+examples! {
+    finds: "curl: (6) Could not resolve host: packages.example.com",
+    leaves: "Server: 10.0.0.10",
 }

@@ -49,21 +49,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "failed to copy: read tcp 192.0.2.14:40112->203.0.113.80:443: read: connection reset by peer"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "100 45.1M 100 45.1M 0 0 22.4M"));
-    }
+examples! {
+    finds: "failed to copy: read tcp 192.0.2.14:40112->203.0.113.80:443: read: connection reset by peer",
+    leaves: "100 45.1M 100 45.1M 0 0 22.4M",
 }

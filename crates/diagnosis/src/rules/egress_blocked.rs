@@ -63,21 +63,7 @@ pub static RULE: Rule = Rule {
     subject: Some(subject::host),
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "curl: (28) Failed to connect to mcr.example.com port 443 after 15001 ms: Timeout was reached"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Connection to mcr.example.com 443 port [tcp/https] succeeded!"));
-    }
+examples! {
+    finds: "curl: (28) Failed to connect to mcr.example.com port 443 after 15001 ms: Timeout was reached",
+    leaves: "Connection to mcr.example.com 443 port [tcp/https] succeeded!",
 }

@@ -49,21 +49,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "The handler for VM extension type 'Microsoft.Azure.Extensions.CustomScript' has reported terminal failure for VM extension 'cse'"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Plugin enabled"));
-    }
+examples! {
+    finds: "The handler for VM extension type 'Microsoft.Azure.Extensions.CustomScript' has reported terminal failure for VM extension 'cse'",
+    leaves: "Plugin enabled",
 }

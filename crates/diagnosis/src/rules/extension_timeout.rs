@@ -29,21 +29,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "Provisioning of VM extension vmssCSE has timed out. Extension provisioning has taken too long to complete."
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Enable in progress"));
-    }
+examples! {
+    finds: "Provisioning of VM extension vmssCSE has timed out. Extension provisioning has taken too long to complete.",
+    leaves: "Enable in progress",
 }

@@ -48,18 +48,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "Failed to initialize NVML: Driver/library version mismatch"));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "nvidia-smi: 8 GPUs found"));
-    }
+examples! {
+    finds: "Failed to initialize NVML: Driver/library version mismatch",
+    leaves: "nvidia-smi: 8 GPUs found",
 }

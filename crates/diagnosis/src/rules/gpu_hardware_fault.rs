@@ -37,18 +37,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "NVRM: Xid (PCI:0001:00:00): 79, GPU has fallen off the bus."));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module"));
-    }
+examples! {
+    finds: "NVRM: Xid (PCI:0001:00:00): 79, GPU has fallen off the bus.",
+    leaves: "NVRM: loading NVIDIA UNIX x86_64 Kernel Module",
 }

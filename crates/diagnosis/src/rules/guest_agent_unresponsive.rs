@@ -38,18 +38,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "VM 'node-1' has not reported status for VM agent or extensions."));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Guest Agent is running"));
-    }
+examples! {
+    finds: "VM 'node-1' has not reported status for VM agent or extensions.",
+    leaves: "Guest Agent is running",
 }

@@ -41,24 +41,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "adal: Refresh request failed. Status Code = '400'. Response body: {\"error\":\"invalid_request\",\"error_description\":\"Identity not found\"}"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(
-            &RULE,
-            "successfully obtained acr refresh tokens with endpoint: https://management.azure.com/"
-        ));
-    }
+examples! {
+    finds: "adal: Refresh request failed. Status Code = '400'. Response body: {\"error\":\"invalid_request\",\"error_description\":\"Identity not found\"}",
+    leaves: "successfully obtained acr refresh tokens with endpoint: https://management.azure.com/",
 }

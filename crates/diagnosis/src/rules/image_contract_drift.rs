@@ -48,24 +48,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "failed to parse kubelet flag: unknown flag: --azure-container-registry-config"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(
-            &RULE,
-            "Flag --cluster-dns has been deprecated, use the config file given by --config."
-        ));
-    }
+examples! {
+    finds: "failed to parse kubelet flag: unknown flag: --azure-container-registry-config",
+    leaves: "Flag --cluster-dns has been deprecated, use the config file given by --config.",
 }

@@ -51,24 +51,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "curl: (7) Failed to connect to 169.254.169.254 port 80: Connection refused"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(
-            &RULE,
-            "attempting to get access token with endpoint: https://containerregistry.azure.net"
-        ));
-    }
+examples! {
+    finds: "curl: (7) Failed to connect to 169.254.169.254 port 80: Connection refused",
+    leaves: "attempting to get access token with endpoint: https://containerregistry.azure.net",
 }

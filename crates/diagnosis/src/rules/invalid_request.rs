@@ -54,18 +54,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "ERROR CODE: InvalidParameter"));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "HTTP 201 Created"));
-    }
+examples! {
+    finds: "ERROR CODE: InvalidParameter",
+    leaves: "HTTP 201 Created",
 }

@@ -46,21 +46,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "modprobe: FATAL: Module br_netfilter not found in directory /lib/modules/5.15.0-1074-custom"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "modprobe br_netfilter"));
-    }
+examples! {
+    finds: "modprobe: FATAL: Module br_netfilter not found in directory /lib/modules/5.15.0-1074-custom",
+    leaves: "modprobe br_netfilter",
 }

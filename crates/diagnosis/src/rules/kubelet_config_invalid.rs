@@ -39,21 +39,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "\"command failed\" err=\"failed to load kubelet config file, path: /etc/default/kubeletconfig.json, error: strict decoding error: unknown field\""
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "\"Starting kubelet main sync loop\""));
-    }
+examples! {
+    finds: "\"command failed\" err=\"failed to load kubelet config file, path: /etc/default/kubeletconfig.json, error: strict decoding error: unknown field\"",
+    leaves: "\"Starting kubelet main sync loop\"",
 }

@@ -41,18 +41,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "kubelet is in a failed state"));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "kubelet.service: Active: active (running)"));
-    }
+examples! {
+    finds: "kubelet is in a failed state",
+    leaves: "kubelet.service: Active: active (running)",
 }

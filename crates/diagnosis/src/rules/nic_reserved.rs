@@ -28,21 +28,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "NicReservedForAnotherVm: Nic(s) in request is reserved for another Virtual Machine for 180 seconds."
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "networkInterface deleted"));
-    }
+examples! {
+    finds: "NicReservedForAnotherVm: Nic(s) in request is reserved for another Virtual Machine for 180 seconds.",
+    leaves: "networkInterface deleted",
 }

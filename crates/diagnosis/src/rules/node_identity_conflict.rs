@@ -38,21 +38,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "error execution phase kubelet-start: a Node with name \"edge-12\" and status \"Ready\" already exists in the cluster."
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "node/edge-12 labeled"));
-    }
+examples! {
+    finds: "error execution phase kubelet-start: a Node with name \"edge-12\" and status \"Ready\" already exists in the cluster.",
+    leaves: "node/edge-12 labeled",
 }

@@ -42,21 +42,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "OS Provisioning for VM 'node-1' did not finish in the allotted time. The VM may still finish provisioning successfully."
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Provisioning succeeded"));
-    }
+examples! {
+    finds: "OS Provisioning for VM 'node-1' did not finish in the allotted time. The VM may still finish provisioning successfully.",
+    leaves: "Provisioning succeeded",
 }

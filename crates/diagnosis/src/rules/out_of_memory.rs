@@ -38,21 +38,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "[  212.440118] Out of memory: Killed process 1804 (kubeadm) total-vm:1288340kB"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "oom_score_adj set to -999 for kubelet"));
-    }
+examples! {
+    finds: "[  212.440118] Out of memory: Killed process 1804 (kubeadm) total-vm:1288340kB",
+    leaves: "oom_score_adj set to -999 for kubelet",
 }

@@ -44,21 +44,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 2217 (apt-get)"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Setting up packages-microsoft-prod (1.1-1) ..."));
-    }
+examples! {
+    finds: "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 2217 (apt-get)",
+    leaves: "Setting up packages-microsoft-prod (1.1-1) ...",
 }

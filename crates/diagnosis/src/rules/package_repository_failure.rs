@@ -44,21 +44,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "W: GPG error: https://packages.example.com jammy InRelease: NO_PUBKEY EB3E94ADBE1229CF"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Fetched 11.2 MB in 4s (2,780 kB/s)"));
-    }
+examples! {
+    finds: "W: GPG error: https://packages.example.com jammy InRelease: NO_PUBKEY EB3E94ADBE1229CF",
+    leaves: "Fetched 11.2 MB in 4s (2,780 kB/s)",
 }

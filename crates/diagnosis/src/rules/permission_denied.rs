@@ -40,18 +40,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "/bin/sh: 1: /opt/azure/containers/provision.sh: Permission denied"));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Permission denied (publickey)."));
-    }
+examples! {
+    finds: "/bin/sh: 1: /opt/azure/containers/provision.sh: Permission denied",
+    leaves: "Permission denied (publickey).",
 }

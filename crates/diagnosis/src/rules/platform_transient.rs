@@ -46,21 +46,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "Code=\"InternalServerError\" Message=\"The server encountered an internal error. Please retry.\""
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "operation Succeeded"));
-    }
+examples! {
+    finds: "Code=\"InternalServerError\" Message=\"The server encountered an internal error. Please retry.\"",
+    leaves: "operation Succeeded",
 }

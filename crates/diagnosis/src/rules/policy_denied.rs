@@ -40,21 +40,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "Resource 'aks-node' was disallowed by policy. Policy identifiers: 'allowed-locations'"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "policy evaluation succeeded"));
-    }
+examples! {
+    finds: "Resource 'aks-node' was disallowed by policy. Policy identifiers: 'allowed-locations'",
+    leaves: "policy evaluation succeeded",
 }

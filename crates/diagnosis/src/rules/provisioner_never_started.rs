@@ -41,18 +41,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "cat: /opt/azure/containers/provision.sh: No such file or directory"));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "aks-node-controller started"));
-    }
+examples! {
+    finds: "cat: /opt/azure/containers/provision.sh: No such file or directory",
+    leaves: "aks-node-controller started",
 }

@@ -40,18 +40,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "curl: (56) Received HTTP code 407 from proxy after CONNECT"));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "+ export NO_PROXY=169.254.169.254,10.0.0.0/8"));
-    }
+examples! {
+    finds: "curl: (56) Received HTTP code 407 from proxy after CONNECT",
+    leaves: "+ export NO_PROXY=169.254.169.254,10.0.0.0/8",
 }

@@ -43,21 +43,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "Operation could not be completed as it results in exceeding approved standardDSv5Family Cores quota."
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Additional quota was approved"));
-    }
+examples! {
+    finds: "Operation could not be completed as it results in exceeding approved standardDSv5Family Cores quota.",
+    leaves: "Additional quota was approved",
 }

@@ -30,24 +30,16 @@ pub static RULE: Rule = Rule {
         Sign::new(27, &["system is rebooting"]),
         Sign::new(28, &["shutdown scheduled"]).fair(),
         Sign::new(28, &["received signal 15"]).weak(),
+        Sign::new(26, &["[error fileavailable--etc-kubernetes"])
+            .near(&["rebooting", "will reboot"]),
+        Sign::new(26, &["[error port-10250]"]).near(&["rebooting", "will reboot"]),
         Sign::new(28, &["interrupted by reboot"]),
         Sign::new(28, &["reboot", "in progress"]).fair(),
     ],
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "systemd-shutdown[1]: Rebooting."));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Startup finished in 3.1s (kernel)"));
-    }
+examples! {
+    finds: "systemd-shutdown[1]: Rebooting.",
+    leaves: "Startup finished in 3.1s (kernel)",
 }

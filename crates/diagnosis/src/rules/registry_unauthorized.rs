@@ -57,21 +57,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "Error response from registry: failed to authorize: unauthorized: authentication required"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "failed with an error other than unauthorized, exiting.."));
-    }
+examples! {
+    finds: "Error response from registry: failed to authorize: unauthorized: authentication required",
+    leaves: "failed with an error other than unauthorized, exiting..",
 }

@@ -52,21 +52,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "unexpected response from acr: Error response from registry: denied: client with IP '203.0.113.9' is not allowed access"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "acr is anonymously reachable"));
-    }
+examples! {
+    finds: "unexpected response from acr: Error response from registry: denied: client with IP '203.0.113.9' is not allowed access",
+    leaves: "acr is anonymously reachable",
 }

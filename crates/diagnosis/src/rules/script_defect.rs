@@ -53,21 +53,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "/opt/azure/containers/provision.sh: line 88: KUBELET_NODE_LABELS: unbound variable"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "+ set -u"));
-    }
+examples! {
+    finds: "/opt/azure/containers/provision.sh: line 88: KUBELET_NODE_LABELS: unbound variable",
+    leaves: "+ set -u",
 }

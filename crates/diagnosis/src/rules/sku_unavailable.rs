@@ -44,21 +44,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions: Standard_D32s_v5' is currently not available in location 'southcentralus'."
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Standard_D32s_v5 available in zones 1, 2, 3"));
-    }
+examples! {
+    finds: "The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions: Standard_D32s_v5' is currently not available in location 'southcentralus'.",
+    leaves: "Standard_D32s_v5 available in zones 1, 2, 3",
 }

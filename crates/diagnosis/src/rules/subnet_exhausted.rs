@@ -42,21 +42,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "Subnet nodes with address prefix 10.1.0.0/24 does not have enough capacity for 1 IP addresses."
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Subnet nodes created"));
-    }
+examples! {
+    finds: "Subnet nodes with address prefix 10.1.0.0/24 does not have enough capacity for 1 IP addresses.",
+    leaves: "Subnet nodes created",
 }

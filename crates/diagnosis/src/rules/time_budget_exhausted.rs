@@ -34,18 +34,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "CSE timeout approaching, exiting early."));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "+ timeout 60 curl -fsSLv https://packages.example.com"));
-    }
+examples! {
+    finds: "CSE timeout approaching, exiting early.",
+    leaves: "+ timeout 60 curl -fsSLv https://packages.example.com",
 }

@@ -42,21 +42,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "error execution phase kubelet-wait-bootstrap: failed while waiting for TLS bootstrap: context deadline exceeded"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "\"Certificate signing request is issued\" csr=\"csr-p9x2d\""));
-    }
+examples! {
+    finds: "error execution phase kubelet-wait-bootstrap: failed while waiting for TLS bootstrap: context deadline exceeded",
+    leaves: "\"Certificate signing request is issued\" csr=\"csr-p9x2d\"",
 }

@@ -50,21 +50,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "curl: (60) SSL certificate problem: unable to get local issuer certificate"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "* TLSv1.3 (OUT), TLS handshake, Client hello (1):"));
-    }
+examples! {
+    finds: "curl: (60) SSL certificate problem: unable to get local issuer certificate",
+    leaves: "* TLSv1.3 (OUT), TLS handshake, Client hello (1):",
 }

@@ -38,6 +38,9 @@ pub static RULE: Rule = Rule {
         Sign::new(231, &["cloudbase-init", "error"]).fair(),
         Sign::new(18, &["customdata", "invalid"]).fair(),
         Sign::new(18, &["error parsing", "user data"]).fair(),
+        Sign::new(17, &["could not process part type"]),
+        Sign::new(18, &["scannererror"]),
+        Sign::new(18, &["failed schema validation"]).fair(),
         Sign::new(17, &["failed to unmarshal", "cloud-init"]),
         Sign::new(18, &["yaml: line"]).unless(&["helm", "kubectl"]).fair(),
         Sign::new(17, &["cloud-init data", "yaml"]),
@@ -51,21 +54,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "__init__.py[WARNING]: Unhandled unknown content-type (text/x-pool) userdata: '# Generated No...'"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Cloud-init v. 25.1 running 'modules:final'"));
-    }
+examples! {
+    finds: "__init__.py[WARNING]: Unhandled unknown content-type (text/x-pool) userdata: '# Generated No...'",
+    leaves: "Cloud-init v. 25.1 running 'modules:final'",
 }

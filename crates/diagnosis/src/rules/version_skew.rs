@@ -38,21 +38,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "[ERROR KubeletVersion]: the kubelet version is higher than the control plane version. Kubelet version: \"1.35.1\" Control plane version: \"1.34.4\""
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Kubernetes v1.34.4"));
-    }
+examples! {
+    finds: "[ERROR KubeletVersion]: the kubelet version is higher than the control plane version. Kubelet version: \"1.35.1\" Control plane version: \"1.34.4\"",
+    leaves: "Kubernetes v1.34.4",
 }

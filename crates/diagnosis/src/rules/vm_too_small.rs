@@ -32,21 +32,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(
-            &RULE,
-            "[ERROR NumCPU]: the number of available CPUs 1 is less than the required 2"
-        ));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "MemTotal: 32886340 kB"));
-    }
+examples! {
+    finds: "[ERROR NumCPU]: the number of available CPUs 1 is less than the required 2",
+    leaves: "MemTotal: 32886340 kB",
 }

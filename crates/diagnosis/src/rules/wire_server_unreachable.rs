@@ -42,18 +42,7 @@ pub static RULE: Rule = Rule {
     subject: None,
 };
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rules::testing::finds;
-
-    #[test]
-    fn it_is_found() {
-        assert!(finds(&RULE, "wireserver unreachable for cert opt-in check (HTTP 000)"));
-    }
-
-    #[test]
-    fn it_is_left_to_others() {
-        assert!(!finds(&RULE, "Server: 168.63.129.16"));
-    }
+examples! {
+    finds: "wireserver unreachable for cert opt-in check (HTTP 000)",
+    leaves: "Server: 168.63.129.16",
 }
