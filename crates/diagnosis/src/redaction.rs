@@ -33,6 +33,7 @@ mod shape;
 mod strikes;
 mod value;
 mod view;
+mod wrap;
 
 pub use redacted::Redacted;
 

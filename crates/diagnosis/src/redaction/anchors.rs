@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::rules::{
-    authorization, bearer, cookie, json_web_token, microsoft_header, named_value, private_key,
-    sas_signature, tool_password, url_userinfo,
+    authorization, bearer, cookie, json_web_token, microsoft_header, named_value, password_hash,
+    private_key, sas_signature, tool_password, url_userinfo,
 };
 use super::scan::Scan;
 use super::view::View;
@@ -73,6 +73,12 @@ const ANCHORS: &[Anchor] = &[
     anchor("begin", 0, private_key::examine_begin),
     anchor("-end", 0, private_key::examine_end),
     anchor("eyj", 0, json_web_token::examine),
+    anchor("sudo -s", 1, tool_password::examine_sudo),
+    anchor("to-securestring", 2, tool_password::examine_secure_string),
+    anchor("$1$", 0, password_hash::examine),
+    anchor("$5$", 0, password_hash::examine),
+    anchor("$6$", 0, password_hash::examine),
+    anchor("$y$", 0, password_hash::examine),
     anchor("login", 1, tool_password::examine_login),
     anchor("curl", 0, tool_password::examine_user),
     anchor("--creds", 1, tool_password::examine_user),

@@ -10,7 +10,7 @@ const LONGEST: usize = 80;
 
 /// Words after which a name no longer names the secret itself: `TOKEN_TTL`, `secretName`.
 const ABOUT: &str = "ttl type id ids name names namespace file filepath path dir directory url urls \
-    uri endpoint expiry hash cacerthash length count size class version ref refs format policy status \
+    uri endpoint expiry hash cacerthash prompt length count size class version ref refs format policy status \
     kind issuer audience scope algorithm stdin server attempt retries";
 
 /// How such words begin, when more may follow.
@@ -19,7 +19,7 @@ const ABOUT_PREFIXES: &str = "provider expir rotat request review timeout volume
 /// Words that with `key` name a secret key.
 const KEYS: &str = "privatekey apikey accesskey accountkey sharedkey storagekey primarykey \
     secondarykey clientkey keydata signingkey encryptionkey certificatekey masterkey \
-    subscriptionkey functionkey workspacekey serverkey adminkey keymaterial authkey";
+    subscriptionkey functionkey functionskey workspacekey serverkey agentkey adminkey keymaterial authkey";
 
 /// Names that end with `content` and have a key or a client secret as their value.
 const CONTENTS: &str = "clientcontent principalfilecontent";
@@ -50,6 +50,7 @@ impl<'a> Name<'a> {
         let floor = from.max(anchor.start.saturating_sub(LONGEST));
         let before = &view.bytes()[floor..anchor.start];
         let letters = before.iter().rev().take_while(|byte| is_name_letter(**byte)).count();
+        let anchor = anchor.start..end_of_word(view, &anchor);
         let wide = anchor.start - letters;
         let start = wide.max(view.line_start(anchor.start + 1));
         let after = view.bytes()[anchor.end..].iter().take(LONGEST);
@@ -120,6 +121,13 @@ impl<'a> Name<'a> {
     pub(super) fn has_whole_anchor(&self) -> bool {
         stands_alone(self.view, &self.anchor)
     }
+}
+
+/// Some anchors are only the beginning of their word.
+fn end_of_word(view: &View, anchor: &Range<usize>) -> usize {
+    let rest = ["ord", "d", "ing"].iter().find(|rest| view.reads(anchor.end, rest.as_bytes()));
+    let is_part = view.reads(anchor.start, b"passw") || view.reads(anchor.start, b"connection");
+    anchor.end + rest.filter(|_| is_part).map_or(0, |rest| rest.len())
 }
 
 /// In lower case, without what joins the words of a name.

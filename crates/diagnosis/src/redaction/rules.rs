@@ -12,6 +12,7 @@ pub(super) mod encoded_secret;
 pub(super) mod json_web_token;
 pub(super) mod microsoft_header;
 pub(super) mod named_value;
+pub(super) mod password_hash;
 pub(super) mod private_key;
 pub(super) mod sas_signature;
 pub(super) mod tool_password;
@@ -34,6 +35,7 @@ pub(super) const RULES: &[&str] = &[
     "key-material",
     "microsoft-header",
     "password",
+    "password-hash",
     "private-key",
     "protected-settings",
     "registry-auth",

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::rules::{bootstrap_token, encoded_secret, vendor_token};
 use super::scan::Scan;
-use super::value;
 use super::view::View;
+use super::wrap;
 
 /// A bootstrap token has 23 letters; nothing shorter is looked at.
 const SHORTEST: usize = bootstrap_token::LENGTH;
@@ -73,7 +73,7 @@ fn unwrapped(view: &View, run: Range<usize>) -> impl Iterator<Item = Range<usize
             return None;
         }
         let mut end = view.next_break(start + 1);
-        while end < run.end && value::continues(view, end, false) {
+        while end < run.end && wrap::continues(view, end, false) {
             end = view.next_break(end + 1);
         }
         let piece = start..end.min(run.end);

@@ -11,12 +11,17 @@ pub(super) struct Mix {
     pub(super) digits: usize,
     /// How often a letter of one kind (lower, upper, digit) follows one of another kind.
     pub(super) changes: usize,
+    /// Letters in a row of four or more small ones, as words have them.
+    in_words: usize,
+    /// Hyphens and underscores, as names have them between their words.
+    joints: usize,
 }
 
 impl Mix {
     pub(super) fn of(text: &[u8]) -> Self {
         let mut mix = Self { length: text.len(), ..Self::default() };
         let mut previous = 0;
+        let mut row = 0;
         for &byte in text {
             let kind = match byte {
                 b'a'..=b'z' => 1,
@@ -24,23 +29,36 @@ impl Mix {
                 b'0'..=b'9' => 3,
                 _ => 0,
             };
-            match kind {
-                1 => mix.lower += 1,
-                2 => mix.upper += 1,
-                3 => mix.digits += 1,
-                _ => {}
-            }
+            mix.lower += usize::from(kind == 1);
+            mix.upper += usize::from(kind == 2);
+            mix.digits += usize::from(kind == 3);
+            mix.joints += usize::from(matches!(byte, b'-' | b'_'));
             mix.changes += usize::from(kind != 0 && previous != 0 && kind != previous);
+            row = if kind == 1 { row + 1 } else { 0 };
+            mix.in_words += match row {
+                0..4 => 0,
+                4 => 4,
+                _ => 1,
+            };
             previous = kind;
         }
         mix
     }
 
-    /// Whether a generator rather than a person chose the letters. Of random letters of base64
-    /// every second differs in kind from the one before; of `virtualMachineScaleSets/vmss01` every
-    /// sixth.
+    /// Whether a generator rather than a person chose the letters. Of random letters every second
+    /// differs in kind from the one before, and few are in a row of small ones; of a name such as
+    /// `virtualMachineScaleSets` it is the other way round.
     pub(super) fn is_random(self) -> bool {
-        self.lower > 0 && self.upper > 0 && self.digits > 0 && self.changes * 10 >= self.length * 3
+        self.digits > 0 && self.is_random_without_digits()
+    }
+
+    /// The same where other signs of a key make up for missing digits.
+    pub(super) fn is_random_without_digits(self) -> bool {
+        self.lower > 0
+            && self.upper > 0
+            && self.changes * 5 >= self.length
+            && self.in_words * 2 < self.length
+            && (self.joints * 8 <= self.length || self.changes * 3 >= self.length - self.joints)
     }
 
     /// Whether it could be base64 of anything, judged generously: cheap to rule out most names.
@@ -61,6 +79,19 @@ pub(super) fn is_word(text: &[u8]) -> bool {
         }
         [first, rest @ ..] => first.is_ascii_lowercase() && letters(rest, u8::is_ascii_lowercase),
     }
+}
+
+/// Words joined by capitals: `MountVolume`, `readOnlyPort`.
+pub(super) fn is_camel_case(text: &[u8]) -> bool {
+    let mut small = 0;
+    for (index, byte) in text.iter().enumerate() {
+        match byte {
+            b'a'..=b'z' => small += 1,
+            b'A'..=b'Z' if index == 0 || small > 0 => small = 0,
+            _ => return false,
+        }
+    }
+    small > 0 && text.len() >= 6
 }
 
 /// An identifier of a program: `EnvironmentCredential`, `retry_count`.
@@ -147,8 +178,13 @@ pub(super) fn is_harmless(value: &[u8]) -> bool {
 
 /// `sha256:…`: names content, opens nothing.
 fn is_digest(value: &[u8]) -> bool {
-    let folded = value.get(..7).map(<[u8]>::to_ascii_lowercase);
-    folded.is_some_and(|start| start.starts_with(b"sha") && matches!(start[6], b':' | b'-'))
+    let is_kind = |kind: &[u8]| matches!(kind, b"256" | b"384" | b"512");
+    match value {
+        [b's' | b'S', b'h' | b'H', b'a' | b'A', kind @ ..] if kind.len() > 4 => {
+            is_kind(&kind[..3]) && matches!(kind[3], b':' | b'-')
+        }
+        _ => false,
+    }
 }
 
 /// Something that stands for a value: `$TOKEN`, `$(cat f)`, `<token>`, `{{ .Token }}`, a marker.
@@ -175,12 +211,14 @@ fn is_placeholder(value: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Mix, is_harmless, is_key_like, is_path, is_time, is_word};
+    use super::{Mix, is_camel_case, is_harmless, is_key_like, is_path, is_time, is_word};
 
     #[test]
     fn generated_letters_are_told_from_chosen_names() {
         assert!(is_key_like(b"n88sapGDCCgYlzbqAp5KQvZ50pqUKs"));
         assert!(!is_key_like(b"virtualMachineScaleSets/aks-nodepool1-vmss000001"));
+        assert!(!is_key_like(b"MountVolumeSetUpFailedForVolume1"));
+        assert!(!is_key_like(b"Standard_NC24ads_A100_v4_Standard_D8ds_v5"));
         assert!(!is_key_like(b"0f1e2d3c4b5a69788796a5b4c3d2e1f0"));
         assert!(!Mix::of(b"ERR_ORAS_PULL_NETWORK_TIMEOUT").could_be_encoded());
     }
@@ -193,6 +231,12 @@ mod tests {
         for other in ["", "hunter2", "aBc", "abC", "a+b"] {
             assert!(!is_word(other.as_bytes()), "{other}");
         }
+    }
+
+    #[test]
+    fn joined_words_are_told_from_keys() {
+        assert!(is_camel_case(b"MountVolume") && is_camel_case(b"readOnlyPort"));
+        assert!(!is_camel_case(b"QTBhYUBw") && !is_camel_case(b"abC") && !is_camel_case(b"ab3Cde"));
     }
 
     #[test]
@@ -221,7 +265,7 @@ mod tests {
         ] {
             assert!(is_harmless(value.as_bytes()), "{value}");
         }
-        for value in ["hunter2", "letmein", "123456", "$Ecret1", "p@ss"] {
+        for value in ["hunter2", "shav96-x", "letmein", "123456", "$Ecret1", "p@ss"] {
             assert!(!is_harmless(value.as_bytes()), "{value}");
         }
         assert!(is_time(b"2025-09-12T08:33:51Z"));

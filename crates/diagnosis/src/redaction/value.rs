@@ -4,18 +4,16 @@ use std::ops::Range;
 
 use super::shape;
 use super::view::View;
+use super::wrap::continues;
 
 /// How far a value's end is searched before it is no longer believed to be harmless.
 pub(super) const LONGEST_HARMLESS: usize = 512;
 
+/// How far the end of a reference such as `$(command)` is searched.
+const LONGEST_REFERENCE: usize = 64;
+
 /// How far a closing quotation mark is searched: longer than the longest custom data.
 const LONGEST_QUOTATION: usize = 256 * 1024;
-
-/// How much of the text after a line break is looked at to decide whether it goes on.
-const LOOK_AHEAD: usize = 96;
-
-/// Widths at which consoles wrap.
-const CONSOLE_WIDTHS: [usize; 8] = [79, 80, 99, 100, 119, 120, 132, 160];
 
 /// A value without its quotation marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,8 +113,8 @@ fn after_adjoining(view: &View, closing: usize) -> usize {
 
 /// The end of a value without quotation marks.
 pub(super) fn bare_end(view: &View, start: usize) -> usize {
-    let mut next_break = view.next_break(start + 1);
-    let mut position = start;
+    let mut position = after_reference(view, start);
+    let mut next_break = view.next_break(position.max(start + 1));
     while position < view.len() {
         if position == next_break {
             if !continues(view, position, false) {
@@ -136,6 +134,40 @@ pub(super) fn bare_end(view: &View, start: usize) -> usize {
     position
 }
 
+/// The position after `<name>`, `${NAME}`, `$(command)` or `{{ name }}`, if a value begins with one.
+fn after_reference(view: &View, start: usize) -> usize {
+    let closing = match (view.at(start), view.at(start + 1)) {
+        (b'<', _) => b'>',
+        (b'$', b'(') => b')',
+        (b'$' | b'{', b'{') => b'}',
+        _ => return start,
+    };
+    let end = view.next_break(start + 1).min(start + LONGEST_REFERENCE);
+    let found = memchr::memchr(closing, &view.bytes()[start..end]);
+    found.map_or(start, |at| start + at + 1)
+}
+
+/// YAML's `|` and `>` at the end of a line: the value is the lines that follow.
+pub(super) fn block(view: &View, start: usize) -> Option<Range<usize>> {
+    let mark_end = start + 1 + usize::from(matches!(view.at(start + 1), b'-' | b'+'));
+    let is_block = matches!(view.at(start), b'|' | b'>') && view.is_break(mark_end);
+    is_block.then(|| mark_end..block_end(view, mark_end))
+}
+
+/// The first line of a block, and each further one without blanks, colons or a trace's mark.
+fn block_end(view: &View, start: usize) -> usize {
+    let mut end = view.next_break(start + 1);
+    while end < view.len() {
+        let next = view.next_break(end + 1);
+        let line = &view.bytes()[end..next];
+        if line.iter().any(|byte| b" \t:".contains(byte)) || !continues(view, end, true) {
+            break;
+        }
+        end = next;
+    }
+    end
+}
+
 fn is_delimiter(byte: u8) -> bool {
     is_quote(byte) || b",;&|)]}<>".contains(&byte)
 }
@@ -153,87 +185,6 @@ fn delimits(view: &View, after: usize) -> bool {
     let name = (after..end)
         .find(|&at| !(view.at(at).is_ascii_alphanumeric() || b"_-. ".contains(&view.at(at))));
     name.is_some_and(|at| at > after && matches!(view.at(at), b'=' | b':'))
-}
-
-/// Whether the value before the line break at `position` goes on after it.
-///
-/// `eager` says that the value cannot be complete; then anything goes on that does not look like
-/// the beginning of another line. Otherwise it has to look like a piece of a value, or the lines
-/// have to be of equal width, as a console makes them.
-pub(super) fn continues(view: &View, position: usize, eager: bool) -> bool {
-    let line_end = view.next_break(position + 1);
-    let limit = line_end.min(position + LOOK_AHEAD);
-    let end = (position..limit)
-        .find(|&at| is_blank(view.at(at)) || is_quote(view.at(at)))
-        .unwrap_or(limit);
-    let piece = &view.bytes()[position..end];
-    if piece.is_empty() || begins_a_line(piece) {
-        return false;
-    }
-    eager || is_piece(piece) || wrapped_by_width(view, position, line_end)
-}
-
-fn wrapped_by_width(view: &View, position: usize, next_end: usize) -> bool {
-    let start = view.line_start(position);
-    let width = position - start;
-    let previous = start - view.line_start(start);
-    width >= 20
-        && (CONSOLE_WIDTHS.contains(&width) || width == previous || width == next_end - position)
-}
-
-/// Letters as they stand in the middle of a key: digits among letters, or unusual case.
-fn is_piece(piece: &[u8]) -> bool {
-    let mix = shape::Mix::of(piece);
-    mix.changes >= 2
-        || (mix.digits > 0 && mix.changes > 0)
-        || piece.ends_with(b"=")
-        || piece.len() > 2 && piece.iter().any(|byte| b"%~!+=@#$^*".contains(byte))
-}
-
-/// Whether `piece`, the first thing after a line break, looks like the beginning of a line of its
-/// own: a trace, a word, a time, a log prefix, an assignment, a path, a flag.
-fn begins_a_line(piece: &[u8]) -> bool {
-    let trace = piece.iter().take_while(|byte| **byte == b'+').count();
-    if trace == piece.len() || b"[{<>*#(|}])".contains(&piece[0]) {
-        return true;
-    }
-    if piece[0] == b'-' && (piece.len() < 4 || piece[1] == b'-' || shape::is_word(&piece[1..])) {
-        return true;
-    }
-    let word =
-        piece.iter().take_while(|byte| byte.is_ascii_alphabetic() || b"-_'".contains(byte)).count();
-    let after_word = &piece[word..];
-    let digits = after_word.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let after_digits = &after_word[digits..];
-    let ends = |rest: &[u8]| rest.first().is_none_or(|byte| b":,.;[(/!?".contains(byte));
-    let named = shape::is_word(&piece[..word])
-        || word > 0 && shape::is_identifier(&piece[..word]) && digits == 0;
-    if shape::is_word(&piece[..word])
-        && (digits == 0 || word >= 3 && digits <= 3)
-        && ends(after_digits)
-    {
-        return true;
-    }
-    if named && after_word.starts_with(b"=") && after_word.get(1).is_some_and(|byte| *byte != b'=')
-    {
-        return true;
-    }
-    if named
-        && after_word.starts_with(b":")
-        && !after_word.get(1).is_some_and(u8::is_ascii_alphanumeric)
-    {
-        return true;
-    }
-    let kubernetes_log =
-        word == 1 && b"IWEF".contains(&piece[0]) && digits == 4 && after_digits.is_empty();
-    let version = piece[0] == b'v' || piece[0].is_ascii_digit();
-    let dotted =
-        version && piece[1..].iter().all(|byte| byte.is_ascii_digit() || b".:/-,".contains(byte));
-    kubernetes_log
-        || dotted
-        || shape::is_time(piece)
-        || shape::is_path(piece)
-        || shape::is_address(piece)
 }
 
 /// The end of letters of one kind from `start`, over line breaks where the value goes on.

@@ -6,7 +6,7 @@
 //! was one word before a console wrapped it is one word again.
 //!
 //! Where a line break was is remembered: it can be inside a word or between two, and rules decide
-//! which ([`View::next_break`], [`super::value::continues`]).
+//! which ([`View::next_break`], [`super::wrap::continues`]).
 
 use std::ops::Range;
 

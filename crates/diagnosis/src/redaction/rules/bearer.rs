@@ -12,6 +12,7 @@ use super::super::scan::Scan;
 use super::super::shape;
 use super::super::value;
 use super::super::view::View;
+use super::super::wrap;
 use super::encoded_secret;
 
 /// Shorter credentials do not exist; shorter words do.
@@ -44,7 +45,7 @@ pub(in super::super) fn examine_basic(scan: &mut Scan<'_>, anchor: Range<usize>)
 
 fn credential(view: &View, word: &Range<usize>) -> Option<Range<usize>> {
     let blanks = value::after_blanks(view, word.end);
-    let wrapped = view.is_break(word.end) && value::continues(view, word.end, false);
+    let wrapped = view.is_break(word.end) && wrap::continues(view, word.end, false);
     let encoded_blank = view.bytes()[word.end..].starts_with(b"%20");
     let start = match () {
         () if encoded_blank => word.end + 3,

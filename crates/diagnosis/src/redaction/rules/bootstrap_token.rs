@@ -31,9 +31,12 @@ fn is_token(text: &[u8]) -> bool {
         && text[..ID].iter().chain(&text[ID + 1..]).all(|&byte| is_token_letter(byte))
 }
 
-/// The secret half of `value`, if it is a token.
-pub(in super::super) fn secret_half(view: &View, value: &Range<usize>) -> Option<Range<usize>> {
-    is_token(&view.bytes()[value.clone()]).then(|| value.start + ID + 1..value.end)
+/// The secret half of the token that begins at `start`, if one does.
+pub(super) fn secret_half_at(view: &View, start: usize) -> Option<Range<usize>> {
+    let token = start..start + LENGTH;
+    let is_whole =
+        view.bytes().get(token.clone()).is_some_and(is_token) && is_bounded(view, &token);
+    is_whole.then(|| start + ID + 1..token.end)
 }
 
 /// Looks for tokens within a run of letters.

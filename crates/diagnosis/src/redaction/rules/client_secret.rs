@@ -11,7 +11,10 @@ use super::super::scan::Scan;
 use super::super::value;
 use super::super::view::View;
 
-const RULE: &str = "client-secret";
+pub(super) const RULE: &str = "client-secret";
+
+/// What stands before the digit.
+const LETTERS_BEFORE_DIGIT: usize = 3;
 
 /// What follows `Q~` in a secret that was not cut.
 const COMPLETE: usize = 34;
@@ -38,18 +41,30 @@ pub(in super::super) fn examine(scan: &mut Scan<'_>) {
     }
 }
 
+/// The client secret that begins at `start`, if one does.
+pub(super) fn secret_at(view: &View, start: usize) -> Option<Range<usize>> {
+    let is_tilde = view.at(start + LETTERS_BEFORE_DIGIT + 2) == b'~';
+    let secret = is_tilde.then(|| secret_around(view, start + LETTERS_BEFORE_DIGIT + 2))??;
+    (secret.start == start).then_some(secret)
+}
+
 fn secret_around(view: &View, tilde: usize) -> Option<Range<usize>> {
     let bytes = view.bytes();
     let digit = tilde.checked_sub(2)?;
     if bytes[digit + 1] != b'Q' || !bytes[digit].is_ascii_digit() {
         return None;
     }
-    let before = bytes[..digit].iter().rev().take(3).take_while(|&&byte| is_letter(byte)).count();
+    let before = bytes[..digit]
+        .iter()
+        .rev()
+        .take(LETTERS_BEFORE_DIGIT)
+        .take_while(|&&byte| is_letter(byte))
+        .count();
     let mut end = value::end_of_letters(view, tilde + 1, COMPLETE, is_letter);
     while view.before(end) == b'.' {
         end -= 1;
     }
-    (before == 3 && end > tilde + SHORTEST).then_some(digit - before..end)
+    (before == LETTERS_BEFORE_DIGIT && end > tilde + SHORTEST).then_some(digit - before..end)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Rules `encoded-secret`, `storage-key` and `key-material`.
 //!
-//! Remove: base64 in which another rule finds a secret, the whole of it; and base64 of at least 40
+//! Remove: base64 in which another rule finds a secret, the whole of it; and base64 of at least 32
 //! letters that decodes to nothing readable, since that is what keys, signatures and compressed
 //! custom data look like. What is encoded more than twice is not looked into, and goes.
 //!
@@ -21,7 +21,7 @@ use super::super::view::View;
 const SHORTEST: usize = 24;
 
 /// From this length on, letters of base64 that mean nothing are a key.
-const SHORTEST_KEY: usize = 40;
+const SHORTEST_KEY: usize = 32;
 
 /// 64 bytes, the keys of Azure's storage accounts, without the padding.
 const STORAGE_KEY: usize = 86;
@@ -94,22 +94,25 @@ fn examine_parts(scan: &mut Scan<'_>, range: &Range<usize>, is_gap: impl Fn(&u8)
 
 fn examine_one(scan: &mut Scan<'_>, range: Range<usize>) {
     let view = scan.view;
-    let encoded = &view.bytes()[range.clone()];
-    let mix = Mix::of(encoded);
+    let mix = Mix::of(&view.bytes()[range.clone()]);
     if mix.could_be_encoded()
         && !is_public(view, &range)
-        && let Some(rule) = verdict(scan.depth, encoded, mix)
+        && let Some(rule) = verdict(scan, &range, mix)
     {
-        let padding =
-            view.bytes()[range.end..].iter().take(2).take_while(|byte| **byte == b'=').count();
-        scan.strike(range.start..range.end + padding, rule);
+        scan.strike(range.start..range.end + padding(view, range.end), rule);
     }
 }
 
-/// The rule that removes `encoded`, if any. The letters before it may belong to something else, so
-/// the first letter of a group of four is searched.
-fn verdict(depth: scan::Depth, encoded: &[u8], mix: Mix) -> Option<&'static str> {
-    let is_key = mix.is_random() && encoded.len() >= SHORTEST_KEY;
+/// How many signs of padding stand at `position`.
+fn padding(view: &View, position: usize) -> usize {
+    view.bytes()[position..].iter().take(2).take_while(|byte| **byte == b'=').count()
+}
+
+/// The rule that removes what is encoded in `range`, if any. The letters before it may belong to
+/// something else, so the first letter of a group of four is searched.
+fn verdict(scan: &Scan<'_>, range: &Range<usize>, mix: Mix) -> Option<&'static str> {
+    let encoded = &scan.view.bytes()[range.clone()];
+    let is_key = encoded.len() >= SHORTEST_KEY && is_key(scan.view, range, mix);
     for cut in 0..4 {
         let decoded = decoded(&encoded[cut..]);
         if cut == 0 && is_certificate(&decoded) {
@@ -118,7 +121,7 @@ fn verdict(depth: scan::Depth, encoded: &[u8], mix: Mix) -> Option<&'static str>
         if !is_readable(&decoded) {
             continue;
         }
-        let Some(deeper) = depth.deeper() else { return is_key.then_some("encoded-secret") };
+        let Some(deeper) = scan.depth.deeper() else { return is_key.then_some("encoded-secret") };
         let has_secret = !scan::examine(&View::of(&decoded), deeper).is_empty();
         return has_secret.then_some("encoded-secret");
     }
@@ -127,6 +130,22 @@ fn verdict(depth: scan::Depth, encoded: &[u8], mix: Mix) -> Option<&'static str>
         STORAGE_KEY => Some("storage-key"),
         _ => Some("key-material"),
     }
+}
+
+/// Whether the letters are a key, and not a name at the end of one line joined with a word of the
+/// next.
+fn is_key(view: &View, range: &Range<usize>, mix: Mix) -> bool {
+    let is_random =
+        mix.is_random() || mix.is_random_without_digits() && padding(view, range.end) > 0;
+    let mut start = range.start;
+    let mut is_mixed = true;
+    while start < range.end {
+        let end = view.next_break(start + 1).min(range.end);
+        let line = Mix::of(&view.bytes()[start..end]);
+        is_mixed &= line.length < 16 || line.lower > 0 && line.upper > 0;
+        start = end;
+    }
+    is_random && is_mixed
 }
 
 fn is_public(view: &View, range: &Range<usize>) -> bool {

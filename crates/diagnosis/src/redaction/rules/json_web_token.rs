@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use super::super::scan::Scan;
 use super::super::value;
+use super::super::wrap;
 use super::encoded_secret;
 
 const RULE: &str = "json-web-token";
@@ -33,8 +34,8 @@ pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         let part = end + 1;
         let goes_on = view.at(end) == b'.'
             && is_letter(view.at(part))
-            && (!view.is_break(end) || value::continues(view, end, true))
-            && (!view.is_break(part) || value::continues(view, part, true));
+            && (!view.is_break(end) || wrap::continues(view, end, true))
+            && (!view.is_break(part) || wrap::continues(view, part, true));
         if !goes_on {
             break;
         }

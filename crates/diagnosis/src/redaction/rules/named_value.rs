@@ -17,7 +17,7 @@ use super::super::scan::Scan;
 use super::super::shape;
 use super::super::value::{self, Value};
 use super::super::view::View;
-use super::bootstrap_token;
+use super::{bootstrap_token, client_secret, json_web_token};
 
 mod prose;
 mod separator;
@@ -106,7 +106,10 @@ fn examine_list(scan: &mut Scan<'_>, subject: &Subject<'_>, mut start: usize) {
 
 fn examine_value(scan: &mut Scan<'_>, subject: &Subject<'_>, start: usize) {
     let view = scan.view;
-    if let Some(block) = block(view, start) {
+    if examine_form(scan, start) {
+        return;
+    }
+    if let Some(block) = value::block(view, start) {
         judge(scan, subject, &Value { range: block, quoted: true });
         return;
     }
@@ -117,25 +120,22 @@ fn examine_value(scan: &mut Scan<'_>, subject: &Subject<'_>, start: usize) {
     judge(scan, subject, &value);
 }
 
-/// YAML's `|` and `>` at the end of a line: the value is the lines that follow.
-fn block(view: &View, start: usize) -> Option<Range<usize>> {
-    let mark_end = start + 1 + usize::from(matches!(view.at(start + 1), b'-' | b'+'));
-    let is_block = matches!(view.at(start), b'|' | b'>') && view.is_break(mark_end);
-    is_block.then(|| mark_end..block_end(view, mark_end))
-}
-
-/// The first line of a block, and each further one without blanks, colons or a trace's mark.
-fn block_end(view: &View, start: usize) -> usize {
-    let mut end = view.next_break(start + 1);
-    while end < view.len() {
-        let next = view.next_break(end + 1);
-        let line = &view.bytes()[end..next];
-        if line.iter().any(|byte| b" \t:".contains(byte)) || !value::continues(view, end, true) {
-            break;
-        }
-        end = next;
+/// Whether the value has a form of its own, by which its end is known better than by the text
+/// around it.
+fn examine_form(scan: &mut Scan<'_>, start: usize) -> bool {
+    let view = scan.view;
+    let is_quoted = matches!(view.at(start), b'"' | b'\'');
+    let start = start + usize::from(is_quoted);
+    if let Some(secret) = bootstrap_token::secret_half_at(view, start) {
+        scan.strike(secret, bootstrap_token::RULE);
+        return true;
     }
-    end
+    if let Some(secret) = client_secret::secret_at(view, start) {
+        scan.strike(secret, client_secret::RULE);
+    } else if view.bytes()[start..].starts_with(b"eyJ") {
+        json_web_token::examine(scan, start..start + 3);
+    }
+    scan.resume() > start && !is_quoted
 }
 
 /// Removes `value` unless it cannot be a secret.
@@ -145,9 +145,7 @@ fn judge(scan: &mut Scan<'_>, subject: &Subject<'_>, value: &Value) {
     if text.len() <= value::LONGEST_HARMLESS && is_innocent(view, subject, value) {
         return;
     }
-    if let Some(secret) = bootstrap_token::secret_half(view, &value.range) {
-        scan.strike(secret, bootstrap_token::RULE);
-    } else if !text.starts_with(b"-----BEGIN") {
+    if !text.starts_with(b"-----BEGIN") {
         let end =
             if value.quoted { value.range.end } else { value::over_blanks(view, &value.range) };
         scan.strike(value.range.start..end, subject.rule);
@@ -164,6 +162,7 @@ fn is_innocent(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
         || subject.rule == "secret" && is_object_name(text)
         || subject.rule == "key" && is_public_key(text)
         || subject.rule == "user-data" && !is_encoded(text)
+        || has_signature(view, value)
         || subject.rule == "registry-auth" && (text.len() < 8 || shape::is_word(text))
 }
 
@@ -177,6 +176,16 @@ fn is_object_name(text: &[u8]) -> bool {
         && name.len() > 2
         && name.iter().all(|byte| is_label(byte) || byte.is_ascii_digit() || *byte == b'.')
         && name.iter().filter(|byte| byte.is_ascii_digit()).count() * 3 <= name.len()
+}
+
+/// A shared access signature: what is secret in it has a rule of its own, and the rest says until
+/// when it was valid.
+fn has_signature(view: &View, value: &Value) -> bool {
+    let start = value.range.start;
+    let rest = &view.bytes()[start..view.len().min(start + value::LONGEST_HARMLESS)];
+    let length = rest.iter().position(|byte| value::is_blank(*byte) || value::is_quote(*byte));
+    let text = &rest[..length.unwrap_or(rest.len())];
+    text.len() > 4 && memchr::memmem::find(&text[1..], b"&sig=").is_some()
 }
 
 /// Custom data as Azure takes it. Excerpts in a log are left to the other rules.

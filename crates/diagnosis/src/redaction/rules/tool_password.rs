@@ -1,7 +1,8 @@
 //! Rule `tool-password`.
 //!
 //! Removes: passwords that well-known programs take under short names: `docker login -p`,
-//! `sshpass -p`, `curl -u user:password`, `crictl pull --creds`, `chpasswd` lines. A trace of the
+//! `sshpass -p`, `curl -u user:password`, `crictl pull --creds`, `ConvertTo-SecureString`, and what is
+//! piped into `chpasswd` and `sudo -S`. A trace of the
 //! shell prints them like any other argument.
 //!
 //! Leaves alone: `-p` and `-u` of other programs.
@@ -19,33 +20,21 @@ const RULE: &str = "tool-password";
 const LINE: usize = 400;
 
 /// Programs whose `login` takes `-p`.
-const LOGINS: [&[u8]; 9] = [
-    b"docker",
-    b"oras",
-    b"podman",
-    b"nerdctl",
-    b"registry",
-    b"az",
-    b"crane",
-    b"buildah",
-    b"skopeo",
-];
+const LOGINS: &str = "docker oras podman nerdctl registry az crane buildah skopeo";
 
 /// At `login` or `sshpass`.
 pub(in super::super) fn examine_login(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let is_sshpass = view.reads(anchor.start, b"sshpass");
-    if !is_sshpass && !LOGINS.iter().any(|program| is_before(view, anchor.start, program)) {
+    if !is_sshpass
+        && !LOGINS.split(' ').any(|program| is_before(view, anchor.start, program.as_bytes()))
+    {
         return;
     }
     if let Some(after) = argument(view, anchor.end, b" -p")
         && (is_sshpass || value::is_blank(view.at(after)) || view.at(after) == b'=')
     {
-        let start = after + usize::from(view.at(after) == b'=');
-        let range = value::at(view, value::after_blanks(view, start)).range;
-        if !shape::is_harmless(&view.bytes()[range.clone()]) {
-            scan.strike(range, RULE);
-        }
+        strike_value(scan, after + usize::from(view.at(after) == b'='));
     }
 }
 
@@ -70,20 +59,54 @@ pub(in super::super) fn examine_user(scan: &mut Scan<'_>, anchor: Range<usize>) 
     }
 }
 
-/// At `chpasswd`, which reads `user:password` from an `echo` before it or a string after it.
+/// At `chpasswd`, which reads `user:password` from an `echo` before it, a string after it, or the
+/// list of cloud-init's setting of that name.
 pub(in super::super) fn examine_account_list(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
-    let line =
-        view.line_start(anchor.start + 1).max(anchor.start.saturating_sub(LINE)).max(scan.resume());
-    let echo =
-        memchr::memmem::rfind(&view.bytes()[line..anchor.start], b"echo ").map(|at| line + at + 5);
+    let near = &view.bytes()[anchor.end..view.len().min(anchor.end + LINE)];
+    let list = memchr::memmem::find(near, b"list:").map(|at| anchor.end + at + b"list:".len());
     let string = argument(view, anchor.end, b"<<<");
-    for start in [echo, string].into_iter().flatten() {
-        let range = value::at(view, value::after_blanks(view, start)).range;
+    for start in [echoed(scan, &anchor), string, list].into_iter().flatten() {
+        let start = value::after_blanks(view, start);
+        let range = value::block(view, start).unwrap_or_else(|| value::at(view, start).range);
         if view.bytes()[range.clone()].contains(&b':') {
             scan.strike(range, RULE);
         }
     }
+}
+
+/// At `sudo -S`, which reads the password from an `echo` before it.
+pub(in super::super) fn examine_sudo(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    if let Some(start) = echoed(scan, &anchor) {
+        strike_value(scan, start);
+    }
+}
+
+/// At `ConvertTo-SecureString`, which takes the text to be secured as its first argument.
+pub(in super::super) fn examine_secure_string(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let start = value::after_blanks(view, anchor.end);
+    let named = argument(view, anchor.end, b"-String ");
+    match view.at(start) {
+        b'"' | b'\'' => strike_value(scan, start),
+        b'-' => named.into_iter().for_each(|start| strike_value(scan, start)),
+        _ => {}
+    }
+}
+
+fn strike_value(scan: &mut Scan<'_>, start: usize) {
+    let range = value::at(scan.view, value::after_blanks(scan.view, start)).range;
+    if !shape::is_harmless(&scan.view.bytes()[range.clone()]) {
+        scan.strike(range, RULE);
+    }
+}
+
+/// The argument of the last `echo` on the line before `anchor`.
+fn echoed(scan: &Scan<'_>, anchor: &Range<usize>) -> Option<usize> {
+    let view = scan.view;
+    let line = view.line_start(anchor.start + 1).max(anchor.start.saturating_sub(LINE));
+    let before = view.bytes().get(line.max(scan.resume())..anchor.start)?;
+    memchr::memmem::rfind(before, b"echo ").map(|at| anchor.start - before.len() + at + 5)
 }
 
 /// Whether `program` stands before `position` and a blank.
@@ -115,6 +138,15 @@ mod tests {
                 "curl -sS -u '[redacted tool-password]' https://x",
             ),
             ("crictl pull --creds bob:hunter2 x", "crictl pull --creds [redacted tool-password] x"),
+            (
+                "ConvertTo-SecureString \"a b\" -AsPlainText",
+                "ConvertTo-SecureString \"[redacted tool-password]\" -AsPlainText",
+            ),
+            (
+                "chpasswd:\n  list: |\n    bob:hunter2\n",
+                "chpasswd:\n  list: |\n    [redacted tool-password]\n",
+            ),
+            ("+ echo hunter2 | sudo -S true", "+ echo [redacted tool-password] | sudo -S true"),
             ("+ echo 'bob:hunter2' | chpasswd", "+ echo '[redacted tool-password]' | chpasswd"),
         ] {
             assert_eq!(redacted(text), expected);

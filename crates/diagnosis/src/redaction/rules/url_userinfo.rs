@@ -44,7 +44,10 @@ fn userinfo_end(view: &View, start: usize) -> Option<usize> {
     if view.at(start) == b'[' {
         return None;
     }
-    memchr::memchr(b'@', &view.bytes()[start..view.len().min(start + LONGEST)])?;
+    let is_near_end = view.len() < start + LONGEST;
+    if !is_near_end && memchr::memchr(b'@', &view.bytes()[start..start + LONGEST]).is_none() {
+        return None;
+    }
     let (mut colon, mut at, mut slash) = (None, None, None);
     let mut next_break = view.next_break(start);
     for position in start..view.len().min(start + LONGEST) {
@@ -56,6 +59,7 @@ fn userinfo_end(view: &View, start: usize) -> Option<usize> {
             next_break = view.next_break(position + 1);
         }
         match byte {
+            b'"' | b'\'' if is_percent_encoded(view, position) => {}
             b' ' | b'\t' | b'"' | b'\'' | b'`' | b'<' | b'>' => break,
             b':' if slash.is_none() => colon = colon.or(Some(position)),
             b'@' => {
@@ -72,7 +76,29 @@ fn userinfo_end(view: &View, start: usize) -> Option<usize> {
             _ => {}
         }
     }
-    at.filter(|&at| is_secret(&view.bytes()[start..at]))
+    let end = at.or_else(|| cut_userinfo_end(view, start, colon?, slash))?;
+    is_secret(&view.bytes()[start..end]).then_some(end)
+}
+
+/// The end of the text, if it cuts a password off before its `@`: what follows the colon is no port.
+fn cut_userinfo_end(
+    view: &View,
+    start: usize,
+    colon: usize,
+    slash: Option<usize>,
+) -> Option<usize> {
+    let rest = &view.bytes()[colon + 1..];
+    let port = &view.bytes()[colon + 1..slash.unwrap_or(view.len())];
+    let before = &view.bytes()[..start];
+    let is_web = before.ends_with(b"http://") || before.ends_with(b"https://");
+    let is_cut = rest.len() < LONGEST && !rest.iter().any(|byte| b" \t\"'`<>".contains(byte));
+    let is_port = shape::is_number(port) || shape::is_harmless(port) || shape::is_word(port);
+    (is_web && is_cut && !is_port).then_some(view.len())
+}
+
+/// Whether the letter was written as `%27`; only then it takes three bytes.
+fn is_percent_encoded(view: &View, position: usize) -> bool {
+    view.escape_depth(position) == 2
 }
 
 /// Whether what follows the colon is not a port, so that a user's name was before it.
@@ -84,10 +110,12 @@ fn is_user(view: &View, colon: usize, slash: Option<usize>) -> bool {
 
 /// Whether an address that is broken at `position` goes on to an `@`.
 fn has_at(view: &View, position: usize, has_colon: bool) -> bool {
-    let rest = &view.bytes()[position..view.len().min(position + 128)];
-    let end = rest.iter().position(|byte| b" \t\"'`<>/".contains(byte)).unwrap_or(rest.len());
-    let at = memchr::memrchr(b'@', &rest[..end]);
-    at.is_some_and(|at| has_colon || rest[..at].contains(&b':'))
+    let limit = view.len().min(position + 128);
+    let is_end =
+        |at: &usize| b" \t\"'`<>/".contains(&view.at(*at)) && !is_percent_encoded(view, *at);
+    let end = (position..limit).find(is_end).unwrap_or(limit);
+    let rest = &view.bytes()[position..end];
+    memchr::memrchr(b'@', rest).is_some_and(|at| has_colon || rest[..at].contains(&b':'))
 }
 
 fn is_secret(userinfo: &[u8]) -> bool {
@@ -108,6 +136,7 @@ mod tests {
             (r"https:\/\/px:abc@px.example", r"https:\/\/[redacted url-userinfo]@px.example"),
             ("http://px:vQBd-H\r\nDBI@px.example", "http://[redacted url-userinfo]\r\n@px.example"),
             ("http_proxy=px:abc@px.example:80", "http_proxy=[redacted url-userinfo]@px.example:80"),
+            ("clone https://px:abc3", "clone https://[redacted url-userinfo]"),
             ("https://ghx@host/", "https://[redacted url-userinfo]@host/"),
         ] {
             assert_eq!(redacted(text), expected);
@@ -123,6 +152,8 @@ mod tests {
             "https://10.0.0.4:6443/healthz?timeout=32s (mail admin@corp.example)",
             "https://${USER}:${PASSWORD}@host",
             "https://mcr.example\nuser@host:~$",
+            "dial https://10.0.0.4:6443",
+            "docker://nginx:1.25-alpine",
         ]);
     }
 }

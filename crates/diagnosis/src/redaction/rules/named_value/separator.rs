@@ -1,7 +1,7 @@
 //! How a value is attached to its name.
 
 use super::super::super::name::Name;
-use super::super::super::value::{after_blanks, is_blank, is_quote};
+use super::super::super::value::{after_blanks, bare_end, is_blank, is_quote};
 use super::super::super::view::View;
 
 /// What stands between a name and its value.
@@ -24,6 +24,9 @@ pub(super) enum Separator {
 /// How far the end of an element is searched.
 const LONGEST_ELEMENT: usize = 4096;
 
+/// How far `is` is searched after `password`.
+const LONGEST_PREDICATE: usize = 48;
+
 impl Separator {
     /// Whether a sentence could have it.
     pub(super) fn is_loose(self) -> bool {
@@ -40,10 +43,8 @@ pub(super) fn after(view: &View, name: &Name<'_>) -> Option<(Separator, usize)> 
     if let Some(found) = assignment(view, end) {
         return Some(found);
     }
-    if view.at(end) == b'>' && view.before(name.range.start) == b'<' {
-        let limit = view.len().min(end + 1 + LONGEST_ELEMENT);
-        let closing = memchr::memmem::find(&view.bytes()[end + 1..limit], b"</")?;
-        return Some((Separator::Markup { end: end + 1 + closing }, end + 1));
+    if let Some(value_end) = element_end(view, name) {
+        return Some((Separator::Markup { end: value_end }, end + 1));
     }
     if let Some(start) = entry(view, name) {
         return Some((Separator::Entry, start));
@@ -53,8 +54,34 @@ pub(super) fn after(view: &View, name: &Name<'_>) -> Option<(Separator, usize)> 
     if is_apart && name.is_flag() && !matches!(view.at(start), b'-' | 0) {
         return Some((Separator::Flag, start));
     }
-    let beside = is_apart && matches!(view.at(start), b'"' | b'\'') && name.has("pass");
-    beside.then_some((Separator::Beside, start))
+    if !is_apart || !name.has("pass") {
+        return None;
+    }
+    if matches!(view.at(start), b'"' | b'\'') {
+        return Some((Separator::Beside, start));
+    }
+    predicate(view, end).map(|start| (Separator::Loose, start))
+}
+
+/// Where the value of `<name>value</name>` ends. `<name>` alone is a placeholder.
+fn element_end(view: &View, name: &Name<'_>) -> Option<usize> {
+    let start = name.range.end + 1;
+    let is_element = view.at(start - 1) == b'>'
+        && view.before(name.range.start) == b'<'
+        && !is_blank(view.at(start))
+        && !is_quote(view.at(start));
+    let text = view.bytes().get(start..view.len().min(start + LONGEST_ELEMENT))?;
+    let closing = memchr::memchr(b'<', text);
+    let is_closed = closing.is_none_or(|at| matches!(text.get(at + 1), None | Some(b'/')));
+    let end = closing.map_or_else(|| bare_end(view, start), |at| start + at);
+    (is_element && is_closed).then_some(end)
+}
+
+/// The value of `password for bob is value`.
+fn predicate(view: &View, end: usize) -> Option<usize> {
+    let limit = view.next_break(end + 1).min(end + LONGEST_PREDICATE);
+    let verb = memchr::memmem::find(&view.bytes()[end..limit], b" is ")?;
+    Some(end + verb + b" is ".len())
 }
 
 /// `=`, `:`, `:=` or `=>` after a name that ends at `end`, with quotation marks and blanks.

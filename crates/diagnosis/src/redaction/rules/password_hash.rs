@@ -1,0 +1,44 @@
+//! Rule `password-hash`.
+//!
+//! Removes: hashes of passwords in the form of crypt, `$6$salt$hash`, as user settings hold them;
+//! they can be guessed at leisure.
+//!
+//! Leaves alone: arguments of a shell, `$1$2`.
+
+use std::ops::Range;
+
+use super::super::scan::Scan;
+use super::super::value;
+
+const RULE: &str = "password-hash";
+
+/// The shortest hash has 22 letters and a salt.
+const SHORTEST: usize = 24;
+
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/' | b'$' | b'=' | b',')
+}
+
+pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let end = value::end_of_letters(view, anchor.end, SHORTEST, is_letter);
+    if end >= anchor.end + SHORTEST {
+        scan.strike(anchor.start..end, RULE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{assert_kept, redacted};
+
+    #[test]
+    fn a_hash_goes_with_its_salt() {
+        let line = "bob:$6$saltsalt$Kd8fj3Jd93jfkdJFK39fj3kdjfKDJF93jfkdjf.83:19000:0:";
+        assert_eq!(redacted(line), "bob:[redacted password-hash]:19000:0:");
+    }
+
+    #[test]
+    fn arguments_of_a_shell_stay() {
+        assert_kept(&["echo $1$2", "$6$ and $5$"]);
+    }
+}
