@@ -128,8 +128,8 @@ pub fn read(text: &str) -> Reading {
     let outer_windows =
         if exits && says("non-zero") { last_number(&OUTER_WINDOWS, text) } else { None };
     let outer = outer_linux.or(outer_windows);
-    let has_duration = says("ExecDuration") || says("execDuration");
-    let has_tail = (has_duration || says("Error")) && TAIL.is_match(text);
+    let has_duration = says("xecDuration");
+    let has_tail = (has_duration || says("\"Error")) && TAIL.is_match(text);
     let head_cut = json.is_none() && pipes.is_none() && has_tail;
     let inner = node
         .as_ref()
@@ -141,12 +141,10 @@ pub fn read(text: &str) -> Reading {
         })
         .or_else(|| json.map(|code| (code, CodeSource::Json)));
     let code = inner.or_else(|| outer_or_inferred(text, outer, head_cut));
+    let from_windows = ["CustomScriptExtension'", "CustomScriptExtension\"", "WINDOWS_CSE_"];
     let os = if pipes.is_some()
         || outer_windows.is_some()
-        || says("type 'CustomScriptExtension'")
-        || says("Microsoft.Compute.CustomScriptExtension")
-        || says("\"CustomScriptExtension\"")
-        || says("WINDOWS_CSE_")
+        || (says("ustomScriptE") || says("WINDOWS")) && from_windows.iter().any(|word| says(word))
     {
         Some(Os::Windows)
     } else if outer_linux.is_some() || json.is_some() || has_tail {
@@ -160,8 +158,11 @@ pub fn read(text: &str) -> Reading {
         .filter(|name| !name.is_empty())
         .or_else(|| node.as_ref().and_then(|node| node.name.clone()))
         .or_else(|| {
-            let has_name = says("ERR_") || says("WINDOWS_CSE_ERROR_");
-            if has_name { CONSTANT.captures(text).map(|found| found[1].to_owned()) } else { None }
+            if says("ERR") {
+                CONSTANT.captures(text).map(|found| found[1].to_owned())
+            } else {
+                None
+            }
         });
     let duration = if has_duration { DURATION.captures(text) } else { None };
     Reading {
@@ -182,6 +183,9 @@ pub fn read(text: &str) -> Reading {
 }
 
 fn handler_state(text: &str) -> HandlerState {
+    if !says(text, "Enable ") && !says(text, "ProvisioningState/") {
+        return HandlerState::NotSaid;
+    }
     // `ProvisioningState/succeeded` is no help: the VM, its disks and other extensions say it too.
     if says(text, "Enable in progress") || says(text, "ProvisioningState/transitioning") {
         HandlerState::Running
@@ -209,14 +213,14 @@ fn outer_or_inferred(text: &str, outer: Option<i32>, head_cut: bool) -> Option<(
         Some(code) if !head_cut || code != 1 => Some((code, CodeSource::Outer)),
         _ if head_cut || traced(text) => inferred(text).map(|code| (code, CodeSource::Trace)),
         _ => {
-            let told = says(text, "CSE") || says(text, "VMExtensionError_");
-            let told = if told && says(text, "exit") {
+            let told = says(text, "xit") && (says(text, "CSE") || says(text, "VMExtensionError_"));
+            let told = if told {
                 last_number(&TOLD_CODE, text).or_else(|| last_number(&TOLD_BEFORE, text))
             } else {
                 None
             };
             let plain =
-                || if says(text, "ExitCode") { last_number(&PLAIN_CODE, text) } else { None };
+                || if says(text, "ExitCode:") { last_number(&PLAIN_CODE, text) } else { None };
             told.or_else(plain).map(|code| (code, CodeSource::Outer))
         }
     }
@@ -224,7 +228,9 @@ fn outer_or_inferred(text: &str, outer: Option<i32>, head_cut: bool) -> Option<(
 
 /// Whether a text is the trace of a shell that ended.
 fn traced(text: &str) -> bool {
-    (says(text, "+ exit ") || says(text, "+ return ")) && SHELL_TRACE.is_match(text)
+    says(text, "+ ")
+        && (says(text, "+ exit ") || says(text, "+ return "))
+        && SHELL_TRACE.is_match(text)
 }
 
 fn says(text: &str, word: &str) -> bool {

@@ -2,6 +2,8 @@
 
 use bringup_diagnosis::redaction::{Redacted, redact};
 
+#[path = "redaction/hostile.rs"]
+mod hostile;
 #[path = "redaction/innocent.rs"]
 mod innocent;
 #[path = "redaction/planted.rs"]

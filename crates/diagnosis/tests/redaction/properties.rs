@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bringup_diagnosis::redaction::redact;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::planted::{any_secret, escaped, longest_remnant, noise, squeezed, wrapped};
 
@@ -94,8 +95,19 @@ fn tempting_text() -> impl Strategy<Value = String> {
     proptest::collection::vec(word, 0..40).prop_map(|words| words.concat())
 }
 
+/// The same cases every time: what a console may do to a password leaves some of them unrecognisable,
+/// about one in a million, and a test must not fail by chance. More cases are a change of two numbers.
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 512,
+        rng_seed: RngSeed::Fixed(20_241_112),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn a_planted_secret_never_survives(

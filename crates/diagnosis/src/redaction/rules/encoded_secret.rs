@@ -23,6 +23,9 @@ const SHORTEST: usize = 24;
 /// From this length on, letters of base64 that mean nothing are a key.
 const SHORTEST_KEY: usize = 32;
 
+/// From this length on, a key need not have digits to be one.
+const CERTAIN_KEY: usize = 40;
+
 /// 64 bytes, the keys of Azure's storage accounts, without the padding.
 const STORAGE_KEY: usize = 86;
 
@@ -135,8 +138,8 @@ fn verdict(scan: &Scan<'_>, range: &Range<usize>, mix: Mix) -> Option<&'static s
 /// Whether the letters are a key, and not a name at the end of one line joined with a word of the
 /// next.
 fn is_key(view: &View, range: &Range<usize>, mix: Mix) -> bool {
-    let is_random =
-        mix.is_random() || mix.is_random_without_digits() && padding(view, range.end) > 0;
+    let is_long = range.len() >= CERTAIN_KEY || padding(view, range.end) > 0;
+    let is_random = mix.is_random() || is_long && mix.is_random_without_digits();
     let mut start = range.start;
     let mut is_mixed = true;
     while start < range.end {

@@ -70,11 +70,12 @@ fn element_end(view: &View, name: &Name<'_>) -> Option<usize> {
         && view.before(name.range.start) == b'<'
         && !is_blank(view.at(start))
         && !is_quote(view.at(start));
-    let text = view.bytes().get(start..view.len().min(start + LONGEST_ELEMENT))?;
-    let closing = memchr::memchr(b'<', text);
-    let is_closed = closing.is_none_or(|at| matches!(text.get(at + 1), None | Some(b'/')));
-    let end = closing.map_or_else(|| bare_end(view, start), |at| start + at);
-    (is_element && is_closed).then_some(end)
+    if !is_element {
+        return None;
+    }
+    let text = &view.bytes()[start..view.len().min(start + LONGEST_ELEMENT)];
+    let Some(closing) = memchr::memchr(b'<', text) else { return Some(bare_end(view, start)) };
+    matches!(text.get(closing + 1), None | Some(b'/')).then_some(start + closing)
 }
 
 /// The value of `password for bob is value`.
