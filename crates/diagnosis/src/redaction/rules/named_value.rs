@@ -31,7 +31,9 @@ pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let word = view.folded(anchor.clone());
     let name = Name::around(view, anchor, scan.resume());
-    let Some((separator, start)) = separator::after(view, &name) else { return };
+    let Some((separator, start)) = separator::after(view, &name) else {
+        return examine_spoken(scan, &name);
+    };
     let Some(rule) = rule_for(&word, &name) else { return };
     scan.skip_to(name.range.end);
     let subject = Subject { name, rule, separator };
@@ -39,6 +41,24 @@ pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         examine_list(scan, &subject, start + 1);
     } else if !is_object(view, start) {
         examine_value(scan, &subject, start);
+    }
+}
+
+/// The longest password that is looked for in a sentence.
+const LONGEST_SPOKEN: usize = 128;
+
+/// `Setting password VALUE for user NAME`, as cloudbase-init says it.
+fn examine_spoken(scan: &mut Scan<'_>, name: &Name<'_>) {
+    let view = scan.view;
+    let start = name.range.end + 1;
+    if view.at(name.range.end) != b' ' || !name.has("pass") {
+        return;
+    }
+    let near = &view.bytes()[start.min(view.len())..view.len().min(start + LONGEST_SPOKEN)];
+    let Some(length) = near.iter().position(|byte| *byte == b' ') else { return };
+    let range = start..start + length;
+    if view.reads(range.end, b" for user") && !shape::is_harmless(&near[..length]) {
+        scan.strike(range, "password");
     }
 }
 

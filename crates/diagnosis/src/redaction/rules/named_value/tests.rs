@@ -93,3 +93,10 @@ fn sentences_stay() {
         "could not get token\n: failed to execute command",
     ]);
 }
+
+#[test]
+fn a_password_that_is_spoken_of_goes() {
+    let text = "[-] Setting password Uw7QtVbBjV for user capi";
+    assert_eq!(redacted(text), "[-] Setting password [redacted password] for user capi");
+    assert_kept(&["no password set for user capi", "the password was not found for user capi"]);
+}
