@@ -38,6 +38,15 @@ pub(super) struct Found {
     pub(super) place: usize,
 }
 
+/// What is looked at once only, since many anchors can lie in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// A name with `key` in it.
+    Key,
+    /// The first part of what could be a JSON web token.
+    JsonWebToken,
+}
+
 /// What the rules have found so far.
 pub(super) struct Scan<'a> {
     pub(super) view: &'a View,
@@ -46,6 +55,7 @@ pub(super) struct Scan<'a> {
     place: usize,
     public: Vec<Range<usize>>,
     resume: usize,
+    looked: [usize; 2],
 }
 
 impl Scan<'_> {
@@ -72,6 +82,16 @@ impl Scan<'_> {
         self.resume = self.resume.max(position);
     }
 
+    /// Whether what begins at `position` was not looked at before.
+    pub(super) fn is_new(&self, look: Look, position: usize) -> bool {
+        position >= self.looked[look as usize]
+    }
+
+    /// Notes that everything before `end` was looked at.
+    pub(super) fn note(&mut self, look: Look, end: usize) {
+        self.looked[look as usize] = self.looked[look as usize].max(end);
+    }
+
     /// Where the last strike or skipped name ended; rules do not look back beyond it.
     pub(super) fn resume(&self) -> usize {
         self.resume
@@ -88,7 +108,15 @@ impl Scan<'_> {
 
 /// Everything in the view that has to go.
 pub(super) fn examine(view: &View, depth: Depth) -> Vec<Found> {
-    let mut scan = Scan { view, depth, found: Vec::new(), place: 0, public: Vec::new(), resume: 0 };
+    let mut scan = Scan {
+        view,
+        depth,
+        found: Vec::new(),
+        place: 0,
+        public: Vec::new(),
+        resume: 0,
+        looked: [0; 2],
+    };
     for (examine, anchor) in Anchors::of(view) {
         if anchor.start >= scan.resume {
             scan.look_at(anchor.start);

@@ -67,6 +67,9 @@ impl Mix {
     }
 }
 
+/// No word is longer, hyphens included.
+const LONGEST_WORD: usize = 48;
+
 /// A word as people write it: `token`, `Token`, `TOKEN`; hyphens and underscores allowed inside.
 pub(super) fn is_word(text: &[u8]) -> bool {
     let letters = |rest: &[u8], ok: fn(&u8) -> bool| {
@@ -74,6 +77,7 @@ pub(super) fn is_word(text: &[u8]) -> bool {
     };
     match text {
         [] => false,
+        _ if text.len() > LONGEST_WORD => false,
         [first, rest @ ..] if first.is_ascii_uppercase() => {
             letters(rest, u8::is_ascii_lowercase) || letters(rest, u8::is_ascii_uppercase)
         }
@@ -139,41 +143,24 @@ pub(super) fn is_key_like(text: &[u8]) -> bool {
     text.len() >= 20 && Mix::of(text).is_random()
 }
 
+/// A longer value is not believed to be harmless, whatever it looks like.
+pub(super) const LONGEST_HARMLESS: usize = 512;
+
 /// A value that is a word of a configuration, not a secret: `true`, `null`, `***`, `${TOKEN}`.
 pub(super) fn is_harmless(value: &[u8]) -> bool {
-    const WORDS: [&[u8]; 22] = [
-        b"true",
-        b"false",
-        b"yes",
-        b"no",
-        b"on",
-        b"off",
-        b"null",
-        b"none",
-        b"nil",
-        b"undefined",
-        b"n/a",
-        b"unset",
-        b"set",
-        b"bearer",
-        b"basic",
-        b"required",
-        b"optional",
-        b"disabled",
-        b"enabled",
-        b"redacted",
-        b"hidden",
-        b"masked",
-    ];
-    value.is_empty()
+    const WORDS: &str = "true false yes no on off null none nil undefined n/a unset set bearer basic \
+        required optional disabled enabled redacted hidden masked";
+    let mut words = WORDS.split_ascii_whitespace().map(str::as_bytes);
+    let is_harmless = value.is_empty()
         || (is_number(value) && value.len() <= 5)
         || value.iter().all(u8::is_ascii_punctuation)
-        || WORDS.iter().any(|word| value.eq_ignore_ascii_case(word))
+        || words.any(|word| value.eq_ignore_ascii_case(word))
         || is_placeholder(value)
         || is_digest(value)
         || is_time(value)
         || is_path(value)
-        || is_address(value)
+        || is_address(value);
+    is_harmless && value.len() <= LONGEST_HARMLESS
 }
 
 /// `sha256:…`: names content, opens nothing.

@@ -6,9 +6,6 @@ use super::shape;
 use super::view::View;
 use super::wrap::continues;
 
-/// How far a value's end is searched before it is no longer believed to be harmless.
-pub(super) const LONGEST_HARMLESS: usize = 512;
-
 /// How far the end of a reference such as `$(command)` is searched.
 const LONGEST_REFERENCE: usize = 64;
 

@@ -52,7 +52,9 @@ pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let text = &view.bytes()[credentials.clone()];
     let has_scheme = credentials.start > value.range.start;
     let is_sentence = shape::is_word(text) && !(has_scheme && view.at(credentials.end) != b' ');
-    if !(shape::is_harmless(text) || is_sentence || matches!(text.first(), Some(b'{' | b'|'))) {
+    let is_setting =
+        matches!(text.first(), Some(b'{' | b'|')) && text.len() <= shape::LONGEST_HARMLESS;
+    if !(shape::is_harmless(text) || is_sentence || is_setting) {
         scan.strike(credentials, RULE);
     }
 }

@@ -35,10 +35,11 @@ pub(in super::super) fn examine_basic(scan: &mut Scan<'_>, anchor: Range<usize>)
     let Some(credential) = credential(scan.view, &anchor) else { return };
     let text = &scan.view.bytes()[credential.clone()];
     let unpadded = text.iter().position(|byte| *byte == b'=').map_or(text, |end| &text[..end]);
+    let unpadded = &unpadded[..unpadded.len().min(shape::LONGEST_HARMLESS)];
     let decoded = encoded_secret::decoded(unpadded);
     let is_pair =
         decoded.contains(&b':') && decoded.iter().all(|byte| *byte >= b' ' && *byte != 0x7F);
-    if is_pair || shape::is_key_like(text) {
+    if is_pair || shape::is_key_like(text) || text.len() > shape::LONGEST_HARMLESS {
         scan.strike(credential, "basic-credential");
     }
 }

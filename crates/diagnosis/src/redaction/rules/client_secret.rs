@@ -60,11 +60,14 @@ fn secret_around(view: &View, tilde: usize) -> Option<Range<usize>> {
         .take(LETTERS_BEFORE_DIGIT)
         .take_while(|&&byte| is_letter(byte))
         .count();
+    if before < LETTERS_BEFORE_DIGIT {
+        return None;
+    }
     let mut end = value::end_of_letters(view, tilde + 1, COMPLETE, is_letter);
     while view.before(end) == b'.' {
         end -= 1;
     }
-    (before == LETTERS_BEFORE_DIGIT && end > tilde + SHORTEST).then_some(digit - before..end)
+    (end > tilde + SHORTEST).then_some(digit - before..end)
 }
 
 #[cfg(test)]

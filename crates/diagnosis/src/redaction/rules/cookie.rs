@@ -29,7 +29,7 @@ pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         start..end_of_header(view, start)
     };
     let text = &view.bytes()[range.clone()];
-    if text.contains(&b'=') && !shape::is_harmless(text) {
+    if text.len() > shape::LONGEST_HARMLESS || text.contains(&b'=') && !shape::is_harmless(text) {
         scan.strike(range, RULE);
     }
 }

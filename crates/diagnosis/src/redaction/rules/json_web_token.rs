@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::super::scan::Scan;
+use super::super::scan::{Look, Scan};
 use super::super::value;
 use super::super::wrap;
 use super::encoded_secret;
@@ -25,10 +25,12 @@ fn is_letter(byte: u8) -> bool {
 pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let inside = is_letter(view.before(anchor.start)) && !view.is_break(anchor.start);
-    if inside || &view.bytes()[anchor.clone()] != b"eyJ" {
+    let is_new = scan.is_new(Look::JsonWebToken, anchor.start);
+    if inside || !is_new || &view.bytes()[anchor.clone()] != b"eyJ" {
         return;
     }
     let header_end = value::end_of_letters(view, anchor.start, 16, is_letter);
+    scan.note(Look::JsonWebToken, header_end);
     let mut end = header_end;
     for _ in 1..MOST_PARTS {
         let part = end + 1;

@@ -22,7 +22,8 @@ pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let range = value::at(view, start).range;
     let text = &view.bytes()[range.clone()];
     let mut parts = text.split(|byte| b":-, ;".contains(byte));
-    if !shape::is_harmless(text) && parts.any(shape::is_key_like) {
+    let is_long = text.len() > shape::LONGEST_HARMLESS;
+    if is_long || !shape::is_harmless(text) && parts.any(shape::is_key_like) {
         scan.strike(range, RULE);
     }
 }

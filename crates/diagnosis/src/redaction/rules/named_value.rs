@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use super::super::name::Name;
-use super::super::scan::Scan;
+use super::super::scan::{Look, Scan};
 use super::super::shape;
 use super::super::value::{self, Value};
 use super::super::view::View;
@@ -34,6 +34,12 @@ pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let Some((separator, start)) = separator::after(view, &name) else {
         return examine_spoken(scan, &name);
     };
+    if word == b"key" {
+        if !scan.is_new(Look::Key, name.range.start) {
+            return;
+        }
+        scan.note(Look::Key, name.range.end);
+    }
     let Some(rule) = rule_for(&word, &name) else { return };
     scan.skip_to(name.range.end);
     let subject = Subject { name, rule, separator };
@@ -162,14 +168,13 @@ fn examine_form(scan: &mut Scan<'_>, start: usize) -> bool {
 fn judge(scan: &mut Scan<'_>, subject: &Subject<'_>, value: &Value) {
     let view = scan.view;
     let text = &view.bytes()[value.range.clone()];
-    if text.len() <= value::LONGEST_HARMLESS && is_innocent(view, subject, value) {
+    // Only what is short can be let go, or else looking at it again and again would take too long.
+    let is_short = text.len() <= shape::LONGEST_HARMLESS;
+    if is_short && (text.starts_with(b"-----BEGIN") || is_innocent(view, subject, value)) {
         return;
     }
-    if !text.starts_with(b"-----BEGIN") {
-        let end =
-            if value.quoted { value.range.end } else { value::over_blanks(view, &value.range) };
-        scan.strike(value.range.start..end, subject.rule);
-    }
+    let end = if value.quoted { value.range.end } else { value::over_blanks(view, &value.range) };
+    scan.strike(value.range.start..end, subject.rule);
 }
 
 fn is_innocent(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
@@ -202,7 +207,7 @@ fn is_object_name(text: &[u8]) -> bool {
 /// when it was valid.
 fn has_signature(view: &View, value: &Value) -> bool {
     let start = value.range.start;
-    let rest = &view.bytes()[start..view.len().min(start + value::LONGEST_HARMLESS)];
+    let rest = &view.bytes()[start..view.len().min(start + shape::LONGEST_HARMLESS)];
     let length = rest.iter().position(|byte| value::is_blank(*byte) || value::is_quote(*byte));
     let text = &rest[..length.unwrap_or(rest.len())];
     text.len() > 4 && memchr::memmem::find(&text[1..], b"&sig=").is_some()

@@ -51,6 +51,10 @@ pub(in super::super) fn examine_user(scan: &mut Scan<'_>, anchor: Range<usize>) 
     let start = value::after_blanks(view, after + usize::from(view.at(after) == b'='));
     let range = value::at(view, start).range;
     let pair = &view.bytes()[range.clone()];
+    if pair.len() > shape::LONGEST_HARMLESS {
+        scan.strike(range, RULE);
+        return;
+    }
     let Some(colon) = memchr::memchr(b':', pair) else { return };
     let (user, password) = (&pair[..colon], &pair[colon + 1..]);
     let is_pair = !user.is_empty() && !shape::is_address(pair) && !shape::is_harmless(password);

@@ -35,9 +35,11 @@ pub(in super::super) fn examine(scan: &mut Scan<'_>, run: Range<usize>) {
         }
         let Some(mark) = MARKS.iter().find(|mark| before.ends_with(mark)) else { continue };
         let start = body - mark.len();
-        let inside = view.before(start).is_ascii_alphanumeric() && !view.is_break(start);
+        if view.before(start).is_ascii_alphanumeric() && !view.is_break(start) {
+            continue;
+        }
         let end = value::end_of_letters(view, body, 20, is_letter);
-        if !inside && end >= body + SHORTEST {
+        if end >= body + SHORTEST {
             scan.strike(start..end, RULE);
             from = end.min(run.end);
         }
