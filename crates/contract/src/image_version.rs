@@ -2,10 +2,8 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::LazyLock;
 
 use jiff::civil::Date;
-use regex::Regex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A version of a node image, ordered by build date.
@@ -29,11 +27,17 @@ impl ImageVersion {
     /// The first image version that stands in a text: alone, at the end of an image's id or
     /// name (`AKSAzureLinux-V3gen2-202601.27.0`), or behind a word.
     pub fn find(text: &str) -> Option<Self> {
-        static PATTERN: LazyLock<Regex> = LazyLock::new(|| {
-            Regex::new(r"(?:^|[^0-9.])(20[0-9]{2}(?:0[1-9]|1[0-2])\.[0-9]{1,2}\.[0-9]{1,3})(?:$|[^0-9.]|\.(?:$|[^0-9]))")
-                .expect("the pattern is valid")
-        });
-        PATTERN.captures_iter(text).find_map(|found| found[1].parse().ok())
+        let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+        memchr::memmem::find_iter(text.as_bytes(), b"20").find_map(|start| {
+            let before = text[..start].bytes().next_back();
+            if before.as_ref().is_some_and(is_part) {
+                return None;
+            }
+            let length = text.as_bytes()[start..].iter().take_while(|byte| is_part(byte)).count();
+            let word = &text[start..start + length];
+            // The full stop of a sentence is no part of the version.
+            word.strip_suffix('.').unwrap_or(word).parse().ok()
+        })
     }
 }
 
@@ -119,6 +123,9 @@ mod tests {
                 "{text}"
             );
         }
-        assert_eq!(ImageVersion::find("10.202601.27.0 and 1202601.27.0"), None);
+        for text in ["10.202601.27.0 and 1202601.27.0", "202601.27.0.1", "2026-01-27", "202601.27"]
+        {
+            assert_eq!(ImageVersion::find(text), None, "{text}");
+        }
     }
 }

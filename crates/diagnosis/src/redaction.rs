@@ -2,13 +2,13 @@
 //!
 //! # Flow
 //!
-//! 1. [`view`] reads the text as a person would: escapes undone, wrapped lines joined, with a map
+//! 1. `view` reads the text as a person would: escapes undone, wrapped lines joined, with a map
 //!    back to the source. Rules look at the view only, so none of them knows about JSON levels,
 //!    percent signs, ANSI colours or console widths.
-//! 2. [`anchors`] finds, in one pass, every place where a rule could strike by its words
-//!    (`token`, `sig`, `://`, …); [`runs`] finds what has no words: long runs of key-like letters.
-//! 3. Each [`rules`] module looks at its places only and reports what it would remove.
-//! 4. [`strikes`] maps what is to go back to the source and writes the marker in its stead.
+//! 2. `anchors` finds, in one pass, every place where a rule could strike by its words
+//!    (`token`, `sig`, `://`, …); `runs` finds what has no words: long runs of key-like letters.
+//! 3. Each `rules` module looks at its places only and reports what it would remove.
+//! 4. `strikes` maps what is to go back to the source and writes the marker in its stead.
 //!
 //! # Guarantees
 //!

@@ -4,14 +4,19 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::view::View;
+use super::wrap;
 
 /// The longest name that is looked at, to each side of its anchor.
 const LONGEST: usize = 80;
 
 /// Words after which a name no longer names the secret itself: `TOKEN_TTL`, `secretName`.
-const ABOUT: &str = "ttl type id ids name names namespace file filepath path dir directory url urls \
-    uri endpoint expiry hash cacerthash prompt length count size class version ref refs format policy status \
-    kind issuer audience scope algorithm stdin server attempt retries";
+const ABOUT: &str = "ttl type name names namespace file filepath path dir directory url urls \
+    uri endpoint expiry cacerthash prompt length count size class version ref refs format policy status \
+    kind issuer audience scope algorithm stdin server attempt retries \
+    lifetime duration seconds interval limit age usage";
+
+/// The same for tokens and keys only: the id of a secret can be one itself.
+const ABOUT_TOKENS: &str = "id ids";
 
 /// How such words begin, when more may follow.
 const ABOUT_PREFIXES: &str = "provider expir rotat request review timeout volume";
@@ -32,7 +37,7 @@ const AUTHENTICATIONS: &str =
 pub(super) struct Name<'a> {
     /// On the line of its anchor.
     pub(super) range: Range<usize>,
-    /// With the line before, which the name may have begun on.
+    /// With the lines before that it began on, if those were wrapped.
     wide: Range<usize>,
     view: &'a View,
     anchor: Range<usize>,
@@ -51,11 +56,13 @@ impl<'a> Name<'a> {
         let before = &view.bytes()[floor..anchor.start];
         let letters = before.iter().rev().take_while(|byte| is_name_letter(**byte)).count();
         let anchor = anchor.start..end_of_word(view, &anchor);
-        let wide = anchor.start - letters;
-        let start = wide.max(view.line_start(anchor.start + 1));
-        let after = view.bytes()[anchor.end..].iter().take(LONGEST);
-        let more = after.take_while(|byte| is_name_letter(**byte)).count();
-        let end = anchor.end + more;
+        let limit = anchor.start - letters;
+        let start = limit.max(view.line_start(anchor.start + 1));
+        let mut wide = start;
+        while wide > limit && wrap::has_equal_width(view, wide) {
+            wide = limit.max(view.line_start(wide));
+        }
+        let end = end_of_letters(view, anchor.end);
         Self { range: start..end, wide: wide..end, view, anchor, flat: OnceCell::new() }
     }
 
@@ -80,6 +87,11 @@ impl<'a> Name<'a> {
         self.view.at(self.range.start) == b'-'
     }
 
+    /// Whether it is found by the word for a password.
+    pub(super) fn is_password(&self) -> bool {
+        self.view.reads(self.anchor.start, b"pass")
+    }
+
     /// Whether it is `name`, in lower case and without what joins words.
     pub(super) fn is(&self, name: &str) -> bool {
         self.flat().iter().any(|flat| flat == name.as_bytes())
@@ -97,7 +109,12 @@ impl<'a> Name<'a> {
         let singular = rest.strip_prefix(b"s").filter(|rest| !rest.is_empty()).unwrap_or(&rest);
         let mut words = ABOUT.split_ascii_whitespace().map(str::as_bytes);
         let mut prefixes = ABOUT_PREFIXES.split_ascii_whitespace().map(str::as_bytes);
-        words.any(|word| word == singular || word == rest)
+        let is_last = |word: &[u8]| word.len() >= 4 && rest.ends_with(word);
+        let is_token =
+            ["token", "key"].iter().any(|word| self.view.reads(self.anchor.start, word.as_bytes()));
+        let mut ids = ABOUT_TOKENS.split_ascii_whitespace().map(str::as_bytes);
+        words.any(|word| word == singular || word == rest || is_last(word))
+            || is_token && ids.any(|word| word == rest)
             || prefixes.any(|prefix| singular.starts_with(prefix))
     }
 
@@ -121,6 +138,21 @@ impl<'a> Name<'a> {
     pub(super) fn has_whole_anchor(&self) -> bool {
         stands_alone(self.view, &self.anchor)
     }
+}
+
+/// Where a name ends that goes on at `start`. A line break ends it, unless it was wrapped there.
+fn end_of_letters(view: &View, start: usize) -> usize {
+    let after = view.bytes()[start..].iter().take(LONGEST);
+    let limit = start + after.take_while(|byte| is_name_letter(**byte)).count();
+    let mut end = view.next_break(start);
+    while end < limit {
+        let is_joined = view.before(end) == b'_' || view.at(end) == b'_';
+        if !is_joined && !wrap::has_equal_width(view, end) {
+            return end;
+        }
+        end = view.next_break(end + 1);
+    }
+    limit
 }
 
 /// Some anchors are only the beginning of their word.
@@ -164,7 +196,9 @@ mod tests {
 
     #[test]
     fn a_name_reaches_as_far_as_its_letters() {
-        for (text, expected) in [("+ a.MY-TOKEN_X=1", 2..14), ("abc\nTOKEN", 3..8)] {
+        for (text, expected) in
+            [("+ a.MY-TOKEN_X=1", 2..14), ("abc\nTOKEN", 3..8), ("my-token\nkey: x", 0..8)]
+        {
             let (view, anchor) = view(text, "token");
             assert_eq!(Name::around(&view, anchor, 0).range, expected);
         }
@@ -176,7 +210,13 @@ mod tests {
             let (view, anchor) = view(text, "token");
             Name::around(&view, anchor, 0).is_about()
         };
-        for name in ["TOKEN_TTL", "tokensCount", "tokenExpirationSeconds", "--token-file"] {
+        for name in [
+            "TOKEN_TTL",
+            "tokensCount",
+            "tokenExpirationSeconds",
+            "--token-file",
+            "tokenSecretName",
+        ] {
             assert!(is_about(name), "{name}");
         }
         assert!(!is_about("tokens") && !is_about("token_value"));

@@ -10,9 +10,21 @@ use super::wrap;
 /// A bootstrap token has 23 letters; nothing shorter is looked at.
 const SHORTEST: usize = bootstrap_token::LENGTH;
 
-/// Letters of base64 in both alphabets, and the dot of tokens.
+/// Letters of base64 in both alphabets, and the dot of tokens. A table, since every text is read
+/// through it.
+const RUN_LETTERS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] =
+            byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'_' | b'-' | b'.');
+        byte += 1;
+    }
+    table
+};
+
 fn is_run_letter(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'_' | b'-' | b'.')
+    RUN_LETTERS[usize::from(byte)]
 }
 
 /// Shows every run that is not decided yet to the rules about runs.

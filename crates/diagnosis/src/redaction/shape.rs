@@ -11,7 +11,7 @@ pub(super) struct Mix {
     pub(super) digits: usize,
     /// How often a letter of one kind (lower, upper, digit) follows one of another kind.
     pub(super) changes: usize,
-    /// Letters in a row of four or more small ones, as words have them.
+    /// Letters in a row of three or more small ones, as words have them.
     in_words: usize,
     /// Hyphens and underscores, as names have them between their words.
     joints: usize,
@@ -36,8 +36,8 @@ impl Mix {
             mix.changes += usize::from(kind != 0 && previous != 0 && kind != previous);
             row = if kind == 1 { row + 1 } else { 0 };
             mix.in_words += match row {
-                0..4 => 0,
-                4 => 4,
+                0..3 => 0,
+                3 => 3,
                 _ => 1,
             };
             previous = kind;
@@ -57,7 +57,7 @@ impl Mix {
         self.lower > 0
             && self.upper > 0
             && self.changes * 5 >= self.length
-            && self.in_words * 2 < self.length
+            && self.in_words * 9 < self.length * 5
             && (self.joints * 8 <= self.length || self.changes * 3 >= self.length - self.joints)
     }
 
@@ -120,6 +120,12 @@ pub(super) fn is_time(text: &[u8]) -> bool {
     date || clock || duration
 }
 
+/// `v1.32.4`, `202601.27.0`.
+fn is_version(text: &[u8]) -> bool {
+    let numbers = text.strip_prefix(b"v").unwrap_or(text);
+    numbers.contains(&b'.') && numbers.split(|byte| *byte == b'.').all(is_number)
+}
+
 /// An absolute path of Linux or Windows, of names a person would choose.
 pub(super) fn is_path(text: &[u8]) -> bool {
     let body = match text {
@@ -130,6 +136,16 @@ pub(super) fn is_path(text: &[u8]) -> bool {
     body.iter().all(|byte| byte.is_ascii_alphanumeric() || b"/\\._-:,* {}$@()".contains(byte))
         && !body.split(|byte| b"/\\._-".contains(byte)).any(is_key_like)
         && !Mix::of(body).is_random()
+}
+
+/// A file by its ending: `admin.key`, `certs/client.pem`.
+fn is_file_name(text: &[u8]) -> bool {
+    const ENDINGS: &str =
+        ".key .pem .crt .cer .json .yaml .yml .conf .toml .txt .sh .ps1 .tar.gz .zip";
+    let mut endings = ENDINGS.split_ascii_whitespace().map(str::as_bytes);
+    text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(byte))
+        && endings.any(|ending| text.ends_with(ending))
+        && !Mix::of(text).is_random()
 }
 
 /// A web address; what is secret inside it has rules of its own.
@@ -158,7 +174,9 @@ pub(super) fn is_harmless(value: &[u8]) -> bool {
         || is_placeholder(value)
         || is_digest(value)
         || is_time(value)
+        || is_version(value)
         || is_path(value)
+        || is_file_name(value)
         || is_address(value);
     is_harmless && value.len() <= LONGEST_HARMLESS
 }
@@ -176,24 +194,29 @@ fn is_digest(value: &[u8]) -> bool {
 
 /// Something that stands for a value: `$TOKEN`, `$(cat f)`, `<token>`, `{{ .Token }}`, a marker.
 fn is_placeholder(value: &[u8]) -> bool {
-    let name = |text: &[u8]| {
-        !text.is_empty()
-            && (text
-                .iter()
-                .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_')
-                || text.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_'))
-    };
     match value {
-        [b'$', b'(', ..] | [b'{', b'{', ..] => true,
-        [b'$', b'{', inner @ .., b'}'] => {
-            name(inner) || inner.iter().any(|byte| b":-#%/".contains(byte))
+        // A command with a text in it may hold the value itself.
+        [b'$', b'(', inner @ ..] | [b'{', b'{', inner @ ..] => {
+            !inner.iter().any(|byte| b"\"'`".contains(byte))
         }
-        [b'$', inner @ ..] | [b'%', inner @ .., b'%'] => name(inner),
+        [b'$', b'{', inner @ .., b'}'] => {
+            is_variable(inner) || inner.iter().any(|byte| b":-#%/".contains(byte))
+        }
+        [b'$', b'e', b'n', b'v', b':', inner @ ..]
+        | [b'$', inner @ ..]
+        | [b'%', inner @ .., b'%'] => is_variable(inner),
         [b'<', inner @ .., b'>'] => {
             inner.iter().all(|byte| byte.is_ascii_alphabetic() || b" _-".contains(byte))
         }
         _ => value.contains(&super::view::REDACTED),
     }
+}
+
+/// A variable's name in one case; a password that begins with `$` rarely is.
+fn is_variable(text: &[u8]) -> bool {
+    let is_upper = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
+    let is_lower = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+    !text.is_empty() && (text.iter().all(is_upper) || text.iter().all(is_lower))
 }
 
 #[cfg(test)]
@@ -242,9 +265,12 @@ mod tests {
             "443",
             "***",
             "$TOKEN",
+            "$env:TOKEN",
             "${TOKEN:-}",
             "<token>",
             "24h0m0s",
+            "v1.32.4",
+            "certs/admin.key",
             "sha256:72c7",
             "/var/lib/kubelet",
             "https://mcr.example/v2/",
@@ -252,7 +278,7 @@ mod tests {
         ] {
             assert!(is_harmless(value.as_bytes()), "{value}");
         }
-        for value in ["hunter2", "shav96-x", "letmein", "123456", "$Ecret1", "p@ss"] {
+        for value in ["hunter2", "shav96-x", "letmein", "123456", "$Ecret1", "$(x \"a\")", "p@ss"] {
             assert!(!is_harmless(value.as_bytes()), "{value}");
         }
         assert!(is_time(b"2025-09-12T08:33:51Z"));

@@ -31,11 +31,13 @@ pub(super) fn continues(view: &View, position: usize, eager: bool) -> bool {
     if piece.is_empty() || begins_a_line(piece) {
         return false;
     }
-    eager || is_piece(piece) || has_equal_width(view, position, line_end)
+    eager || is_piece(piece) || has_equal_width(view, position)
 }
 
-/// Whether the line before `position` is as wide as the one before or after it, or as a console.
-fn has_equal_width(view: &View, position: usize, next_end: usize) -> bool {
+/// Whether the line that ends at `position` is as wide as the one before or after it, or as a
+/// console.
+pub(super) fn has_equal_width(view: &View, position: usize) -> bool {
+    let next_end = view.next_break(position + 1);
     let start = view.line_start(position);
     let width = position - start;
     let previous = start - view.line_start(start);

@@ -13,8 +13,9 @@ const LINE_BREAKS: &[&str] = &["\n", "\r\n", "\r\n    ", "\n  ", "\\n", "\\r\\n"
 /// A part this short of a secret could stand there by chance.
 const CHANCE: usize = 12;
 
-/// What is left of a key that lost its name and its form is recognised from this length on.
-const SHORTEST_KEY: usize = 32 + 12;
+/// What is left of a key that lost its name and its form is recognised from 32 letters on; with
+/// percent signs for some of them, that can be this long.
+const SHORTEST_KEY: usize = 56;
 
 /// Text in which rules have much to look at.
 fn tempting_text() -> impl Strategy<Value = String> {

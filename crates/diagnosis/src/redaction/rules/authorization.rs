@@ -7,12 +7,12 @@
 
 use std::ops::Range;
 
-use super::super::name;
-use super::super::scan::Scan;
-use super::super::shape;
-use super::super::value;
-use super::super::view::View;
 use super::named_value;
+use crate::redaction::name;
+use crate::redaction::scan::Scan;
+use crate::redaction::shape;
+use crate::redaction::value;
+use crate::redaction::view::View;
 
 const RULE: &str = "authorization";
 
@@ -23,7 +23,7 @@ const OF_MANY_PARTS: [&[u8]; 4] = [b"digest", b"aws4-hmac-sha256", b"sharedkey",
 const OF_ONE_PART: [&[u8]; 6] = [b"bearer", b"basic", b"negotiate", b"ntlm", b"token", b"apikey"];
 
 /// At `auth`.
-pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     if !view.reads(anchor.start, b"authorization") {
         named_value::examine(scan, anchor);

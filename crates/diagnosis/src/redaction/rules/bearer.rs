@@ -8,12 +8,12 @@
 
 use std::ops::Range;
 
-use super::super::scan::Scan;
-use super::super::shape;
-use super::super::value;
-use super::super::view::View;
-use super::super::wrap;
 use super::encoded_secret;
+use crate::redaction::scan::Scan;
+use crate::redaction::shape;
+use crate::redaction::value;
+use crate::redaction::view::View;
+use crate::redaction::wrap;
 
 /// Shorter credentials do not exist; shorter words do.
 const SHORTEST: usize = 8;
@@ -23,7 +23,7 @@ fn is_letter(byte: u8) -> bool {
 }
 
 /// At `bearer`.
-pub(in super::super) fn examine_bearer(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine_bearer(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let Some(credential) = credential(scan.view, &anchor) else { return };
     if !shape::is_word(&scan.view.bytes()[credential.clone()]) || credential.len() > 24 {
         scan.strike(credential, "bearer-token");
@@ -31,7 +31,7 @@ pub(in super::super) fn examine_bearer(scan: &mut Scan<'_>, anchor: Range<usize>
 }
 
 /// At `basic`.
-pub(in super::super) fn examine_basic(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine_basic(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let Some(credential) = credential(scan.view, &anchor) else { return };
     let text = &scan.view.bytes()[credential.clone()];
     let unpadded = text.iter().position(|byte| *byte == b'=').map_or(text, |end| &text[..end]);
@@ -44,30 +44,33 @@ pub(in super::super) fn examine_basic(scan: &mut Scan<'_>, anchor: Range<usize>)
     }
 }
 
+/// What follows the word, if it is long enough and not a parameter of a challenge.
 fn credential(view: &View, word: &Range<usize>) -> Option<Range<usize>> {
-    let blanks = value::after_blanks(view, word.end);
-    let wrapped = view.is_break(word.end) && wrap::continues(view, word.end, false);
-    let encoded_blank = view.bytes()[word.end..].starts_with(b"%20");
-    let start = match () {
-        () if encoded_blank => word.end + 3,
-        () if blanks > word.end || wrapped => blanks,
-        () if matches!(view.at(word.end), b'+' | b':' | b'=') => {
-            value::after_blanks(view, word.end + 1)
-        }
-        () => return None,
-    };
+    let start = credential_start(view, word.end)?;
     let start = start + usize::from(value::is_quote(view.at(start)));
     let mut end = value::end_of_letters(view, start, SHORTEST, is_letter);
-    if view.before(end) == b'='
+    let is_parameter = view.before(end) == b'='
         && value::is_quote(view.at(end))
-        && shape::is_word(&view.bytes()[start..end - 1])
-    {
-        return None;
-    }
+        && shape::is_word(&view.bytes()[start..end - 1]);
     while view.before(end) == b'.' {
         end -= 1;
     }
-    (end >= start + SHORTEST).then_some(start..end)
+    (!is_parameter && end >= start + SHORTEST).then_some(start..end)
+}
+
+/// Where a credential begins after a word that ends at `end`: after a blank, in whatever form.
+fn credential_start(view: &View, end: usize) -> Option<usize> {
+    const ENCODED_BLANK: &[u8] = b"%20";
+    let blanks = value::after_blanks(view, end);
+    if view.bytes()[end..].starts_with(ENCODED_BLANK) {
+        Some(end + ENCODED_BLANK.len())
+    } else if blanks > end || view.is_break(end) && wrap::continues(view, end, false) {
+        Some(blanks)
+    } else if matches!(view.at(end), b'+' | b':' | b'=') {
+        Some(value::after_blanks(view, end + 1))
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

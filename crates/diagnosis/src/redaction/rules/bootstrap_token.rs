@@ -8,8 +8,8 @@
 
 use std::ops::Range;
 
-use super::super::scan::Scan;
-use super::super::view::View;
+use crate::redaction::scan::Scan;
+use crate::redaction::view::View;
 
 pub(super) const RULE: &str = "bootstrap-token";
 
@@ -18,7 +18,7 @@ const ID: usize = 6;
 /// Letters of the secret.
 const SECRET: usize = 16;
 /// Letters of a token with its dot.
-pub(in super::super) const LENGTH: usize = ID + 1 + SECRET;
+pub(in crate::redaction) const LENGTH: usize = ID + 1 + SECRET;
 
 fn is_token_letter(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
@@ -40,7 +40,7 @@ pub(super) fn secret_half_at(view: &View, start: usize) -> Option<Range<usize>> 
 }
 
 /// Looks for tokens within a run of letters.
-pub(in super::super) fn examine(scan: &mut Scan<'_>, run: Range<usize>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, run: Range<usize>) {
     let view = scan.view;
     let mut from = run.start;
     while let Some(found) = memchr::memchr(b'.', &view.bytes()[from..run.end]) {

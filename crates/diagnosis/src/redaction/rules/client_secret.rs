@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use super::super::scan::Scan;
-use super::super::value;
-use super::super::view::View;
+use crate::redaction::scan::Scan;
+use crate::redaction::value;
+use crate::redaction::view::View;
 
 pub(super) const RULE: &str = "client-secret";
 
@@ -27,7 +27,7 @@ fn is_letter(byte: u8) -> bool {
 }
 
 /// At every tilde; they are rare.
-pub(in super::super) fn examine(scan: &mut Scan<'_>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>) {
     let view = scan.view;
     let mut from = 0;
     while let Some(found) = memchr::memchr(b'~', &view.bytes()[from..]) {

@@ -7,16 +7,16 @@
 
 use std::ops::Range;
 
-use super::super::name::Name;
-use super::super::scan::Scan;
-use super::super::shape;
-use super::super::value;
 use super::authorization::end_of_header;
 use super::named_value;
+use crate::redaction::name::Name;
+use crate::redaction::scan::Scan;
+use crate::redaction::shape;
+use crate::redaction::value;
 
 const RULE: &str = "cookie";
 
-pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let name = Name::around(view, anchor, scan.resume());
     if !(name.is("cookie") || name.is("setcookie")) {

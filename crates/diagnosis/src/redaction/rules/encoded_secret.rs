@@ -13,9 +13,9 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
-use super::super::scan::{self, Scan};
-use super::super::shape::Mix;
-use super::super::view::View;
+use crate::redaction::scan::{self, Scan};
+use crate::redaction::shape::{self, Mix};
+use crate::redaction::view::View;
 
 /// Shorter base64 holds no secret with its name.
 const SHORTEST: usize = 24;
@@ -59,12 +59,12 @@ pub(super) fn decoded(text: &[u8]) -> Vec<u8> {
 }
 
 /// Looks at a run of letters, which may hold several encoded values.
-pub(in super::super) fn examine(scan: &mut Scan<'_>, run: Range<usize>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, run: Range<usize>) {
     let view = scan.view;
     let mut start = run.start;
     while start < run.end {
         let rest = &view.bytes()[start..run.end];
-        let length = rest.iter().position(|byte| matches!(byte, b'=' | b'.')).unwrap_or(rest.len());
+        let length = memchr::memchr2(b'=', b'.', rest).unwrap_or(rest.len());
         if length >= SHORTEST {
             examine_either_alphabet(scan, start..start + length);
         }
@@ -76,7 +76,9 @@ fn examine_either_alphabet(scan: &mut Scan<'_>, range: Range<usize>) {
     let bytes = &scan.view.bytes()[range.clone()];
     let standard = |byte: &u8| matches!(byte, b'+' | b'/');
     let address = |byte: &u8| matches!(byte, b'-' | b'_');
-    if bytes.iter().any(standard) && bytes.iter().any(address) {
+    let has_both = memchr::memchr2(b'+', b'/', bytes).is_some()
+        && memchr::memchr2(b'-', b'_', bytes).is_some();
+    if has_both {
         examine_parts(scan, &range, address);
         examine_parts(scan, &range, standard);
     } else {
@@ -97,10 +99,9 @@ fn examine_parts(scan: &mut Scan<'_>, range: &Range<usize>, is_gap: impl Fn(&u8)
 
 fn examine_one(scan: &mut Scan<'_>, range: Range<usize>) {
     let view = scan.view;
-    let mix = Mix::of(&view.bytes()[range.clone()]);
-    if mix.could_be_encoded()
+    if Mix::of(&view.bytes()[range.clone()]).could_be_encoded()
         && !is_public(view, &range)
-        && let Some(rule) = verdict(scan, &range, mix)
+        && let Some(rule) = verdict(scan, &range)
     {
         scan.strike(range.start..range.end + padding(view, range.end), rule);
     }
@@ -113,9 +114,10 @@ fn padding(view: &View, position: usize) -> usize {
 
 /// The rule that removes what is encoded in `range`, if any. The letters before it may belong to
 /// something else, so the first letter of a group of four is searched.
-fn verdict(scan: &Scan<'_>, range: &Range<usize>, mix: Mix) -> Option<&'static str> {
+fn verdict(scan: &Scan<'_>, range: &Range<usize>) -> Option<&'static str> {
     let encoded = &scan.view.bytes()[range.clone()];
-    let is_key = encoded.len() >= SHORTEST_KEY && is_key(scan.view, range, mix);
+    let is_key = encoded.len() >= SHORTEST_KEY
+        && (is_padded(scan.view, range.end) || is_key(scan.view, range));
     for cut in 0..4 {
         let decoded = decoded(&encoded[cut..]);
         if cut == 0 && is_certificate(&decoded) {
@@ -135,20 +137,43 @@ fn verdict(scan: &Scan<'_>, range: &Range<usize>, mix: Mix) -> Option<&'static s
     }
 }
 
-/// Whether the letters are a key, and not a name at the end of one line joined with a word of the
-/// next.
-fn is_key(view: &View, range: &Range<usize>, mix: Mix) -> bool {
-    let is_long = range.len() >= CERTAIN_KEY || padding(view, range.end) > 0;
-    let is_random = mix.is_random() || is_long && mix.is_random_without_digits();
+/// Whether the letters are a key. What they hold of words, hashes and ids does not count: addresses
+/// and resource names have all of them.
+fn is_key(view: &View, range: &Range<usize>) -> bool {
+    let mut letters = Vec::new();
     let mut start = range.start;
-    let mut is_mixed = true;
     while start < range.end {
         let end = view.next_break(start + 1).min(range.end);
-        let line = Mix::of(&view.bytes()[start..end]);
-        is_mixed &= line.length < 16 || line.lower > 0 && line.upper > 0;
+        let line = &view.bytes()[start..end];
+        let parts = line.split(|byte| b"/+-_".contains(byte)).filter(|part| !is_plain(part));
+        parts.for_each(|part| letters.extend_from_slice(part));
         start = end;
     }
-    is_random && is_mixed
+    let mix = Mix::of(&letters);
+    let is_long = range.len() >= CERTAIN_KEY;
+    letters.len() >= SHORTEST_KEY * 3 / 4
+        && (mix.is_random() || is_long && mix.is_random_without_digits())
+}
+
+/// Whether padding stands at `position`, and not the sign of an assignment.
+fn is_padded(view: &View, position: usize) -> bool {
+    let after = view.at(position + 1);
+    match padding(view, position) {
+        0 => false,
+        1 => {
+            view.is_break(position + 1)
+                || matches!(after, 0 | b' ' | b',' | b';' | b')' | b'}' | b'&')
+        }
+        _ => true,
+    }
+}
+
+/// A word, a number, or a hash.
+fn is_plain(part: &[u8]) -> bool {
+    let is_hash = part.len() >= 4
+        && part.iter().all(u8::is_ascii_hexdigit)
+        && !(part.iter().any(u8::is_ascii_uppercase) && part.iter().any(u8::is_ascii_lowercase));
+    is_hash || part.len() >= 4 && (shape::is_word(part) || shape::is_camel_case(part))
 }
 
 fn is_public(view: &View, range: &Range<usize>) -> bool {
@@ -229,6 +254,8 @@ mod tests {
             &configuration,
             "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t",
             "key SHA256:Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZmdoaWprbG1u (ED25519)",
+            "(https://source.example/Team/web/commit/4cf8cff64466519bf2d4a4dc1dcbe8deb449e004)",
+            "--gallery ClusterAPI-f72ceb4f-5159-4c26-a0fe-2ea738f0d019 EnableCSIMigrationAzureDiskV2ForNodePool1",
             "sha256:72c7fd14fa50f1496bac9a1e3c5d7f9b0a2c4e6f8091b3d5f7a9c1e3d5f7b9a1",
             "/subscriptions/0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0/resourceGroups/MC_demo_Cluster1_eastus2/providers/Microsoft.Compute/virtualMachineScaleSets/aks-nodepool1-12345678-vmss",
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGx2Q3b4Zr5sT6uV7wX8yZ9aB0cD1eF2gH3iJ4kL5mN6",

@@ -8,10 +8,10 @@
 
 use std::ops::Range;
 
-use super::super::scan::{Look, Scan};
-use super::super::value;
-use super::super::wrap;
 use super::encoded_secret;
+use crate::redaction::scan::{Look, Scan};
+use crate::redaction::value;
+use crate::redaction::wrap;
 
 const RULE: &str = "json-web-token";
 
@@ -22,7 +22,7 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
-pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let inside = is_letter(view.before(anchor.start)) && !view.is_break(anchor.start);
     let is_new = scan.is_new(Look::JsonWebToken, anchor.start);

@@ -7,21 +7,21 @@
 
 use std::ops::Range;
 
-use super::super::name::Name;
-use super::super::scan::Scan;
-use super::super::shape;
-use super::super::value;
 use super::named_value;
+use crate::redaction::name::Name;
+use crate::redaction::scan::Scan;
+use crate::redaction::shape;
+use crate::redaction::value;
 
 const RULE: &str = "microsoft-header";
 
-pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let name = Name::around(view, anchor, scan.resume());
     let Some(start) = named_value::value_start(view, name.range.end) else { return };
     let range = value::at(view, start).range;
     let text = &view.bytes()[range.clone()];
-    let mut parts = text.split(|byte| b":-, ;".contains(byte));
+    let mut parts = text.split(|byte| b":-, ;/.".contains(byte));
     let is_long = text.len() > shape::LONGEST_HARMLESS;
     if is_long || !shape::is_harmless(text) && parts.any(shape::is_key_like) {
         scan.strike(range, RULE);

@@ -12,12 +12,12 @@
 
 use std::ops::Range;
 
-use super::super::name::Name;
-use super::super::scan::{Look, Scan};
-use super::super::shape;
-use super::super::value::{self, Value};
-use super::super::view::View;
 use super::{bootstrap_token, client_secret, json_web_token};
+use crate::redaction::name::Name;
+use crate::redaction::scan::{Look, Scan};
+use crate::redaction::shape;
+use crate::redaction::value::{self, Value};
+use crate::redaction::view::View;
 
 mod prose;
 mod separator;
@@ -27,7 +27,7 @@ use separator::Separator;
 /// The most values of one list that are looked at; more are taken together.
 const LONGEST_LIST: usize = 256;
 
-pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let word = view.folded(anchor.clone());
     let name = Name::around(view, anchor, scan.resume());
@@ -187,8 +187,16 @@ fn is_innocent(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
         || subject.rule == "secret" && is_object_name(text)
         || subject.rule == "key" && is_public_key(text)
         || subject.rule == "user-data" && !is_encoded(text)
-        || has_signature(view, value)
+        || matches!(subject.rule, "token" | "sas-token") && is_shared_access_signature(view, value)
+        || is_number_of_json(view, subject, value)
         || subject.rule == "registry-auth" && (text.len() < 8 || shape::is_word(text))
+}
+
+/// A bare number of JSON. Passwords are strings there, and a marker in its place would not parse.
+fn is_number_of_json(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
+    let is_json = view.at(subject.name.range.end) == b'"' && !value.quoted;
+    let mut text = view.bytes()[value.range.clone()].iter();
+    is_json && text.all(|byte| byte.is_ascii_digit() || b".-+eE".contains(byte))
 }
 
 /// `kube-system/registry-pull`: the name of a Secret, as Kubernetes logs it.
@@ -203,14 +211,16 @@ fn is_object_name(text: &[u8]) -> bool {
         && name.iter().filter(|byte| byte.is_ascii_digit()).count() * 3 <= name.len()
 }
 
-/// A shared access signature: what is secret in it has a rule of its own, and the rest says until
-/// when it was valid.
-fn has_signature(view: &View, value: &Value) -> bool {
+/// A shared access signature, `sv=…&sig=…`: what is secret in it has a rule of its own, and the rest
+/// says until when it was valid.
+fn is_shared_access_signature(view: &View, value: &Value) -> bool {
     let start = value.range.start;
     let rest = &view.bytes()[start..view.len().min(start + shape::LONGEST_HARMLESS)];
     let length = rest.iter().position(|byte| value::is_blank(*byte) || value::is_quote(*byte));
     let text = &rest[..length.unwrap_or(rest.len())];
-    text.len() > 4 && memchr::memmem::find(&text[1..], b"&sig=").is_some()
+    let query = text.strip_prefix(b"?").unwrap_or(text);
+    matches!(query, [b's', b'a'..=b'z', b'=', ..])
+        && memchr::memmem::find(query, b"&sig=").is_some()
 }
 
 /// Custom data as Azure takes it. Excerpts in a log are left to the other rules.

@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
-use super::super::scan::Scan;
-use super::super::value;
+use crate::redaction::scan::Scan;
+use crate::redaction::value;
 
 const RULE: &str = "password-hash";
 
@@ -19,7 +19,7 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/' | b'$' | b'=' | b',')
 }
 
-pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let end = value::end_of_letters(view, anchor.end, SHORTEST, is_letter);
     if end >= anchor.end + SHORTEST {

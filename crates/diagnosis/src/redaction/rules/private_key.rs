@@ -9,10 +9,10 @@
 
 use std::ops::Range;
 
-use super::super::scan::Scan;
-use super::super::shape::{self, Mix};
-use super::super::value;
-use super::super::view::View;
+use crate::redaction::scan::Scan;
+use crate::redaction::shape::{self, Mix};
+use crate::redaction::value;
+use crate::redaction::view::View;
 
 const RULE: &str = "private-key";
 
@@ -26,21 +26,8 @@ const LONGEST_KIND: usize = 48;
 const DASHES: &[u8] = b"----";
 
 /// Kinds without secrets, in lower case, letters and digits only.
-const PUBLIC: [&[u8]; 13] = [
-    b"certificate",
-    b"trustedcertificate",
-    b"x509certificate",
-    b"x509crl",
-    b"publickey",
-    b"ecparameters",
-    b"dhparameters",
-    b"pkcs7",
-    b"cms",
-    b"pgppublickey",
-    b"pgpsig",
-    b"pgpmessage",
-    b"ssh2publickey",
-];
+const PUBLIC: &str = "certificate trustedcertificate x509certificate certificaterequest x509crl \
+    publickey ecparameters dhparameters pkcs7 cms pgppublickey pgpsig pgpmessage";
 
 enum Kind {
     Public,
@@ -73,27 +60,28 @@ fn boundary(view: &View, word: &Range<usize>) -> Option<Boundary> {
         return None;
     }
     let closing = view.bytes()[kind_end..].iter().take(8).take_while(|byte| **byte == b'-').count();
-    let start = dashes_end - dashes;
-    let is_public =
-        |name: &&[u8]| kind.ends_with(name) || kind.starts_with(name) && !kind.ends_with(b"key");
-    let kind =
-        if memchr::memmem::find(&kind, b"private").is_some() || closing == 0 && kind.is_empty() {
-            Kind::Private
-        } else if PUBLIC.iter().any(is_public)
-            || kind.ends_with(b"certificaterequest")
-            || kind.ends_with(b"publickey")
-        {
-            Kind::Public
-        } else if closing == 0 {
-            Kind::Private
+    let kind = Kind::of(&kind, closing > 0);
+    Some(Boundary { range: dashes_end - dashes..kind_end + closing, kind })
+}
+
+impl Kind {
+    /// The kind by its name. A name that was cut is believed only if it says that it is public.
+    fn of(name: &[u8], is_whole: bool) -> Self {
+        let mut public = PUBLIC.split_ascii_whitespace().map(str::as_bytes);
+        if memchr::memmem::find(name, b"private").is_some() {
+            Self::Private
+        } else if public.any(|public| name.ends_with(public) || name.starts_with(public)) {
+            Self::Public
+        } else if is_whole {
+            Self::Other
         } else {
-            Kind::Other
-        };
-    Some(Boundary { range: start..kind_end + closing, kind })
+            Self::Private
+        }
+    }
 }
 
 /// At `-----BEGIN`.
-pub(in super::super) fn examine_begin(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine_begin(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let Some(begin) = boundary(view, &anchor) else { return };
     let body = body_end(view, begin.range.end);
@@ -108,7 +96,7 @@ pub(in super::super) fn examine_begin(scan: &mut Scan<'_>, anchor: Range<usize>)
 }
 
 /// At a `-----END` whose beginning was cut off, and with it the line that says what it is.
-pub(in super::super) fn examine_end(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine_end(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let word = anchor.start + 1..anchor.end;
     if let Some(Boundary { range, kind: Kind::Private }) = boundary(view, &word) {

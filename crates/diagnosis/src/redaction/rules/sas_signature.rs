@@ -9,10 +9,10 @@
 
 use std::ops::Range;
 
-use super::super::name;
-use super::super::scan::Scan;
-use super::super::value;
-use super::super::view::View;
+use crate::redaction::name;
+use crate::redaction::scan::Scan;
+use crate::redaction::value;
+use crate::redaction::view::View;
 
 const RULE: &str = "sas-signature";
 
@@ -27,7 +27,7 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_' | b'%')
 }
 
-pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let word_end = if view.reads(anchor.start, b"signature") {
         anchor.start + b"signature".len()

@@ -9,10 +9,10 @@
 
 use std::ops::Range;
 
-use super::super::scan::Scan;
-use super::super::shape;
-use super::super::value;
-use super::super::view::View;
+use crate::redaction::scan::Scan;
+use crate::redaction::shape;
+use crate::redaction::value;
+use crate::redaction::view::View;
 
 const RULE: &str = "tool-password";
 
@@ -23,7 +23,7 @@ const LINE: usize = 400;
 const LOGINS: &str = "docker oras podman nerdctl registry az crane buildah skopeo";
 
 /// At `login` or `sshpass`.
-pub(in super::super) fn examine_login(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine_login(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let is_sshpass = view.reads(anchor.start, b"sshpass");
     if !is_sshpass
@@ -39,7 +39,7 @@ pub(in super::super) fn examine_login(scan: &mut Scan<'_>, anchor: Range<usize>)
 }
 
 /// At `curl`, `--creds` or `--user`: the value is a pair of user and password.
-pub(in super::super) fn examine_user(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine_user(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let is_program = !view.reads(anchor.start, b"--");
     let after = if is_program { argument(view, anchor.end, b" -u") } else { Some(anchor.end) };
@@ -65,7 +65,7 @@ pub(in super::super) fn examine_user(scan: &mut Scan<'_>, anchor: Range<usize>) 
 
 /// At `chpasswd`, which reads `user:password` from an `echo` before it, a string after it, or the
 /// list of cloud-init's setting of that name.
-pub(in super::super) fn examine_account_list(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine_account_list(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let near = &view.bytes()[anchor.end..view.len().min(anchor.end + LINE)];
     let list = memchr::memmem::find(near, b"list:").map(|at| anchor.end + at + b"list:".len());
@@ -80,14 +80,14 @@ pub(in super::super) fn examine_account_list(scan: &mut Scan<'_>, anchor: Range<
 }
 
 /// At `sudo -S`, which reads the password from an `echo` before it.
-pub(in super::super) fn examine_sudo(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine_sudo(scan: &mut Scan<'_>, anchor: Range<usize>) {
     if let Some(start) = echoed(scan, &anchor) {
         strike_value(scan, start);
     }
 }
 
 /// At `ConvertTo-SecureString`, which takes the text to be secured as its first argument.
-pub(in super::super) fn examine_secure_string(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine_secure_string(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let start = value::after_blanks(view, anchor.end);
     let named = argument(view, anchor.end, b"-String ");

@@ -7,11 +7,11 @@
 
 use std::ops::Range;
 
-use super::super::scan::Scan;
-use super::super::shape;
-use super::super::value;
-use super::super::view::View;
 use super::named_value;
+use crate::redaction::scan::Scan;
+use crate::redaction::shape;
+use crate::redaction::value;
+use crate::redaction::view::View;
 
 const RULE: &str = "url-userinfo";
 
@@ -19,7 +19,7 @@ const RULE: &str = "url-userinfo";
 const LONGEST: usize = 512;
 
 /// At `://`.
-pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     if scan.view.before(anchor.start).is_ascii_alphanumeric()
         && let Some(end) = userinfo_end(scan.view, anchor.end)
     {
@@ -28,7 +28,7 @@ pub(in super::super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
 }
 
 /// At `proxy`, the last word of a variable or flag.
-pub(in super::super) fn examine_proxy(scan: &mut Scan<'_>, anchor: Range<usize>) {
+pub(in crate::redaction) fn examine_proxy(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let Some(start) = named_value::value_start(view, anchor.end) else { return };
     let start = start + usize::from(value::is_quote(view.at(start)));

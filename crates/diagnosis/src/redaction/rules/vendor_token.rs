@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
-use super::super::scan::Scan;
-use super::super::value;
+use crate::redaction::scan::Scan;
+use crate::redaction::value;
 
 const RULE: &str = "vendor-token";
 
@@ -23,7 +23,7 @@ fn is_letter(byte: u8) -> bool {
 }
 
 /// Looks at every `_` and `-` within a run of letters: each mark ends with one.
-pub(in super::super) fn examine(scan: &mut Scan<'_>, run: Range<usize>) {
+pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, run: Range<usize>) {
     let view = scan.view;
     let mut from = run.start;
     while let Some(found) = memchr::memchr2(b'_', b'-', &view.bytes()[from..run.end]) {

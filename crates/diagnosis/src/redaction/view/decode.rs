@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::super::OVER_BUDGET;
-use super::super::rules::RULES;
-use super::super::strikes::MARKER;
+use crate::redaction::OVER_BUDGET;
+use crate::redaction::rules::RULES;
+use crate::redaction::strikes::MARKER;
 
 /// What stands at one place of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

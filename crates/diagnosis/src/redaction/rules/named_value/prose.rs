@@ -1,10 +1,10 @@
 //! Whether a name and what follows it are part of a sentence.
 
-use super::super::super::name::Name;
-use super::super::super::shape;
-use super::super::super::value::{self, Value};
-use super::super::super::view::View;
 use super::separator::Separator;
+use crate::redaction::name::Name;
+use crate::redaction::shape;
+use crate::redaction::value::{self, Value};
+use crate::redaction::view::View;
 
 /// Words that follow a flag or a colon in a sentence and are no password of anyone.
 const WORDS: &str = "flag flags option options argument parameter value to is or and must cannot can \
@@ -38,7 +38,7 @@ pub(super) fn reads_on(view: &View, name: &Name<'_>, separator: &Separator, valu
         }
         _ => false,
     };
-    goes_on || is_in_sentence(view, name) && !name.has("pass")
+    goes_on || is_in_sentence(view, name) && !name.is_password()
 }
 
 /// A small number before words: `401 Unauthorized`.

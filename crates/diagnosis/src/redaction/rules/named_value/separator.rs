@@ -1,8 +1,8 @@
 //! How a value is attached to its name.
 
-use super::super::super::name::Name;
-use super::super::super::value::{after_blanks, bare_end, is_blank, is_quote};
-use super::super::super::view::View;
+use crate::redaction::name::Name;
+use crate::redaction::value::{after_blanks, bare_end, is_blank, is_quote};
+use crate::redaction::view::View;
 
 /// What stands between a name and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) fn after(view: &View, name: &Name<'_>) -> Option<(Separator, usize)> 
     if is_apart && name.is_flag() && !matches!(view.at(start), b'-' | 0) {
         return Some((Separator::Flag, start));
     }
-    if !is_apart || !name.has("pass") {
+    if !is_apart || !name.is_password() {
         return None;
     }
     if matches!(view.at(start), b'"' | b'\'') {

@@ -1,4 +1,4 @@
-use super::super::{assert_kept, redacted};
+use crate::redaction::rules::{assert_kept, redacted};
 
 #[test]
 fn a_secret_goes_however_it_is_attached_to_its_name() {
@@ -21,6 +21,10 @@ fn a_secret_goes_however_it_is_attached_to_its_name() {
         ("--bootstrap-token=\"hunter2\"", "--bootstrap-token=\"[redacted token]\""),
         ("New-It -Password hunter2 -X", "New-It -Password [redacted password] -X"),
         ("the password for bob is hunter2", "the password for bob is [redacted password]"),
+        (
+            "-AADClientSecret $([Convert]::FromBase64String(\"aHVudGVyMg==\"))",
+            "-AADClientSecret [redacted client-secret])",
+        ),
         ("<password>hunter2</password>", "<password>[redacted password]</password>"),
         ("{name: MY_TOKEN, value: hunter2}", "{name: MY_TOKEN, value: [redacted token]}"),
         ("- name: MY_TOKEN\n  value: hunter2\n", "- name: MY_TOKEN\n  value: [redacted token]\n"),
@@ -73,6 +77,7 @@ fn harmless_values_stay() {
         "tokenTTL: 24h0m0s",
         "secret=\"kube-system/registry-pull\"",
         "\"credentials\": {\"a\": 1}",
+        "{\"token\": 1234567, \"accessTokenLifetime\": 86400000}",
     ]);
 }
 
