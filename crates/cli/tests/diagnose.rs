@@ -84,6 +84,7 @@ fn every_field_of_the_json_is_there() {
         for field in [
             "verdict",
             "exitCode",
+            "codeSource",
             "outerExitCode",
             "constant",
             "constantCandidates",

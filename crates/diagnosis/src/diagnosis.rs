@@ -1,5 +1,6 @@
 //! The verdict on a node, as one value that many faces are made from.
 
+use bringup_contract::cse::CodeSource;
 use bringup_contract::{Cause, Family, ImageVersion, Retryable};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -115,6 +116,8 @@ pub struct Diagnosis {
     pub verdict: Verdict,
     /// The exit code of the bootstrap.
     pub exit_code: Option<i32>,
+    /// Where the exit code stood.
+    pub code_source: Option<CodeSource>,
     /// The exit status that the extension's handler saw.
     pub outer_exit_code: Option<i32>,
     /// The name of the exit code, if it has one and it is certain.

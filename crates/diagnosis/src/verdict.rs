@@ -193,6 +193,7 @@ impl<'a> Case<'a> {
         Diagnosis {
             verdict,
             exit_code: self.code(),
+            code_source: self.reading.code.map(|(_, source)| source),
             outer_exit_code: self.reading.outer,
             summary: self.summary(verdict, cause, winner, constant.as_deref()),
             remedy: remedy(cause),
