@@ -210,8 +210,8 @@ impl Catalogue {
                 None => meaning.valid_to.is_none_or(|to| to > OFFERED_SINCE),
             })
             .collect();
-        // Of several, those that a node can end with.
-        if found.len() > 1 && found.iter().any(|meaning| meaning.surfaces.can()) {
+        // Of several, those that a node can end with; without a date even that is not certain.
+        if image.is_some() && found.len() > 1 && found.iter().any(|meaning| meaning.surfaces.can()) {
             found.retain(|meaning| meaning.surfaces.can() || meaning.is_proposal());
         }
         match found.as_slice() {

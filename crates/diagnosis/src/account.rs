@@ -159,7 +159,8 @@ impl Case<'_> {
     }
 }
 
-pub(crate) fn remedy(cause: Cause) -> String {
+/// What to do about a cause.
+pub fn remedy(cause: Cause) -> String {
     rule_of(cause).map_or(COLLECT, |rule| rule.remedy).to_owned()
 }
 

@@ -14,6 +14,7 @@ pub mod rules;
 mod subject;
 mod verdict;
 
+pub use account::remedy;
 pub use diagnosis::{Confidence, Diagnosis, Verdict};
 pub use evidence::{Evidence, Piece, Source};
 pub use verdict::diagnose;

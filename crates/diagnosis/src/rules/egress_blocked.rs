@@ -31,6 +31,8 @@ pub static RULE: Rule = Rule {
         Sign::new(81, &["outboundconnfail"]),
         Sign::new(81, &["outbound connectivity"]).fair(),
         Sign::new(80, &["no route to host"]),
+        Sign::new(80, &["failed in downloading"]).near(&["(403) forbi"]),
+        Sign::new(80, &["remote server returned an error: (403)"]),
         Sign::new(80, &["network is unreachable"]).fair(),
         Sign::new(81, &["failed to connect to", "timeout"]),
         Sign::new(81, &["timeout was reached"]),
@@ -38,7 +40,15 @@ pub static RULE: Rule = Rule {
         Sign::new(82, &["i/o timeout"]).fair(),
         Sign::new(82, &["couldn't connect to server"]).fair(),
         Sign::new(82, &["connection refused"])
-            .unless(&["docker.sock", "containerd.sock", "127.0.0.1", "localhost", "10248", "unix:"])
+            .unless(&[
+                "ncat: connection",
+                "docker.sock",
+                "containerd.sock",
+                "127.0.0.1",
+                "localhost",
+                "10248",
+                "unix:",
+            ])
             .fair(),
         Sign::new(
             82,

@@ -33,6 +33,7 @@ pub static RULE: Rule = Rule {
         Sign::new(26, &["has not reported status"]),
         Sign::new(26, &["waagent", "not running"]).fair(),
         Sign::new(26, &["vm agent is not running"]),
+        Sign::new(26, &["vm agent is unresponsive"]),
         Sign::new(26, &["agent is not reporting"]).fair(),
     ],
     subject: None,

@@ -45,6 +45,7 @@ pub static RULE: Rule = Rule {
         Sign::new(41, &["imds", "connection refused"]),
         Sign::new(41, &["imds", "timed out"]),
         Sign::new(42, &["imds", "unreachable"]),
+        Sign::new(42, &["primarynicip is unset"]).fair(),
         Sign::new(42, &["169.254.169.254", "eof"]).fair(),
         Sign::new(43, &["metadata service", "unavailable"]).fair(),
     ],

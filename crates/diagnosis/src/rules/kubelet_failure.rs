@@ -22,8 +22,8 @@ pub static RULE: Rule = Rule {
     title: "kubelet does not start or does not get healthy",
     remedy: "Look at `journalctl -u kubelet`: the first error after the last start.",
     signs: &[
-        Sign::new(200, &["kubelet is in a failed state"]),
-        Sign::new(200, &["kubelet could not be"]),
+        Sign::new(200, &["kubelet is in a failed state"]).fair(),
+        Sign::new(200, &["kubelet could not be"]).fair(),
         Sign::new(201, &["10248/healthz"]).fair(),
         Sign::new(201, &["the kubelet is not running"]).fair(),
         Sign::new(201, &["kubelet.service: failed with result"]).fair(),

@@ -41,6 +41,8 @@ pub static RULE: Rule = Rule {
         Sign::new(222, &["an unexpected error occurred"]).weak(),
         Sign::new(222, &["internaloperationerror"]).weak(),
         Sign::new(222, &["please retry later"]).fair(),
+        Sign::new(221, &["operation is not allowed", "in progress"]).fair(),
+        Sign::new(221, &["another operation", "in progress"]).fair(),
         Sign::new(222, &["operation could not be completed within the specified time"]).fair(),
     ],
     subject: None,

@@ -43,6 +43,8 @@ pub static RULE: Rule = Rule {
         Sign::new(68, &["oras", "deadline exceeded"]).fair(),
         Sign::new(67, &["azurecr", "awaiting headers"]),
         Sign::new(67, &["error reaching registry"]),
+        Sign::new(68, &["registry is not reachable"]).fair(),
+        Sign::new(68, &["registry", "unreachable"]).fair(),
         Sign::new(67, &["/v2/", "awaiting headers"]).fair(),
         Sign::new(67, &["dial tcp", "azurecr"]).unless(&["no such host", "lookup"]).fair(),
         Sign::new(68, &["failed to do request", "eof"]).fair(),
