@@ -10,6 +10,10 @@ const TOKEN: &str = "uk3xq7.0a1b2c3d4e5f6g7h";
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
+    // A fuzzer guesses the token, and within a longer word it is none.
+    if text.contains(TOKEN) {
+        return;
+    }
     let planted = format!("{text}\n--token {TOKEN} \n{text}");
     let once = redact(&planted).text;
     assert!(!once.contains(TOKEN));
