@@ -211,7 +211,8 @@ impl Catalogue {
             })
             .collect();
         // Of several, those that a node can end with; without a date even that is not certain.
-        if image.is_some() && found.len() > 1 && found.iter().any(|meaning| meaning.surfaces.can()) {
+        if image.is_some() && found.len() > 1 && found.iter().any(|meaning| meaning.surfaces.can())
+        {
             found.retain(|meaning| meaning.surfaces.can() || meaning.is_proposal());
         }
         match found.as_slice() {

@@ -1,0 +1,238 @@
+//! Typed reads.
+
+use std::collections::HashSet;
+
+use azure_core::http::{Method, Url};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::Arm;
+use super::exchange::Ask;
+use crate::budget::{Call, Door, Family, Operation};
+use crate::error::ArmError;
+use crate::id::{InstanceId, MachineId, Name, ResourceId, ScaleSetInstanceId, VirtualMachineId};
+use crate::model::{
+    ActivityEntry, ActivityLog, BootDiagnosticsAddresses, Extension, Machine, VirtualMachine,
+};
+use crate::reads::Turn;
+
+pub(super) const COMPUTE_VERSION: &str = "2024-11-01";
+const AKS_VERSION: &str = "2025-09-02-preview";
+const ACTIVITY_VERSION: &str = "2015-04-01";
+
+/// A page has up to 200 entries; a group that has more in a few minutes is not worth the budget.
+const MOST_PAGES: usize = 25;
+
+impl Arm {
+    /// A virtual machine with its instance view: agent, extensions and all.
+    pub async fn virtual_machine(
+        &self,
+        id: &VirtualMachineId,
+        turn: impl Into<Turn>,
+    ) -> Result<VirtualMachine, ArmError> {
+        let raw = self
+            .get(Get {
+                attempted: format!("read virtual machine {}", id.name),
+                operation: Operation::GetVirtualMachine,
+                family: Family::LowCostGet,
+                limited: &id.into(),
+                below: String::new(),
+                query: &[("$expand", "instanceView"), ("api-version", COMPUTE_VERSION)],
+                turn: turn.into(),
+            })
+            .await?;
+        Ok(VirtualMachine::of(raw))
+    }
+
+    /// An instance of a scale set with its instance view.
+    pub async fn scale_set_instance(
+        &self,
+        id: &ScaleSetInstanceId,
+        turn: impl Into<Turn>,
+    ) -> Result<VirtualMachine, ArmError> {
+        let raw = self
+            .get(Get {
+                attempted: format!("read instance {} of scale set {}", id.instance, id.scale_set),
+                operation: Operation::GetScaleSetInstance,
+                family: Family::GetVmScaleSetVm,
+                limited: &id.into(),
+                below: String::new(),
+                query: &[("$expand", "instanceView"), ("api-version", COMPUTE_VERSION)],
+                turn: turn.into(),
+            })
+            .await?;
+        Ok(VirtualMachine::of(raw))
+    }
+
+    /// Whatever a Node runs on, with its instance view.
+    pub async fn instance(
+        &self,
+        id: &InstanceId,
+        turn: impl Into<Turn>,
+    ) -> Result<VirtualMachine, ArmError> {
+        match id {
+            InstanceId::VirtualMachine(id) => self.virtual_machine(id, turn).await,
+            InstanceId::ScaleSetInstance(id) => self.scale_set_instance(id, turn).await,
+        }
+    }
+
+    /// One extension with its own instance view.
+    pub async fn extension(
+        &self,
+        machine: &VirtualMachineId,
+        name: &Name,
+        turn: impl Into<Turn>,
+    ) -> Result<Extension, ArmError> {
+        let raw = self
+            .get(Get {
+                attempted: format!("read extension {name} of virtual machine {}", machine.name),
+                operation: Operation::GetExtension,
+                family: Family::LowCostGet,
+                limited: &machine.into(),
+                below: format!("/extensions/{}", name.encoded()),
+                query: &[("$expand", "instanceView"), ("api-version", COMPUTE_VERSION)],
+                turn: turn.into(),
+            })
+            .await?;
+        Ok(Extension::of_resource(&raw))
+    }
+
+    /// A machine of AKS.
+    pub async fn machine(
+        &self,
+        id: &MachineId,
+        turn: impl Into<Turn>,
+    ) -> Result<Machine, ArmError> {
+        let raw = self
+            .get(Get {
+                attempted: format!("read AKS machine {} of pool {}", id.name, id.pool),
+                operation: Operation::GetMachine,
+                family: Family::Aks,
+                limited: &id.into(),
+                below: String::new(),
+                query: &[("api-version", AKS_VERSION)],
+                turn: turn.into(),
+            })
+            .await?;
+        Ok(Machine::of(raw))
+    }
+
+    /// Addresses of the serial log and the screenshot that are good for `minutes` (1 to 1440).
+    ///
+    /// This is a POST: the role Reader does not allow it. Where boot diagnostics are off, Azure
+    /// refuses.
+    pub async fn boot_diagnostics(
+        &self,
+        id: &InstanceId,
+        minutes: u16,
+        turn: impl Into<Turn>,
+    ) -> Result<BootDiagnosticsAddresses, ArmError> {
+        let id = ResourceId::from(id);
+        let minutes = minutes.clamp(1, 1440).to_string();
+        let path = format!("{}/retrieveBootDiagnosticsData", id.url_path());
+        let query =
+            [("sasUriExpirationTimeInMinutes", minutes.as_str()), ("api-version", COMPUTE_VERSION)];
+        let answer = self
+            .exchange(Ask {
+                attempted: format!("ask for the boot diagnostics of {}", id.name()),
+                call: Call::new(
+                    Operation::GetBootDiagnostics,
+                    Door::Writes,
+                    Family::LowCostGet,
+                    id.subscription().as_str(),
+                    &id.to_string(),
+                ),
+                turn: turn.into(),
+                method: Method::Post,
+                url: self.url(&path, &query),
+                body: None,
+            })
+            .await?;
+        Ok(BootDiagnosticsAddresses::of(&answer.object()?))
+    }
+
+    /// What the activity log has of a resource group between two moments. Entries come 3 to 20
+    /// minutes late. Each page is one request.
+    pub async fn activity_log(
+        &self,
+        subscription: &Name,
+        resource_group: &Name,
+        from: Timestamp,
+        to: Timestamp,
+        turn: impl Into<Turn>,
+    ) -> Result<ActivityLog, ArmError> {
+        let turn = turn.into();
+        let path = format!(
+            "/subscriptions/{}/providers/Microsoft.Insights/eventtypes/management/values",
+            subscription.encoded()
+        );
+        let filter = format!(
+            "eventTimestamp ge '{from}' and eventTimestamp le '{to}' and resourceGroupName eq '{}'",
+            resource_group.as_str().replace('\'', "''")
+        );
+        let mut next =
+            Some(self.url(&path, &[("api-version", ACTIVITY_VERSION), ("$filter", &filter)]));
+        let mut seen = HashSet::new();
+        let mut log = ActivityLog::default();
+        while let Some(url) = next {
+            if seen.len() == MOST_PAGES || !seen.insert(url.clone()) {
+                return Ok(log);
+            }
+            let page = self.activity_page(subscription, resource_group, url, turn).await?;
+            let entries = page.get("value").and_then(Value::as_array);
+            log.entries.extend(entries.into_iter().flatten().map(ActivityEntry::of));
+            next = match page.get("nextLink").and_then(Value::as_str) {
+                None | Some("") => None,
+                Some(link) => match Url::parse(link).ok().filter(|url| self.endpoint.admits(url)) {
+                    Some(url) => Some(url),
+                    // Not one of ours: what is there is there, and more is not asked for.
+                    None => return Ok(log),
+                },
+            };
+        }
+        log.complete = true;
+        Ok(log)
+    }
+
+    async fn activity_page(
+        &self,
+        subscription: &Name,
+        resource_group: &Name,
+        url: Url,
+        turn: Turn,
+    ) -> Result<Value, ArmError> {
+        let call = Call::new(
+            Operation::ListActivity,
+            Door::Reads,
+            Family::Activity,
+            subscription.as_str(),
+            resource_group.as_str(),
+        );
+        let attempted = format!("read the activity log of resource group {resource_group}");
+        let ask = Ask { attempted, call, turn, method: Method::Get, url, body: None };
+        self.exchange(ask).await?.object()
+    }
+
+    async fn get(&self, get: Get<'_>) -> Result<Value, ArmError> {
+        let Get { attempted, operation, family, limited, below, query, turn } = get;
+        let path = format!("{}{below}", limited.url_path());
+        let subscription = limited.subscription().as_str();
+        let call = Call::new(operation, Door::Reads, family, subscription, &limited.to_string());
+        let url = self.url(&path, query);
+        let ask = Ask { attempted, call, turn, method: Method::Get, url, body: None };
+        self.exchange(ask).await?.object()
+    }
+}
+
+/// A GET of something.
+struct Get<'a> {
+    attempted: String,
+    operation: Operation,
+    family: Family,
+    /// The resource whose limits count.
+    limited: &'a ResourceId,
+    /// What is read of it, if not itself.
+    below: String,
+    query: &'a [(&'a str, &'a str)],
+    turn: Turn,
+}

@@ -1,0 +1,177 @@
+//! Writes, and the operations that they leave behind.
+
+use std::fmt;
+
+use azure_core::http::Method;
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::Arm;
+use super::exchange::Ask;
+use crate::budget::{Call, Door, Family, Operation};
+use crate::error::{ArmError, ErrorKind};
+use crate::id::{Name, ResourceId};
+use crate::operation::{AddressError, OperationAddress, OperationState, Started};
+use crate::reads::{Priority, Turn};
+
+/// What kind of write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Creates it, or makes it what the body says.
+    Put,
+    /// Changes what the body says.
+    Patch,
+    /// Does something with it.
+    Post,
+    /// Deletes it.
+    Delete,
+}
+
+impl Verb {
+    fn method(self) -> Method {
+        match self {
+            Self::Put => Method::Put,
+            Self::Patch => Method::Patch,
+            Self::Post => Method::Post,
+            Self::Delete => Method::Delete,
+        }
+    }
+}
+
+/// A write.
+#[derive(Clone)]
+pub struct Write<'a> {
+    /// What kind of write.
+    pub verb: Verb,
+    /// What is written.
+    pub resource: &'a ResourceId,
+    /// An action on it, such as `runCommand`.
+    pub action: Option<&'a Name>,
+    /// The version of the provider's interface.
+    pub api_version: &'a str,
+    /// Further parameters, such as `forceDeletion`.
+    pub query: &'a [(&'a str, &'a str)],
+    /// The body.
+    pub body: Option<&'a Value>,
+}
+
+/// The body holds customData and protected settings; so it is not shown.
+impl fmt::Debug for Write<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Write")
+            .field("verb", &self.verb)
+            .field("resource", &self.resource.to_string())
+            .field("action", &self.action.map(Name::as_str))
+            .finish_non_exhaustive()
+    }
+}
+
+impl Arm {
+    /// Makes a write and says how it was answered. It does not wait for what runs on.
+    ///
+    /// An error of kind [`ErrorKind::Network`] or [`ErrorKind::Unavailable`] does not say that
+    /// nothing happened.
+    pub async fn start(&self, write: &Write<'_>) -> Result<Started, ArmError> {
+        let Write { verb, resource, action, api_version, query, body } = write;
+        let mut path = resource.url_path();
+        if let Some(action) = action {
+            path = format!("{path}/{}", action.encoded());
+        }
+        let query: Vec<_> = query.iter().copied().chain([("api-version", *api_version)]).collect();
+        let answer = self
+            .exchange(Ask {
+                attempted: format!("{} {resource}", verb.method().as_str()),
+                call: call(*verb, resource, action.is_some()),
+                // Somebody has decided on it: nothing that is only looked at comes before.
+                turn: Priority::Event.into(),
+                method: verb.method(),
+                url: self.url(&path, &query),
+                body: body.map(|body| Bytes::from(body.to_string())),
+            })
+            .await?;
+        let followed = answer
+            .header("azure-asyncoperation")
+            .or_else(|| answer.header("location").filter(|_| matches!(answer.status, 201 | 202)));
+        let operation: Result<Option<_>, AddressError> =
+            followed.map(|text| OperationAddress::parse(text, &self.endpoint)).transpose();
+        let (status, retry_after) = (answer.status, answer.retry_after);
+        // An accepted write is not undone by a body that cannot be read.
+        let body = answer.object_or_null().unwrap_or(Value::Null);
+        Ok(Started { status, body, operation, retry_after })
+    }
+
+    /// Asks once how an operation stands. The address may have been stored by another process.
+    pub async fn poll(
+        &self,
+        address: &OperationAddress,
+        turn: impl Into<Turn>,
+    ) -> Result<OperationState, PollError> {
+        // It may have been read with another endpoint in mind.
+        address.check(&self.endpoint)?;
+        let path = address.url().path().to_owned();
+        let subscription = path.split('/').nth(2).unwrap_or_default().to_owned();
+        let answer = self
+            .exchange(Ask {
+                attempted: "ask how an operation stands".to_owned(),
+                call: Call::new(
+                    Operation::GetOperation,
+                    Door::Reads,
+                    Family::GetOperation,
+                    &subscription,
+                    &path,
+                ),
+                turn: turn.into(),
+                method: Method::Get,
+                url: address.url().clone(),
+                body: None,
+            })
+            .await;
+        match answer {
+            Ok(answer) => {
+                let (status, retry_after) = (answer.status, answer.retry_after);
+                let body = answer.object_or_null()?;
+                Ok(OperationState::of(address, status, body, retry_after))
+            }
+            Err(error) if error.is_not_found() => Ok(OperationState::Expired),
+            // `Location` answers the failure of the operation as a failure of its own.
+            Err(error)
+                if address.is_of_result()
+                    && matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Rejected) =>
+            {
+                Ok(OperationState::Failed(error.failure().clone()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Why nothing is known of an operation.
+#[derive(Debug, thiserror::Error)]
+pub enum PollError {
+    /// Its address leads elsewhere.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// Azure did not say.
+    #[error(transparent)]
+    Arm(#[from] ArmError),
+}
+
+fn call(verb: Verb, resource: &ResourceId, acts: bool) -> Call {
+    let door = match verb {
+        Verb::Delete => Door::Deletes,
+        Verb::Put | Verb::Patch | Verb::Post => Door::Writes,
+    };
+    let (family, limited) = match resource.machine() {
+        None => (Family::Other, resource.to_string()),
+        Some(machine) => {
+            let family = match (acts || machine != *resource, verb) {
+                (false, Verb::Delete) => Family::DeleteVm,
+                (false, Verb::Put) => Family::PutVm,
+                (true, _) | (false, Verb::Patch | Verb::Post) => Family::UpdateVm,
+            };
+            (family, machine.to_string())
+        }
+    };
+    Call::new(Operation::Write, door, family, resource.subscription().as_str(), &limited)
+}

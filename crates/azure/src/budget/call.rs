@@ -1,0 +1,150 @@
+//! A request as far as limits and counters are concerned.
+
+use super::Key;
+use super::meter::Limit;
+
+/// The front door counts reads, writes and deletes apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Door {
+    /// GET.
+    Reads,
+    /// PUT, PATCH, POST.
+    Writes,
+    /// DELETE.
+    Deletes,
+}
+
+/// What a request does: what counters are labelled with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Reads a virtual machine with its instance view.
+    GetVirtualMachine,
+    /// Reads an instance of a scale set with its instance view.
+    GetScaleSetInstance,
+    /// Reads one extension.
+    GetExtension,
+    /// Asks for the addresses of the serial log.
+    GetBootDiagnostics,
+    /// Reads the serial log itself, which is not ARM's.
+    GetSerialLog,
+    /// Reads a machine of AKS.
+    GetMachine,
+    /// Reads a page of the activity log.
+    ListActivity,
+    /// Asks how an operation stands.
+    GetOperation,
+    /// Creates, changes or deletes something.
+    Write,
+}
+
+impl Operation {
+    /// A word for a label.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GetVirtualMachine => "get_virtual_machine",
+            Self::GetScaleSetInstance => "get_scale_set_instance",
+            Self::GetExtension => "get_extension",
+            Self::GetBootDiagnostics => "get_boot_diagnostics",
+            Self::GetSerialLog => "get_serial_log",
+            Self::GetMachine => "get_machine",
+            Self::ListActivity => "list_activity",
+            Self::GetOperation => "get_operation",
+            Self::Write => "write",
+        }
+    }
+}
+
+/// Requests that a provider counts together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Family {
+    /// Compute: a virtual machine, an extension, boot diagnostics.
+    LowCostGet,
+    /// Compute: an instance of a scale set.
+    GetVmScaleSetVm,
+    /// Compute and network: an operation.
+    GetOperation,
+    /// Compute: a virtual machine is created or changed as a whole.
+    PutVm,
+    /// Compute: something on a virtual machine is changed.
+    UpdateVm,
+    /// Compute: a virtual machine is deleted.
+    DeleteVm,
+    /// Reads of AKS, whose limits are not known.
+    Aks,
+    /// Reads of the activity log, whose limits are not known.
+    Activity,
+    /// Any other write.
+    Other,
+}
+
+impl Family {
+    /// How the names of its policies begin in headers and refusals.
+    fn policy(self) -> Option<&'static str> {
+        match self {
+            Self::LowCostGet => Some("LowCostGet"),
+            Self::GetVmScaleSetVm => Some("GetVMScaleSetVM"),
+            Self::GetOperation => Some("GetOperation"),
+            Self::PutVm => Some("PutVM"),
+            Self::UpdateVm => Some("UpdateVM"),
+            Self::DeleteVm => Some("DeleteVM"),
+            Self::Aks | Self::Activity | Self::Other => None,
+        }
+    }
+
+    /// For one resource, and for the subscription: as documented.
+    pub(super) fn limits(self) -> Option<(Limit, Limit)> {
+        let ((refill, cap), (all_refill, all_cap)) = match self {
+            Self::LowCostGet => ((12, 36), (8_000, 24_000)),
+            Self::GetVmScaleSetVm => ((12, 36), (2_000, 6_000)),
+            Self::GetOperation => ((15, 45), (5_000, 15_000)),
+            Self::PutVm | Self::UpdateVm | Self::DeleteVm => ((4, 12), (500, 1_500)),
+            Self::Aks | Self::Activity | Self::Other => return None,
+        };
+        Some((Limit::per_minute(refill, cap), Limit::per_minute(all_refill, all_cap)))
+    }
+
+    /// Whether a policy, with or without its provider's name, is one of this family's.
+    pub(super) fn is_policy(self, name: &str) -> bool {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        self.policy().is_some_and(|policy| {
+            let start = name.get(..policy.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(policy))
+        })
+    }
+}
+
+/// A request as far as limits and counters are concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    pub(crate) operation: Operation,
+    pub(crate) door: Door,
+    pub(super) family: Family,
+    /// Front door, subscription, resource.
+    pub(super) keys: [Key; 3],
+}
+
+impl Call {
+    /// A request about `resource`, whose id may be in any case.
+    pub fn new(
+        operation: Operation,
+        door: Door,
+        family: Family,
+        subscription: &str,
+        resource: &str,
+    ) -> Self {
+        let subscription = subscription.to_ascii_lowercase();
+        let keys = [
+            Key::Door(subscription.clone(), door),
+            Key::Subscription(subscription, family),
+            Key::Resource(resource.to_ascii_lowercase(), family),
+        ];
+        Self { operation, door, family, keys }
+    }
+
+    /// The meter of the front door.
+    pub(crate) fn door_key(&self) -> &Key {
+        &self.keys[0]
+    }
+}

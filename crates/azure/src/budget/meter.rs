@@ -1,0 +1,138 @@
+//! One token bucket, as two moments.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::later;
+
+/// A rate and a burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit {
+    /// The time in which one token comes.
+    every: Duration,
+    pub(crate) burst: u64,
+    /// How many of Azure's tokens come at once; 0 if they come steadily.
+    step: u64,
+}
+
+impl Limit {
+    /// So many a second and at once; 0 counts as 1, since nobody means to never ask.
+    pub(crate) fn per_second(rate: u32, burst: u32) -> Self {
+        let every = Duration::from_secs(1).div_f64(f64::from(rate.max(1)));
+        // Rounded up: the sum of many must not exceed the rate.
+        Self { every: every + Duration::from_nanos(1), burst: u64::from(burst.max(1)), step: 0 }
+    }
+
+    /// A bucket of compute's, which gets `refill` tokens once a minute, up to `cap`.
+    ///
+    /// When in the minute that is, nobody says. A steady bucket that starts with one refill less
+    /// than the cap stays within the stepwise one, wherever its steps lie.
+    pub(crate) fn per_minute(refill: u32, cap: u32) -> Self {
+        let every = Duration::from_mins(1) / refill.max(1);
+        let burst = u64::from(cap.saturating_sub(refill).max(1));
+        Self { every: every + Duration::from_nanos(1), burst, step: u64::from(refill) }
+    }
+
+    fn span(self, tokens: u64) -> Duration {
+        self.every.saturating_mul(u32::try_from(tokens).unwrap_or(u32::MAX))
+    }
+}
+
+/// The state of one bucket. There are as many tokens as periods have passed since it was empty,
+/// up to the burst; so one moment says all.
+#[derive(Debug, Clone)]
+pub(crate) struct Meter {
+    empty: Timestamp,
+    not_before: Timestamp,
+    /// Tokens that are there by Azure's own word, where the bucket may count on fewer.
+    spare: u64,
+    /// Requests that Azure may not have counted yet.
+    under_way: u64,
+}
+
+impl Meter {
+    pub(crate) fn full(limit: Option<Limit>, now: Timestamp) -> Self {
+        let empty = limit.map_or(now, |limit| earlier(now, limit.span(limit.burst)));
+        Self { empty, not_before: Timestamp::MIN, spare: 0, under_way: 0 }
+    }
+
+    pub(crate) fn ready_at(&self, limit: Option<Limit>, now: Timestamp) -> Timestamp {
+        let token = match limit {
+            Some(limit) if self.spare == 0 => later(self.empty, limit.every),
+            _ => now,
+        };
+        token.max(self.not_before).max(now)
+    }
+
+    pub(crate) fn take(&mut self, limit: Option<Limit>, now: Timestamp) {
+        self.under_way += 1;
+        self.spare = self.spare.saturating_sub(1);
+        if let Some(limit) = limit {
+            // What overflowed while nobody asked is lost.
+            let full = earlier(now, limit.span(limit.burst));
+            self.empty = later(self.empty.max(full), limit.every);
+        }
+    }
+
+    pub(crate) fn give_back(&mut self, limit: Option<Limit>) {
+        self.ended();
+        if let Some(limit) = limit {
+            self.empty = earlier(self.empty, limit.every);
+        }
+    }
+
+    pub(crate) fn ended(&mut self) {
+        self.under_way = self.under_way.saturating_sub(1);
+    }
+
+    /// Azure says that so many are left; what is under way may still come off that.
+    ///
+    /// Where tokens come in steps, the next step may be a minute away, and what comes steadily by
+    /// our count has not come yet. What is there now may be used, but only half of it: others
+    /// read the same machines.
+    pub(crate) fn lower(&mut self, limit: Limit, left: u64, now: Timestamp) {
+        let left = left.saturating_sub(self.under_way);
+        if limit.step > 0 {
+            self.spare = left.div_ceil(2);
+        }
+        let lowered = later(earlier(now, limit.span(left)), limit.span(limit.step));
+        self.empty = self.empty.max(lowered);
+    }
+
+    /// Nothing until then; and then one at a time.
+    pub(crate) fn stop(&mut self, limit: Option<Limit>, until: Timestamp) {
+        self.not_before = self.not_before.max(until);
+        self.spare = 0;
+        if let Some(limit) = limit {
+            self.empty = self.empty.max(earlier(until, limit.every));
+        }
+    }
+
+    pub(crate) fn set_back(&mut self, by: Duration) {
+        self.empty = earlier(self.empty, by);
+        self.not_before = earlier(self.not_before, by);
+    }
+
+    pub(crate) fn left(&self, limit: Limit, now: Timestamp) -> u64 {
+        if self.not_before > now {
+            return 0;
+        }
+        let passed = self.empty.duration_until(now).max(SignedDuration::ZERO).unsigned_abs();
+        let left = passed.as_nanos() / limit.every.as_nanos().max(1);
+        u64::try_from(left).unwrap_or(u64::MAX).min(limit.burst).max(self.spare)
+    }
+
+    /// Whether forgetting it changes nothing.
+    pub(crate) fn is_idle(&self, limit: Option<Limit>, now: Timestamp) -> bool {
+        self.under_way == 0
+            && self.not_before <= now
+            && self.spare == 0
+            && limit.is_none_or(|limit| self.left(limit, now) == limit.burst)
+    }
+}
+
+fn earlier(moment: Timestamp, by: Duration) -> Timestamp {
+    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+    moment.saturating_sub(by).unwrap_or(Timestamp::MIN)
+}

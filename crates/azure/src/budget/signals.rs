@@ -1,0 +1,111 @@
+//! What an answer says about limits.
+
+use std::time::Duration;
+
+use azure_core::http::headers::{HeaderName, Headers};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+
+use crate::error::ArmFailure;
+
+use super::Door;
+
+/// Who refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Throttling {
+    /// The front door: all requests of the subscription that go through the same door.
+    Door,
+    /// A provider, by a policy with this name.
+    Policy(String),
+    /// A provider that does not say by what.
+    Provider,
+}
+
+/// What an answer says about limits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Signals {
+    /// What the front door has left for this subscription.
+    pub door: Option<u64>,
+    /// What policies have left, by their names without the provider's.
+    pub remaining: Vec<(String, u64)>,
+    /// Whether, and by whom, the request was refused as one too many.
+    pub throttled: Option<Throttling>,
+    /// How long to stay away.
+    pub retry_after: Option<Duration>,
+}
+
+impl Signals {
+    /// Reads the headers of an answer, and its failure if it is one.
+    pub fn read(
+        status: u16,
+        headers: &Headers,
+        failure: Option<&ArmFailure>,
+        door: Door,
+        now: Timestamp,
+    ) -> Self {
+        let header = |name| headers.get_optional_str(&HeaderName::from_static(name));
+        let remaining: Vec<_> =
+            header("x-ms-ratelimit-remaining-resource").map(policies).unwrap_or_default();
+        let throttled = (status == 429).then(|| {
+            let gateway = header("x-ms-failure-cause").is_some_and(|cause| cause == "gateway");
+            throttling(failure, &remaining, gateway)
+        });
+        Self {
+            door: header(match door {
+                Door::Reads => "x-ms-ratelimit-remaining-subscription-reads",
+                Door::Writes => "x-ms-ratelimit-remaining-subscription-writes",
+                Door::Deletes => "x-ms-ratelimit-remaining-subscription-deletes",
+            })
+            .and_then(|left| left.trim().parse().ok()),
+            remaining,
+            throttled,
+            retry_after: header("retry-after").and_then(|value| retry_after(value, now)),
+        }
+    }
+}
+
+/// `Microsoft.Compute/LowCostGetResource;34,…`
+fn policies(header: &str) -> Vec<(String, u64)> {
+    header
+        .split(',')
+        .filter_map(|policy| {
+            let (name, left) = policy.trim().split_once(';')?;
+            let name = name.rsplit('/').next().unwrap_or(name);
+            Some((name.to_owned(), left.trim().parse().ok()?))
+        })
+        .collect()
+}
+
+fn throttling(
+    failure: Option<&ArmFailure>,
+    remaining: &[(String, u64)],
+    gateway: bool,
+) -> Throttling {
+    let code = failure.and_then(|failure| failure.code.as_deref());
+    // `SubscriptionRequestsThrottled`, `TenantRequestsThrottled`, …
+    if gateway || code.is_some_and(|code| code.ends_with("RequestsThrottled")) {
+        return Throttling::Door;
+    }
+    let named = failure
+        .into_iter()
+        .flat_map(ArmFailure::chain)
+        .filter(|failure| failure.code.as_deref() == Some("TooManyRequests"))
+        .find_map(|failure| failure.target.clone());
+    let exhausted = || remaining.iter().find(|(_, left)| *left == 0).map(|(name, _)| name.clone());
+    match named.or_else(exhausted) {
+        Some(policy) => Throttling::Policy(policy),
+        // Somebody between us and the provider: stay away altogether.
+        None if code.is_none() => Throttling::Door,
+        None => Throttling::Provider,
+    }
+}
+
+/// Seconds, or a date.
+pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = DateTimeParser::new().parse_timestamp(value).ok()?;
+    Some(Duration::try_from(now.duration_until(at)).unwrap_or(Duration::ZERO))
+}

@@ -1,0 +1,237 @@
+//! Which Azure: where its resource manager is, whom it trusts, what tokens for it are called.
+
+use std::fmt;
+use std::str::FromStr;
+
+use azure_core::http::Url;
+
+/// One of the clouds that Microsoft runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cloud {
+    /// Azure.
+    #[default]
+    Public,
+    /// Azure in China, run by 21Vianet.
+    China,
+    /// Azure for the government of the United States.
+    UsGovernment,
+}
+
+/// A name that is no cloud's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not an Azure cloud: expected public (AzureCloud, AzurePublicCloud), \
+     china (AzureChinaCloud), or usgovernment (usgov, AzureUSGovernment, AzureUSGovernmentCloud)"
+)]
+pub struct UnknownCloud(String);
+
+impl FromStr for Cloud {
+    type Err = UnknownCloud;
+
+    /// Takes the names of the Azure CLI, of the Go libraries, and short ones, in any case.
+    fn from_str(name: &str) -> Result<Self, UnknownCloud> {
+        match name.trim().to_ascii_lowercase().as_str() {
+            "public" | "azure" | "azurecloud" | "azurepublic" | "azurepubliccloud" => {
+                Ok(Self::Public)
+            }
+            "china" | "azurechina" | "azurechinacloud" => Ok(Self::China),
+            "usgov"
+            | "usgovernment"
+            | "azureusgovernment"
+            | "azureusgovernmentcloud"
+            | "azuregovernment" => Ok(Self::UsGovernment),
+            _ => Err(UnknownCloud(name.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Cloud {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Public => "public",
+            Self::China => "china",
+            Self::UsGovernment => "usgovernment",
+        })
+    }
+}
+
+impl Cloud {
+    /// Where this cloud is.
+    pub fn endpoint(self) -> Endpoint {
+        let (management, authority) = match self {
+            Self::Public => ("https://management.azure.com", "https://login.microsoftonline.com"),
+            Self::China => {
+                ("https://management.chinacloudapi.cn", "https://login.chinacloudapi.cn")
+            }
+            Self::UsGovernment => {
+                ("https://management.usgovcloudapi.net", "https://login.microsoftonline.us")
+            }
+        };
+        let parse = |address: &str| Url::parse(address).expect("the addresses above are valid");
+        Endpoint {
+            management: parse(management),
+            authority: parse(authority),
+            scope: format!("{management}/.default"),
+        }
+    }
+}
+
+/// An address that cannot be Azure's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    /// It is no address at all.
+    #[error("`{address}` is not an address: expected something like https://management.azure.com")]
+    NotAnAddress {
+        /// What was given.
+        address: String,
+    },
+    /// Tokens are never sent over an open line.
+    #[error("{address} is not https, and a token would be sent there")]
+    NotHttps {
+        /// What was given.
+        address: String,
+    },
+    /// It has more than a host.
+    #[error("{address} has {what}: expected scheme, host and port alone")]
+    TooMuch {
+        /// What was given, without a password.
+        address: String,
+        /// What there is too much of.
+        what: &'static str,
+    },
+}
+
+/// Where requests go, and what tokens for it are asked of whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    management: Url,
+    authority: Url,
+    scope: String,
+}
+
+impl Endpoint {
+    /// The same cloud's rules at another address: a proxy, a private link, a simulator.
+    pub fn at(self, address: &str) -> Result<Self, EndpointError> {
+        Ok(Self { management: bare(address)?, ..self })
+    }
+
+    /// Tokens from another authority than the cloud's own.
+    pub fn with_authority(self, address: &str) -> Result<Self, EndpointError> {
+        Ok(Self { authority: bare(address)?, ..self })
+    }
+
+    /// Where the resource manager is.
+    pub fn management(&self) -> &Url {
+        &self.management
+    }
+
+    /// Who issues tokens.
+    pub fn authority(&self) -> &Url {
+        &self.authority
+    }
+
+    /// What a token has to be for.
+    pub fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    /// Whether a token may be sent to `address`.
+    pub(crate) fn admits(&self, address: &Url) -> bool {
+        address.scheme() == "https"
+            && address.host() == self.management.host()
+            && address.port_or_known_default() == self.management.port_or_known_default()
+            && address.username().is_empty()
+            && address.password().is_none()
+    }
+}
+
+/// An address of scheme, host and port alone.
+fn bare(text: &str) -> Result<Url, EndpointError> {
+    let not_an_address = || EndpointError::NotAnAddress { address: text.to_owned() };
+    let mut url = Url::parse(text.trim()).map_err(|_| not_an_address())?;
+    if !url.username().is_empty() || url.password().is_some() {
+        let _ = url.set_password(None).and_then(|()| url.set_username(""));
+        return Err(EndpointError::TooMuch { address: url.into(), what: "a user or password" });
+    }
+    if url.scheme() != "https" {
+        return Err(EndpointError::NotHttps { address: url.into() });
+    }
+    if !url.has_host() {
+        return Err(not_an_address());
+    }
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        return Err(EndpointError::TooMuch { address: url.into(), what: "a path or query" });
+    }
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cloud_has_several_names() {
+        for (name, cloud) in [
+            ("public", Cloud::Public),
+            ("AzureCloud", Cloud::Public),
+            ("AZUREPUBLICCLOUD", Cloud::Public),
+            ("china", Cloud::China),
+            ("AzureChinaCloud", Cloud::China),
+            ("usgov", Cloud::UsGovernment),
+            ("AzureUSGovernment", Cloud::UsGovernment),
+            ("AzureUSGovernmentCloud", Cloud::UsGovernment),
+        ] {
+            assert_eq!(name.parse(), Ok(cloud), "{name}");
+        }
+        for cloud in [Cloud::Public, Cloud::China, Cloud::UsGovernment] {
+            assert_eq!(cloud.to_string().parse(), Ok(cloud));
+        }
+    }
+
+    #[test]
+    fn an_unknown_cloud_is_refused_with_the_names_that_are_known() {
+        let refused = "AzureGermanCloud".parse::<Cloud>().unwrap_err().to_string();
+        for name in ["AzureGermanCloud", "public", "china", "usgovernment"] {
+            assert!(refused.contains(name), "{refused}");
+        }
+    }
+
+    #[test]
+    fn another_address_keeps_what_tokens_are_for() {
+        let endpoint = Cloud::Public.endpoint().at("https://127.0.0.1:8443").unwrap();
+        assert_eq!(endpoint.management().as_str(), "https://127.0.0.1:8443/");
+        assert_eq!(endpoint.scope(), "https://management.azure.com/.default");
+        assert_eq!(endpoint.authority().host_str(), Some("login.microsoftonline.com"));
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_azures_is_refused() {
+        for (address, why) in [
+            ("management.azure.com", "not an address"),
+            ("http://management.azure.com", "not https"),
+            ("https://management.azure.com/subscriptions", "a path or query"),
+            ("https://management.azure.com?x=1", "a path or query"),
+            ("https://me:hunter2@management.azure.com", "a user or password"),
+        ] {
+            let refused = Cloud::Public.endpoint().at(address).unwrap_err().to_string();
+            assert!(refused.contains(why), "{address}: {refused}");
+            assert!(!refused.contains("hunter2"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_token_goes_to_the_resource_manager_and_nowhere_else() {
+        let endpoint = Cloud::Public.endpoint();
+        for (address, admitted) in [
+            ("https://management.azure.com/x?y", true),
+            ("https://MANAGEMENT.azure.com:443/x", true),
+            ("http://management.azure.com/x", false),
+            ("https://management.azure.com.evil.example/x", false),
+            ("https://management.azure.com:8443/x", false),
+            ("https://management.azure.com@evil.example/x", false),
+            ("https://you@management.azure.com/x", false),
+        ] {
+            assert_eq!(endpoint.admits(&Url::parse(address).unwrap()), admitted, "{address}");
+        }
+    }
+}

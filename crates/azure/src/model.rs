@@ -1,0 +1,22 @@
+//! What Azure answers, as far as bringup looks at it.
+//!
+//! Everything is optional that Azure may leave out, and Azure may leave out everything: a key that
+//! is absent, null or of an unexpected type is `None` or empty, never an error. The answer itself
+//! is kept as well, for evidence.
+
+mod activity;
+mod boot_diagnostics;
+mod extension;
+mod image;
+mod machine;
+mod read;
+mod status;
+mod virtual_machine;
+
+pub use activity::{ActivityEntry, ActivityLog};
+pub use boot_diagnostics::{BootDiagnostics, BootDiagnosticsAddresses, SasAddress, SerialLog};
+pub use extension::{Extension, ExtensionHandler};
+pub use image::ImageReference;
+pub use machine::Machine;
+pub use status::{Level, Status};
+pub use virtual_machine::{Agent, OsType, VirtualMachine};

@@ -1,0 +1,90 @@
+//! The activity log: late, and with the error as a JSON text inside a JSON text.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::read::{moment, text};
+use crate::error::ArmFailure;
+use crate::id::ResourceId;
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActivityEntry {
+    /// When it happened.
+    pub time: Option<Timestamp>,
+    /// Such as `Microsoft.Compute/virtualMachines/extensions/write`.
+    pub operation: Option<String>,
+    /// Such as `Failed`.
+    pub status: Option<String>,
+    /// The resource, if its id can be read.
+    pub resource_id: Option<ResourceId>,
+    /// The text of the failure, as it stands.
+    pub status_message: Option<String>,
+    /// The same, taken apart.
+    pub failure: Option<ArmFailure>,
+    /// Entries of one request share it.
+    pub correlation_id: Option<String>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ActivityLog {
+    /// The entries, as Azure ordered them.
+    pub entries: Vec<ActivityEntry>,
+    /// Whether this is all of it; not so if there were more pages than anybody should read.
+    pub complete: bool,
+}
+
+impl ActivityEntry {
+    pub(crate) fn of(value: &Value) -> Self {
+        // Either an object with a value and a translation, or the word itself.
+        let word = |key: &str| {
+            text(value, &format!("/{key}/value")).or_else(|| text(value, &format!("/{key}")))
+        };
+        let message = value.pointer("/properties/statusMessage");
+        let failure = message.map(|message| {
+            // A text is unwrapped by the failure itself; an object may have `error` in it.
+            ArmFailure::of(message.get("error").unwrap_or(message))
+        });
+        Self {
+            time: moment(value, "/eventTimestamp"),
+            operation: word("operationName"),
+            status: word("status"),
+            resource_id: text(value, "/resourceId")
+                .or_else(|| text(value, "/resourceUri"))
+                .and_then(|id| id.parse().ok()),
+            status_message: message.and_then(|message| match message {
+                Value::Null => None,
+                Value::String(text) => Some(text.clone()),
+                other => Some(other.to_string()),
+            }),
+            failure: failure.filter(|failure| !failure.is_empty()),
+            correlation_id: text(value, "/correlationId"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_status_message_is_read_as_text_as_json_in_text_and_as_json() {
+        let inner = json!({"status": "Failed", "error": {"code": "A", "details": [{"code": "B"}]}});
+        for (message, code) in [
+            (json!(inner.to_string()), Some("A")),
+            (inner.clone(), Some("A")),
+            (json!("plain"), None),
+        ] {
+            let entry = ActivityEntry::of(&json!({"properties": {"statusMessage": message}}));
+            assert_eq!(entry.failure.unwrap().code.as_deref(), code);
+            assert!(entry.status_message.is_some());
+        }
+        for odd in [json!({}), json!(null), json!({"properties": {"statusMessage": null}})] {
+            let entry = ActivityEntry::of(&odd);
+            assert_eq!((entry.failure, entry.status_message), (None, None));
+        }
+    }
+}

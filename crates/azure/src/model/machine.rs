@@ -1,0 +1,68 @@
+//! A machine of AKS.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::read::{list, moment, text};
+use crate::error::ArmFailure;
+use crate::id::ResourceId;
+
+/// A machine of AKS: AKS makes the virtual machine, and words the outcome in its own way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its provisioning state.
+    pub provisioning_state: Option<String>,
+    /// Why it did not provision.
+    pub provisioning_error: Option<ArmFailure>,
+    /// The virtual machine, or the instance of a scale set, beneath it.
+    pub resource_id: Option<ResourceId>,
+    /// Name and version of its image.
+    pub node_image_version: Option<String>,
+    /// The state of the machine beneath it.
+    pub vm_state: Option<String>,
+    /// When it was created.
+    pub created: Option<Timestamp>,
+    /// Its zones.
+    pub zones: Vec<String>,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+    /// The whole answer. It has to be redacted before anybody sees it.
+    pub raw: Value,
+}
+
+impl Machine {
+    /// Looks into an answer.
+    pub fn of(raw: Value) -> Self {
+        let null = Value::Null;
+        let properties = raw.get("properties").unwrap_or(&null);
+        let failure = properties
+            .pointer("/status/provisioningError")
+            .map(ArmFailure::of)
+            .filter(|failure| !failure.is_empty());
+        let tags = properties.get("tags").and_then(Value::as_object);
+        Self {
+            name: text(&raw, "/name"),
+            provisioning_state: text(properties, "/provisioningState"),
+            provisioning_error: failure,
+            resource_id: text(properties, "/resourceId").and_then(|id| id.parse().ok()),
+            node_image_version: text(properties, "/nodeImageVersion"),
+            vm_state: text(properties, "/status/vmState"),
+            created: moment(properties, "/status/creationTimestamp"),
+            zones: list(&raw, "/zones")
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+            tags: tags
+                .into_iter()
+                .flatten()
+                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                .collect(),
+            raw,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Looking into JSON that may be anything.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+/// A text; an empty one is none.
+pub(super) fn text(value: &Value, pointer: &str) -> Option<String> {
+    value.pointer(pointer)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A list; anything else is an empty one.
+pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// A moment: with any number of digits, and without a zone in UTC.
+pub(super) fn moment(value: &Value, pointer: &str) -> Option<Timestamp> {
+    let text = value.pointer(pointer)?.as_str()?.trim();
+    text.parse().ok().or_else(|| {
+        let local: DateTime = text.parse().ok()?;
+        local.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn moments_are_read_however_they_are_written() {
+        for (text, second) in [
+            ("2026-01-27T14:30:02.1234567+00:00", Some(1_769_524_202)),
+            ("2026-01-27T14:30:02Z", Some(1_769_524_202)),
+            ("2026-01-27T14:30:02", Some(1_769_524_202)),
+            ("2026-01-27T16:30:02+02:00", Some(1_769_524_202)),
+            ("", None),
+            ("yesterday", None),
+        ] {
+            let read = moment(&json!({"time": text}), "/time");
+            assert_eq!(read.map(Timestamp::as_second), second, "{text}");
+        }
+        for odd in [json!({}), json!({"time": null}), json!({"time": 7}), json!([])] {
+            assert_eq!(moment(&odd, "/time"), None);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The line to Azure: HTTPS by `reqwest`, with rustls and aws-lc-rs.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use azure_core::error::ErrorKind;
+use azure_core::http::headers::{HeaderName, HeaderValue, Headers};
+use azure_core::http::{AsyncRawResponse, Body, HttpClient, Request};
+use azure_core::{Error, Result};
+use futures::stream;
+
+/// An instance view comes within a second or two; whoever asks would rather ask again.
+const WHOLE_ANSWER: Duration = Duration::from_mins(1);
+const CONNECTED: Duration = Duration::from_secs(10);
+
+/// Why there is no line to Azure.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    /// The file with the certificate is not there, or not ours to read.
+    #[error("cannot read the CA file {}", path.display())]
+    ReadCa {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file holds no certificate.
+    #[error(
+        "the CA file {} holds no PEM certificate: expected -----BEGIN CERTIFICATE-----",
+        path.display()
+    )]
+    NoCertificate {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The file holds something that looks like a certificate and is none.
+    #[error("the CA file {} holds a certificate that cannot be used", path.display())]
+    BadCertificate {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: reqwest::Error,
+    },
+    /// TLS could not be set up, for want of trusted certificates mostly.
+    #[error("cannot set up TLS")]
+    Tls {
+        /// Why not.
+        source: reqwest::Error,
+    },
+}
+
+/// Opens the line. What the CA file holds is trusted beside what the system trusts.
+pub fn https(ca_file: Option<&Path>) -> std::result::Result<Arc<dyn HttpClient>, TransportError> {
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(CONNECTED)
+        .timeout(WHOLE_ANSWER)
+        // A redirect would carry the token along.
+        .redirect(reqwest::redirect::Policy::none());
+    if let Some(path) = ca_file {
+        builder = builder.tls_certs_merge(certificates(path)?);
+    }
+    let client = builder.build().map_err(|source| TransportError::Tls { source })?;
+    Ok(Arc::new(Line(client)))
+}
+
+fn certificates(path: &Path) -> std::result::Result<Vec<reqwest::Certificate>, TransportError> {
+    let path = || path.to_owned();
+    let pem =
+        std::fs::read(path()).map_err(|source| TransportError::ReadCa { path: path(), source })?;
+    let certificates = reqwest::Certificate::from_pem_bundle(&pem)
+        .map_err(|source| TransportError::BadCertificate { path: path(), source })?;
+    if certificates.is_empty() {
+        return Err(TransportError::NoCertificate { path: path() });
+    }
+    Ok(certificates)
+}
+
+/// Not `azure_core`'s own client on `reqwest`: that one's errors hold the whole address, and so
+/// the signature of a blob.
+#[derive(Debug)]
+struct Line(reqwest::Client);
+
+#[async_trait]
+impl HttpClient for Line {
+    async fn execute_request(&self, request: &Request) -> Result<AsyncRawResponse> {
+        let method =
+            reqwest::Method::from_bytes(request.method().as_str().as_bytes()).map_err(|error| {
+                Error::with_error(ErrorKind::Other, error, "there is no such method")
+            })?;
+        let mut asked = self.0.request(method, request.url().clone());
+        for (name, value) in request.headers().iter() {
+            asked = asked.header(name.as_str(), value.as_str());
+        }
+        asked = match request.body().clone() {
+            Body::Bytes(bytes) => asked.body(bytes),
+            Body::SeekableStream(_) => {
+                return Err(Error::with_message(ErrorKind::Other, "a request's body is bytes"));
+            }
+        };
+        let response = asked.send().await.map_err(|error| {
+            let kind = if error.is_connect() { ErrorKind::Connection } else { ErrorKind::Io };
+            Error::with_error(kind, error.without_url(), "the request was not answered")
+        })?;
+        let status = response.status().as_u16();
+        let mut headers = Headers::new();
+        for (name, value) in response.headers() {
+            // What is not text is no header that anybody here reads.
+            if let Ok(value) = value.to_str() {
+                headers.insert(
+                    HeaderName::from(name.as_str().to_owned()),
+                    HeaderValue::from(value.to_owned()),
+                );
+            }
+        }
+        let body = stream::try_unfold(response, |mut response| async move {
+            let chunk = response.chunk().await.map_err(|error| {
+                Error::with_error(ErrorKind::Io, error.without_url(), "the answer broke off")
+            })?;
+            Ok(chunk.map(|chunk| (chunk, response)))
+        });
+        Ok(AsyncRawResponse::new(status.into(), headers, Box::pin(body)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ca_file_that_is_no_use_is_refused_with_the_reason() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ca.pem");
+        assert!(matches!(https(Some(&path)), Err(TransportError::ReadCa { .. })));
+
+        std::fs::write(&path, "no certificate").unwrap();
+        let refused = https(Some(&path)).unwrap_err().to_string();
+        assert!(refused.contains("holds no PEM certificate"), "{refused}");
+
+        std::fs::write(&path, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+            .unwrap();
+        let refused = https(Some(&path)).unwrap_err();
+        assert!(
+            matches!(refused, TransportError::BadCertificate { .. } | TransportError::Tls { .. }),
+            "{refused}"
+        );
+    }
+}

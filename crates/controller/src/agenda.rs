@@ -1,0 +1,124 @@
+//! Who is due when. A wait is an entry here, never a sleeping task.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bringup_azure::clock::Clock;
+use jiff::Timestamp;
+use tokio::sync::Notify;
+
+/// Who is due when, shared by everybody who plans.
+///
+/// # Guarantees
+/// Nobody is handed out twice at the same time. Whoever is planned while being worked on is
+/// handed out again afterwards.
+#[derive(Debug)]
+pub struct Agenda<K> {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State<K>>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State<K> {
+    due: BTreeMap<(Timestamp, u64), K>,
+    planned: HashMap<K, (Timestamp, u64)>,
+    running: HashSet<K>,
+    /// Planned meanwhile.
+    again: HashMap<K, Timestamp>,
+    count: u64,
+}
+
+impl<K: Clone + Eq + Hash> Agenda<K> {
+    /// An empty agenda.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let state = State {
+            due: BTreeMap::new(),
+            planned: HashMap::new(),
+            running: HashSet::new(),
+            again: HashMap::new(),
+            count: 0,
+        };
+        Self { clock, state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Plans somebody for a moment, or keeps an earlier one.
+    pub fn plan(&self, key: K, at: Timestamp) {
+        self.lock().plan(key, at);
+        self.changed.notify_one();
+    }
+
+    /// Plans somebody for now.
+    pub fn plan_now(&self, key: K) {
+        self.plan(key, self.clock.now());
+    }
+
+    /// Waits for whoever is due, and hands him out.
+    pub async fn next(&self) -> K {
+        loop {
+            let first = {
+                let mut state = self.lock();
+                let first = state.due.first_key_value().map(|((at, _), _)| *at);
+                if first.is_some_and(|at| at <= self.clock.now())
+                    && let Some(key) = state.take()
+                {
+                    return key;
+                }
+                first
+            };
+            match first {
+                Some(at) => tokio::select! {
+                    () = self.clock.reach(at) => {}
+                    () = self.changed.notified() => {}
+                },
+                None => self.changed.notified().await,
+            }
+        }
+    }
+
+    /// Gives back whoever was handed out, to be handed out again at `next`.
+    pub fn done(&self, key: &K, next: Option<Timestamp>) {
+        {
+            let mut state = self.lock();
+            state.running.remove(key);
+            let again = state.again.remove(key);
+            let at = again.into_iter().chain(next).min();
+            if let Some(at) = at {
+                state.plan(key.clone(), at);
+            }
+        }
+        self.changed.notify_one();
+    }
+}
+
+impl<K: Clone + Eq + Hash> State<K> {
+    fn plan(&mut self, key: K, at: Timestamp) {
+        if self.running.contains(&key) {
+            let again = self.again.entry(key).or_insert(at);
+            *again = at.min(*again);
+            return;
+        }
+        if let Some(planned) = self.planned.get(&key).copied() {
+            if planned.0 <= at {
+                return;
+            }
+            self.due.remove(&planned);
+        }
+        self.count += 1;
+        let place = (at, self.count);
+        self.due.insert(place, key.clone());
+        self.planned.insert(key, place);
+    }
+
+    fn take(&mut self) -> Option<K> {
+        let (_, key) = self.due.pop_first()?;
+        self.planned.remove(&key);
+        self.running.insert(key.clone());
+        Some(key)
+    }
+}

@@ -1,0 +1,246 @@
+//! What Kubernetes shows, as an index: claims, Nodes, reports, and what Karpenter said.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bringup_objects::report::BootstrapReport;
+use bringup_objects::{Node, NodeClaim};
+use kube::ResourceExt as _;
+
+use crate::claims::{self, NodeClassKind};
+use crate::judge::{Joined, Signal};
+use crate::subject::{Place, Subject};
+
+/// Somebody who has to be looked after.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A subject, by its name.
+    Subject(String),
+    /// A report whose subject may be gone, by its name.
+    Report(String),
+    /// Reports that are too old or too many.
+    Sweep,
+}
+
+/// A subject, and whether it still exists.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The subject.
+    pub subject: Arc<Subject>,
+    /// It does not exist any more.
+    pub departed: bool,
+}
+
+/// The index.
+#[derive(Debug)]
+pub struct Cluster {
+    classes: Vec<NodeClassKind>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    subjects: HashMap<String, Entry>,
+    /// Lower-case provider ids of subjects, and of Nodes.
+    subject_at: HashMap<String, String>,
+    nodes: HashMap<String, Arc<Node>>,
+    node_at: HashMap<String, String>,
+    reports: HashMap<String, Arc<BootstrapReport>>,
+    report_of: HashMap<String, String>,
+    signals: HashMap<String, Signal>,
+}
+
+impl Cluster {
+    /// An empty index of what belongs to these classes.
+    pub fn new(classes: Vec<NodeClassKind>) -> Self {
+        Self { classes, inner: Mutex::new(Inner::default()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A claim was seen. Whoever is to be looked after then is answered.
+    pub fn claim_seen(&self, claim: &NodeClaim) -> Option<Key> {
+        let subject = Arc::new(claims::subject(claim, &self.classes)?);
+        let mut inner = self.lock();
+        if let Place::Known(id) = &subject.place {
+            inner.subject_at.insert(lower(&id.to_string()), subject.name.clone());
+        }
+        let key = Key::Subject(subject.name.clone());
+        inner.subjects.insert(subject.name.clone(), Entry { subject, departed: false });
+        Some(key)
+    }
+
+    /// A claim is gone. Who had come up, or was never asked for, is forgotten.
+    pub fn claim_gone(&self, name: &str, uid: Option<&str>) -> Option<Key> {
+        let mut inner = self.lock();
+        let entry = inner.subjects.get_mut(name)?;
+        // The claim of that name may be another one by now.
+        if uid.is_some_and(|uid| uid != entry.subject.uid) {
+            return None;
+        }
+        entry.departed = true;
+        if entry.subject.is_pending() {
+            return Some(Key::Subject(name.to_owned()));
+        }
+        inner.forget(name);
+        None
+    }
+
+    /// The claims that exist are these: all others are gone.
+    pub fn only_claims(&self, names: &HashSet<String>) -> Vec<Key> {
+        let gone: Vec<String> = {
+            let inner = self.lock();
+            let entries = inner.subjects.iter().filter(|(_, entry)| !entry.departed);
+            entries.map(|(name, _)| name.clone()).filter(|name| !names.contains(name)).collect()
+        };
+        gone.iter().filter_map(|name| self.claim_gone(name, None)).collect()
+    }
+
+    /// Nobody has to look after this subject any more.
+    pub fn forget(&self, name: &str) {
+        self.lock().forget(name);
+    }
+
+    /// A Node was seen; the subject that it belongs to is answered.
+    pub fn node_seen(&self, node: Node) -> Option<Key> {
+        let name = node.name_any();
+        let mut inner = self.lock();
+        let place = node.spec.provider_id.as_deref().map(lower);
+        if let Some(place) = &place {
+            inner.node_at.insert(place.clone(), name.clone());
+        }
+        let owner = place.and_then(|place| inner.subject_at.get(&place).cloned());
+        inner.nodes.insert(name, Arc::new(node));
+        owner.map(Key::Subject)
+    }
+
+    /// A Node is gone.
+    pub fn node_gone(&self, name: &str) -> Option<Key> {
+        let mut inner = self.lock();
+        let node = inner.nodes.remove(name)?;
+        let place = node.spec.provider_id.as_deref().map(lower)?;
+        inner.node_at.remove(&place);
+        inner.subject_at.get(&place).cloned().map(Key::Subject)
+    }
+
+    /// The Nodes that exist are these.
+    pub fn only_nodes(&self, names: &HashSet<String>) -> Vec<Key> {
+        let gone: Vec<String> = {
+            let inner = self.lock();
+            inner.nodes.keys().filter(|name| !names.contains(*name)).cloned().collect()
+        };
+        gone.iter().filter_map(|name| self.node_gone(name)).collect()
+    }
+
+    /// A report was seen; whoever has to do with it is answered.
+    pub fn report_seen(&self, report: BootstrapReport) -> Vec<Key> {
+        let name = report.name_any();
+        let mut inner = self.lock();
+        let uid = report.spec.target_ref.uid.clone();
+        let target = report.spec.target_ref.name.clone();
+        // Of several, the newest: names are stable, so it is another VM's.
+        let newer = inner
+            .report_of
+            .get(&uid)
+            .and_then(|known| inner.reports.get(known))
+            .is_none_or(|known| known.finished_at() <= report.finished_at());
+        if newer {
+            inner.report_of.insert(uid, name.clone());
+        }
+        inner.reports.insert(name.clone(), Arc::new(report));
+        vec![Key::Subject(target), Key::Report(name)]
+    }
+
+    /// A report is gone.
+    pub fn report_gone(&self, name: &str) {
+        let mut inner = self.lock();
+        if let Some(report) = inner.reports.remove(name) {
+            let uid = &report.spec.target_ref.uid;
+            if inner.report_of.get(uid).is_some_and(|known| known == name) {
+                inner.report_of.remove(uid);
+            }
+        }
+    }
+
+    /// The reports that exist are these.
+    pub fn only_reports(&self, names: &HashSet<String>) {
+        let gone: Vec<String> = {
+            let inner = self.lock();
+            inner.reports.keys().filter(|name| !names.contains(*name)).cloned().collect()
+        };
+        for name in gone {
+            self.report_gone(&name);
+        }
+    }
+
+    /// Karpenter said that a claim's VM failed.
+    pub fn signalled(&self, claim: &str, uid: &str, signal: Signal) -> Key {
+        let mut inner = self.lock();
+        let known = inner.signals.entry(uid.to_owned()).or_insert_with(|| signal.clone());
+        if known.stamped > signal.stamped {
+            *known = signal;
+        }
+        Key::Subject(claim.to_owned())
+    }
+
+    /// A subject.
+    pub fn subject(&self, name: &str) -> Option<Entry> {
+        self.lock().subjects.get(name).cloned()
+    }
+
+    /// The Node of a subject: by the VM's id, or by its name.
+    pub fn node_of(&self, subject: &Subject) -> Option<Arc<Node>> {
+        let inner = self.lock();
+        let by_place = match &subject.place {
+            Place::Known(id) => inner.node_at.get(&lower(&id.to_string())),
+            Place::NotSaid | Place::Malformed(_) => None,
+        };
+        let by_name = || {
+            let name = subject.node_name.clone().or_else(|| subject.vm_name())?;
+            inner.nodes.get(&name.to_ascii_lowercase())
+        };
+        by_place.and_then(|name| inner.nodes.get(name)).or_else(by_name).cloned()
+    }
+
+    /// The newest report of a subject.
+    pub fn report_of(&self, uid: &str) -> Option<Arc<BootstrapReport>> {
+        let inner = self.lock();
+        inner.reports.get(inner.report_of.get(uid)?).cloned()
+    }
+
+    /// A report by its name.
+    pub fn report(&self, name: &str) -> Option<Arc<BootstrapReport>> {
+        self.lock().reports.get(name).cloned()
+    }
+
+    /// All reports.
+    pub fn reports(&self) -> Vec<Arc<BootstrapReport>> {
+        self.lock().reports.values().cloned().collect()
+    }
+
+    /// What Karpenter said of a subject.
+    pub fn signal_of(&self, uid: &str) -> Option<Signal> {
+        self.lock().signals.get(uid).cloned()
+    }
+}
+
+impl Inner {
+    fn forget(&mut self, name: &str) {
+        let Some(entry) = self.subjects.remove(name) else { return };
+        self.signals.remove(&entry.subject.uid);
+        if let Place::Known(id) = &entry.subject.place {
+            self.subject_at.remove(&lower(&id.to_string()));
+        }
+    }
+}
+
+/// A Node as a judgement sees it.
+pub fn joined(node: &Node) -> Joined {
+    Joined { name: node.name_any(), ready: node.is_ready() }
+}
+
+fn lower(id: &str) -> String {
+    id.to_ascii_lowercase()
+}

@@ -1,0 +1,264 @@
+//! Asks Azure and Kubernetes. Each question may fail alone; the observation says so.
+
+use std::sync::Arc;
+
+use bringup_azure::clock::Clock;
+use bringup_azure::model::{ActivityLog, BootDiagnostics, SerialLog, VirtualMachine};
+use bringup_azure::{Arm, ArmError, InstanceId, Priority, Turn};
+use bringup_objects::Node;
+use bringup_objects::report::CollectorState;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::api::ListParams;
+use kube::{Api, Client};
+
+use crate::digest::{collected, collector, refusal};
+use crate::health::{Health, Right};
+use crate::judge::Signal;
+use crate::observation::Observation;
+use crate::subject::{Place, Subject};
+use crate::witness::Witness;
+
+/// How much of a serial log is read.
+const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
+/// How long the address of a serial log is to be good for, in minutes.
+const ADDRESS_MINUTES: u16 = 5;
+/// How many certificate requests are looked through.
+const MOST_REQUESTS: u32 = 500;
+
+/// Whoever asks.
+#[derive(Clone)]
+pub struct Collect {
+    arm: Arm,
+    client: Client,
+    clock: Arc<dyn Clock>,
+    health: Health,
+    witness: Witness,
+}
+
+impl Collect {
+    /// A collector that asks with these.
+    pub fn new(
+        arm: Arm,
+        client: Client,
+        clock: Arc<dyn Clock>,
+        health: Health,
+        witness: Witness,
+    ) -> Self {
+        Self { arm, client, clock, health, witness }
+    }
+
+    /// Looks at the VM, and at the AKS machine where there is one. What was known before stays.
+    pub async fn look(
+        &self,
+        subject: &Subject,
+        known: Option<Observation>,
+        signal: Option<&Signal>,
+        priority: Priority,
+        since: Timestamp,
+    ) -> Observation {
+        let turn = priority.since(since);
+        let mut seen = known.unwrap_or_default();
+        if let Some(signal) = signal {
+            seen = seen.with_signal(&signal.text);
+        }
+        let mut instance = match &subject.place {
+            Place::Known(id) => Some(id.instance.clone()),
+            Place::NotSaid | Place::Malformed(_) => None,
+        };
+        if let Some(machine) = &subject.machine {
+            match self.asked(self.arm.machine(machine, turn).await).await {
+                Ok(machine) => {
+                    let beneath = machine.resource_id.as_ref();
+                    instance = beneath.and_then(|id| InstanceId::try_from(id).ok()).or(instance);
+                    seen = seen.with_machine(&machine, self.clock.now());
+                }
+                Err(error) => {
+                    let (state, detail) = refusal(&error);
+                    seen.collected(collected(collector::MACHINE, state, &detail));
+                }
+            }
+        }
+        let Some(instance) = instance else {
+            seen.at = self.clock.now();
+            let detail = match &subject.place {
+                Place::Malformed(why) => why.clone(),
+                Place::NotSaid | Place::Known(_) => "the provider id is not known".to_owned(),
+            };
+            seen.denied = Some(detail.clone());
+            seen.collected(collected(collector::VM, CollectorState::Failed, &detail));
+            return seen;
+        };
+        match self.asked(self.arm.instance(&instance, turn).await).await {
+            Ok(vm) => {
+                self.health.azure(None);
+                seen.with_vm(&vm, self.clock.now()).with_diagnostics(&vm)
+            }
+            Err(error) => {
+                self.health.azure((!error.is_not_found()).then(|| refusal(&error).1));
+                seen.without_vm(&error, self.clock.now())
+            }
+        }
+    }
+
+    /// Asks everybody else: the console, and Kubernetes.
+    pub async fn deepen(
+        &self,
+        subject: &Subject,
+        seen: Observation,
+        node: Option<&Node>,
+        priority: Priority,
+    ) -> Observation {
+        let turn = priority.since(self.clock.now());
+        let seen = self.console(subject, seen, turn).await;
+        let mut seen = self.kubernetes(subject, seen, node).await;
+        seen.is_full = true;
+        seen
+    }
+
+    async fn console(&self, subject: &Subject, mut seen: Observation, turn: Turn) -> Observation {
+        let Place::Known(id) = &subject.place else { return seen };
+        if seen.is_console_off() {
+            let detail = "boot diagnostics are off for this VM";
+            seen.collected(collected(collector::SERIAL_LOG, CollectorState::Disabled, detail));
+            return seen;
+        }
+        match self.serial_log(&id.instance, turn).await {
+            Ok(SerialLog::Tail { bytes, cut }) => {
+                seen.with_console(&String::from_utf8_lossy(&bytes), cut)
+            }
+            Ok(SerialLog::Absent) => {
+                let detail = "the serial log does not exist yet, or not any more";
+                seen.collected(collected(collector::SERIAL_LOG, CollectorState::Late, detail));
+                seen
+            }
+            Ok(SerialLog::Refused { code }) => {
+                let code = code.unwrap_or_default();
+                let detail = format!("the storage account refuses: {code}");
+                seen.collected(collected(collector::SERIAL_LOG, CollectorState::Denied, &detail));
+                seen
+            }
+            Err(error) => {
+                let (state, detail) = refusal(&error);
+                seen.collected(collected(collector::SERIAL_LOG, state, &detail));
+                seen
+            }
+        }
+    }
+
+    async fn serial_log(&self, id: &InstanceId, turn: Turn) -> Result<SerialLog, ArmError> {
+        let asked = self.arm.boot_diagnostics(id, ADDRESS_MINUTES, turn).await;
+        let addresses = self.asked(asked).await?;
+        match addresses.serial_log {
+            Some(address) => self.asked(self.arm.serial_log(&address, CONSOLE_BYTES).await).await,
+            None => Ok(SerialLog::Absent),
+        }
+    }
+
+    async fn kubernetes(
+        &self,
+        subject: &Subject,
+        mut seen: Observation,
+        node: Option<&Node>,
+    ) -> Observation {
+        let mut lines = Vec::new();
+        let name = subject
+            .node_name
+            .clone()
+            .or_else(|| seen.facts.computer_name.clone())
+            .or_else(|| subject.vm_name());
+        if let (Some(node), Some(name)) = (node, &name) {
+            let ready = node.ready();
+            let reason = ready.and_then(|ready| ready.reason.clone()).unwrap_or_default();
+            let message = ready.and_then(|ready| ready.message.clone()).unwrap_or_default();
+            lines.push(format!("Node {name} exists and is not ready: {reason} {message}"));
+        }
+        let Some(name) = name else { return seen.with_kubernetes(&lines) };
+        let requests: Api<CertificateSigningRequest> = Api::all(self.client.clone());
+        match requests.list(&ListParams::default().limit(MOST_REQUESTS)).await {
+            Ok(found) => {
+                self.health.may(Right::CertificateRequests);
+                lines.extend(found.items.iter().filter_map(|request| told(request, &name)));
+                seen.with_kubernetes(&lines)
+            }
+            Err(error) => {
+                self.health.failed(Right::CertificateRequests, &error);
+                let detail = format!("certificate requests cannot be read: {error}");
+                seen.collected(collected(collector::KUBERNETES, CollectorState::Denied, &detail));
+                seen
+            }
+        }
+    }
+
+    /// What the activity log has of the VM's resource group since `from`.
+    pub async fn activity(
+        &self,
+        id: &InstanceId,
+        from: Timestamp,
+    ) -> Result<ActivityLog, ArmError> {
+        let (subscription, group) = match id {
+            InstanceId::VirtualMachine(vm) => (&vm.subscription, &vm.resource_group),
+            InstanceId::ScaleSetInstance(vm) => (&vm.subscription, &vm.resource_group),
+        };
+        let (from, to) = (from - SignedDuration::from_mins(5), self.clock.now());
+        let turn = Priority::Schedule;
+        self.asked(self.arm.activity_log(subscription, group, from, to, turn).await).await
+    }
+
+    async fn asked<T>(&self, answer: Result<T, ArmError>) -> Result<T, ArmError> {
+        self.witness.saw("ARM read").await;
+        answer
+    }
+}
+
+impl Observation {
+    /// Notes whether there is a console to read.
+    fn with_diagnostics(mut self, vm: &VirtualMachine) -> Self {
+        self.console = Some(vm.boot_diagnostics != BootDiagnostics::Disabled);
+        self
+    }
+
+    /// Whether the VM was seen to have no console.
+    fn is_console_off(&self) -> bool {
+        self.console == Some(false)
+    }
+}
+
+/// What is to be said of a certificate request, if it is the node's.
+fn told(request: &CertificateSigningRequest, node: &str) -> Option<String> {
+    let asked = format!("system:node:{}", node.to_ascii_lowercase());
+    let by_node = request.spec.username.as_deref() == Some(asked.as_str());
+    if !by_node && !names_node(&request.spec.request.0, &asked) {
+        return None;
+    }
+    let name = request.metadata.name.as_deref().unwrap_or_default();
+    let user = request.spec.username.as_deref().unwrap_or("somebody");
+    let conditions =
+        request.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let has = |kind: &str| conditions.iter().find(|condition| condition.type_ == kind);
+    let state = match (has("Denied"), has("Failed"), has("Approved")) {
+        (Some(denied), ..) => {
+            format!("was denied: {}", denied.message.as_deref().unwrap_or_default())
+        }
+        (_, Some(failed), _) => {
+            format!("failed: {}", failed.message.as_deref().unwrap_or_default())
+        }
+        (None, None, Some(_)) => "was approved".to_owned(),
+        (None, None, None) => "is pending: nobody has approved it".to_owned(),
+    };
+    Some(format!("CertificateSigningRequest (CSR) {name} of {user} for node {node} {state}"))
+}
+
+/// Whether a request in PEM names a node: the name stands in it as it is.
+fn names_node(pem: &[u8], asked: &str) -> bool {
+    let text = String::from_utf8_lossy(pem);
+    let body: String = text.lines().filter(|line| !line.starts_with("-----")).collect();
+    base64_decoded(&body)
+        .windows(asked.len())
+        .any(|window| window.eq_ignore_ascii_case(asked.as_bytes()))
+}
+
+fn base64_decoded(text: &str) -> Vec<u8> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
+}

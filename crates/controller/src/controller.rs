@@ -1,0 +1,191 @@
+//! The controller put together: observing while it leads, health and metrics always.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
+use bringup_azure::Arm;
+use bringup_azure::clock::Clock;
+use k8s_controller::LeaderElection;
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tracing::info;
+
+use crate::agenda::Agenda;
+use crate::cluster::Cluster;
+use crate::collect::Collect;
+use crate::health::Health;
+use crate::metrics::Metrics;
+use crate::observer::Observer;
+use crate::settings::Settings;
+use crate::watch::Watches;
+use crate::witness::Witness;
+use crate::writer::Writer;
+
+/// The name of the lease for which replicas compete.
+const LEASE: &str = "bringup-controller";
+
+/// The controller.
+pub struct Controller {
+    settings: Settings,
+    client: Client,
+    arm: Arm,
+    clock: Arc<dyn Clock>,
+    witness: Witness,
+    health: Health,
+    metrics: Metrics,
+}
+
+impl Controller {
+    /// A controller that reads Azure with `arm` and goes by `clock`.
+    pub fn new(settings: Settings, client: Client, arm: Arm, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            settings,
+            client,
+            arm,
+            clock,
+            witness: Witness::default(),
+            health: Health::default(),
+            metrics: Metrics::default(),
+        }
+    }
+
+    /// The same with a witness of its effects.
+    #[must_use]
+    pub fn with_witness(mut self, witness: Witness) -> Self {
+        self.witness = witness;
+        self
+    }
+
+    /// What is wrong with it.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Observes for ever, as the only one who does. Dropped, everything it does is dropped.
+    pub async fn observe(&self) {
+        let cluster = Arc::new(Cluster::new(self.settings.classes.clone()));
+        let agenda = Arc::new(Agenda::new(self.clock.clone()));
+        self.metrics.watch(self.arm.clone(), cluster.clone(), self.health.clone());
+        let watches = Watches {
+            client: self.client.clone(),
+            namespace: self.settings.namespace.clone(),
+            cluster,
+            agenda,
+            health: self.health.clone(),
+            ready: Arc::new(watch::Sender::default()),
+        };
+        let collect = Collect::new(
+            self.arm.clone(),
+            self.client.clone(),
+            self.clock.clone(),
+            self.health.clone(),
+            self.witness.clone(),
+        );
+        let writer = Writer::new(
+            self.client.clone(),
+            &self.settings.namespace,
+            self.health.clone(),
+            self.witness.clone(),
+            self.settings.dry_run,
+        );
+        let observer = Observer::new(
+            self.settings.clone(),
+            watches,
+            collect,
+            writer,
+            self.clock.clone(),
+            self.metrics.clone(),
+        );
+        observer.run().await;
+    }
+
+    /// Observes whenever it holds the lease, until `stop`; then gives the lease back.
+    pub async fn lead(&self, stop: impl Future<Output = ()>) {
+        let election = LeaderElection::new(
+            self.client.clone(),
+            &self.settings.namespace,
+            LEASE,
+            &self.settings.identity,
+        );
+        let lead = async {
+            loop {
+                info!(identity = self.settings.identity, "waiting for the lease");
+                election
+                    .with_lease(async {
+                        info!(identity = self.settings.identity, "leading");
+                        self.observe().await;
+                    })
+                    .await;
+                info!(identity = self.settings.identity, "not leading any more");
+            }
+        };
+        tokio::select! {
+            () = lead => {}
+            () = stop => {}
+        }
+        election.release().await;
+    }
+
+    /// Answers on `/healthz`, `/readyz` and `/metrics`.
+    pub fn router(&self) -> Router {
+        let health = self.health.clone();
+        let metrics = self.metrics.clone();
+        Router::new()
+            .route("/healthz", get(|| async { "ok\n" }))
+            .route(
+                "/readyz",
+                get(move || async move {
+                    let troubles = health.not_ready();
+                    if troubles.is_empty() {
+                        let waiting = health.waiting();
+                        (StatusCode::OK, format!("ok\n{}", lines(&waiting)))
+                    } else {
+                        (StatusCode::SERVICE_UNAVAILABLE, lines(&troubles))
+                    }
+                }),
+            )
+            .route(
+                "/metrics",
+                get(move || async move {
+                    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+                    ([("content-type", kind)], metrics.text())
+                }),
+            )
+    }
+
+    /// Does everything until `stop`.
+    pub async fn run(
+        &self,
+        listen: SocketAddr,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<()> {
+        let listener = TcpListener::bind(listen)
+            .await
+            .with_context(|| format!("listen on {listen} for health and metrics"))?;
+        info!(address = %listener.local_addr().unwrap_or(listen), "listening");
+        let stopped = Arc::new(tokio::sync::Notify::new());
+        let serve = axum::serve(listener, self.router());
+        let lead = async {
+            self.lead(stop).await;
+            stopped.notify_one();
+        };
+        tokio::select! {
+            served = serve => served.context("serve health and metrics"),
+            () = lead => Ok(()),
+        }
+    }
+}
+
+fn lines(texts: &[String]) -> String {
+    texts.iter().fold(String::new(), |all, text| all + text + "\n")
+}

@@ -1,0 +1,204 @@
+//! The conditions that a subject should bear. A pure function of what is known: whoever drops
+//! one, it comes back the same, with the moment of its transition.
+
+use bringup_contract::exit_code::{Catalogue, Lookup};
+use bringup_contract::{ImageVersion, Os};
+use bringup_diagnosis::diagnosis::Platform;
+use bringup_diagnosis::{Confidence, Diagnosis};
+use bringup_objects::condition::{
+    BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, OURS, Status, condition, find, reason, settle,
+};
+use bringup_objects::report::{BootstrapReport, Phase};
+use jiff::Timestamp;
+
+use crate::observation::{Cse, Observation};
+use crate::subject::{Place, Subject};
+
+/// What a condition says while nothing is known.
+const WAITING: &str = "The node has not joined yet.";
+
+/// The conditions that the subject should bear now.
+pub fn desired(
+    subject: &Subject,
+    observation: Option<&Observation>,
+    report: Option<&BootstrapReport>,
+    is_up: bool,
+    now: Timestamp,
+) -> Vec<Condition> {
+    let wanted = match report {
+        Some(report) if !is_up || report.phase() == Phase::Superseded => of_report(report),
+        _ => {
+            let verdict = if is_up { up(subject, now) } else { underway(subject, observation) };
+            cse(subject, observation, now).into_iter().chain([verdict]).collect()
+        }
+    };
+    let settled = wanted.into_iter().map(|wanted| {
+        let present = find(&subject.conditions, &wanted.type_);
+        // A report carries the moments itself.
+        let mut settled = if report.is_some() { wanted } else { settle(wanted, present) };
+        settled.observed_generation = subject.generation;
+        settled
+    });
+    settled.collect()
+}
+
+/// Whether the subject bears exactly these.
+pub fn are_borne(subject: &Subject, wanted: &[Condition]) -> bool {
+    wanted.iter().all(|wanted| find(&subject.conditions, &wanted.type_) == Some(wanted))
+}
+
+fn of_report(report: &BootstrapReport) -> Vec<Condition> {
+    let conditions = report.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    conditions.iter().filter(|held| OURS.contains(&held.type_.as_str())).cloned().collect()
+}
+
+/// The Node is there.
+pub fn up(subject: &Subject, now: Timestamp) -> Condition {
+    let since = subject.registered.unwrap_or(now);
+    let message = "The node has joined the cluster.";
+    condition(BOOTSTRAP_SUCCEEDED, Status::True, reason::NODE_REGISTERED, message, since)
+}
+
+fn underway(subject: &Subject, observation: Option<&Observation>) -> Condition {
+    let since = subject.launched().unwrap_or(subject.created);
+    let detail = match (&subject.place, observation.and_then(|seen| seen.denied.as_deref())) {
+        (Place::Malformed(why), _) => format!("{WAITING} Azure cannot be asked: {why}."),
+        (_, Some(denied)) => format!("{WAITING} Azure cannot be asked: {denied}."),
+        _ => WAITING.to_owned(),
+    };
+    condition(BOOTSTRAP_SUCCEEDED, Status::Unknown, reason::DIAGNOSING, &detail, since)
+}
+
+/// What the extension says, or what it said when it was last seen.
+fn cse(subject: &Subject, observation: Option<&Observation>, now: Timestamp) -> Option<Condition> {
+    let present = find(&subject.conditions, CSE_PROVISIONED);
+    let Some(seen) = observation else { return present.cloned() };
+    match seen.cse {
+        Cse::Absent => present.cloned(),
+        Cse::Running { since } => {
+            let message = "The bootstrap script is running.";
+            let since = since.unwrap_or(seen.at);
+            Some(condition(CSE_PROVISIONED, Status::Unknown, reason::CSE_RUNNING, message, since))
+        }
+        Cse::Succeeded { at } => Some(succeeded(at.unwrap_or(now))),
+        // Only a report says that it failed.
+        Cse::Failed { .. } => present.cloned(),
+    }
+}
+
+fn succeeded(at: Timestamp) -> Condition {
+    let message = "CSE exited with code 0.";
+    condition(CSE_PROVISIONED, Status::True, reason::CSE_SUCCEEDED, message, at)
+}
+
+/// The conditions of a failure, as its report keeps them.
+pub fn of_failure(
+    diagnosis: &Diagnosis,
+    observation: Option<&Observation>,
+    report: &str,
+    now: Timestamp,
+) -> Vec<Condition> {
+    let verdict = condition(
+        BOOTSTRAP_SUCCEEDED,
+        Status::False,
+        diagnosis.cause.reason.reason(),
+        &verdict_message(diagnosis, report),
+        now,
+    );
+    let cse = match observation.map(|seen| &seen.cse) {
+        Some(Cse::Succeeded { at }) => Some(succeeded(at.unwrap_or(now))),
+        Some(Cse::Running { since }) => {
+            let message = "The bootstrap script is running.";
+            let since = since.unwrap_or(now);
+            Some(condition(CSE_PROVISIONED, Status::Unknown, reason::CSE_RUNNING, message, since))
+        }
+        Some(Cse::Failed { .. }) => Some(cse_failed(diagnosis, report, now)),
+        // The code is known from elsewhere: an error of ARM, the activity log.
+        Some(Cse::Absent) | None => diagnosis
+            .exit_code
+            .filter(|code| *code != 0)
+            .map(|_| cse_failed(diagnosis, report, now)),
+    };
+    cse.into_iter().chain([verdict]).collect()
+}
+
+fn cse_failed(diagnosis: &Diagnosis, report: &str, now: Timestamp) -> Condition {
+    let message = cse_message(diagnosis, report);
+    condition(CSE_PROVISIONED, Status::False, reason::CSE_FAILED, &message, now)
+}
+
+/// `CSE exited with code 211 (ERR_ORAS_PULL_NETWORK_TIMEOUT): …`, then our cause where it
+/// differs, then where the report is.
+pub fn cse_message(diagnosis: &Diagnosis, report: &str) -> String {
+    let said = match diagnosis.exit_code {
+        Some(code) => match meaning(diagnosis, code) {
+            Some(meaning) => format!("{} {meaning}", exited(diagnosis, code)),
+            None => exited(diagnosis, code),
+        },
+        None => "CSE failed without an exit code: its script did not end by itself.".to_owned(),
+    };
+    let cause = diagnosis.cause.reason;
+    let misleads = if diagnosis.overruled.is_empty() { "" } else { "; the code is misleading" };
+    format!("{said} Cause: {cause}{misleads}, see BootstrapSucceeded. Report {report}.")
+}
+
+fn exited(diagnosis: &Diagnosis, code: i32) -> String {
+    match name(diagnosis) {
+        Some(name) => format!("CSE exited with code {code} ({name}):"),
+        None => format!("CSE exited with code {code}:"),
+    }
+}
+
+/// The constant, or all it can be.
+pub fn name(diagnosis: &Diagnosis) -> Option<String> {
+    match (&diagnosis.constant, diagnosis.constant_candidates.as_slice()) {
+        (Some(constant), _) => Some(constant.clone()),
+        (None, []) => None,
+        (None, candidates) => Some(candidates.join(" or ")),
+    }
+}
+
+/// What the code says, as the catalogue has it.
+fn meaning(diagnosis: &Diagnosis, code: i32) -> Option<String> {
+    let os = match diagnosis.platform {
+        Some(Platform::Windows) => Os::Windows,
+        Some(Platform::Linux | Platform::Arm) | None => Os::Linux,
+    };
+    let image: Option<ImageVersion> = diagnosis.image_version;
+    match Catalogue::of(os).lookup(code, image) {
+        Lookup::Exact(meaning) => Some(sentence(&meaning.meaning)),
+        Lookup::Ambiguous(_) => {
+            Some("the code has several meanings; the image's date would tell.".to_owned())
+        }
+        Lookup::Unknown => Some("the code is not in the catalogue.".to_owned()),
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let text = text.trim().trim_end_matches('.');
+    format!("{text}.")
+}
+
+/// What happened, the line that proves it, what to do, and where the report is.
+pub fn verdict_message(diagnosis: &Diagnosis, report: &str) -> String {
+    let proof = diagnosis.proof.first().map(|proof| {
+        let line = proof.text.truncated(300);
+        format!(" Proof: \"{}\".", line.as_str().trim())
+    });
+    let confidence = match diagnosis.cause.confidence {
+        Confidence::High => "high",
+        Confidence::Medium => "medium",
+        Confidence::Low => "low",
+    };
+    let mut summary = diagnosis.summary.clone();
+    if let Some(first) = summary.get(..1) {
+        summary.replace_range(..1, &first.to_uppercase());
+    }
+    format!(
+        "{}{} Confidence {confidence}. {} (owner: {}). Report {report}.",
+        sentence(&summary),
+        proof.unwrap_or_default(),
+        sentence(&diagnosis.remedy),
+        diagnosis.cause.owner,
+    )
+}

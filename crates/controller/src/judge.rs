@@ -1,0 +1,226 @@
+//! From what is seen of a subject to what is to be said of it. Pure: time is an argument.
+
+use bringup_contract::Cause;
+use bringup_diagnosis::diagnosis::Blame;
+use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, Verdict, diagnose};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::observation::{Agent, Cse, Mode, Observation, Vm};
+use crate::schedule::{AGENT_LIMIT, FORCED, SILENCE};
+use crate::subject::{Launch, Subject};
+
+/// A Node that belongs to a subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joined {
+    /// Its name.
+    pub name: String,
+    /// Whether its kubelet says that it is ready.
+    pub ready: bool,
+}
+
+/// Karpenter said that a claim's VM failed; the text is cut before it gets to the point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signal {
+    /// When the API server got it, by that server's clock: as deletions are stamped.
+    pub stamped: Timestamp,
+    /// What it said.
+    pub text: String,
+}
+
+/// Everything that a judgement rests on.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// The subject.
+    pub subject: &'a Subject,
+    /// What the last look brought.
+    pub observation: Option<&'a Observation>,
+    /// Its Node.
+    pub node: Option<&'a Joined>,
+    /// What Karpenter said.
+    pub signal: Option<&'a Signal>,
+    /// The subject does not exist any more.
+    pub departed: bool,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+/// What is to be said of a subject.
+#[derive(Debug)]
+pub enum Judgement {
+    /// Nothing yet.
+    Underway,
+    /// It is deleted, and nothing says that it had failed.
+    Withdrawn,
+    /// Its Node is there.
+    Up,
+    /// It failed.
+    Failed(Box<Failure>),
+}
+
+/// A failure.
+#[derive(Debug)]
+pub struct Failure {
+    /// Why.
+    pub diagnosis: Diagnosis,
+    /// The evidence was gone before it could be read.
+    pub lost: bool,
+}
+
+/// A VM that is not there this long after it was accepted will not come: until then, ARM may not
+/// have noticed it yet.
+const APPEARS_WITHIN: SignedDuration = SignedDuration::from_mins(2);
+/// A claim that is deleted at this age did not make it in time.
+const TIMED_OUT: SignedDuration = SignedDuration::from_mins(13);
+
+impl Case<'_> {
+    /// What is to be said.
+    pub fn judge(&self) -> Judgement {
+        let Self { subject, now, .. } = *self;
+        if subject.registered.is_some() || self.node.is_some_and(|node| node.ready) {
+            return Judgement::Up;
+        }
+        if let Launch::Refused { message, .. } = &subject.launch {
+            return self.refused(message);
+        }
+        let Some(seen) = self.observation else { return Judgement::Underway };
+        match (&seen.cse, &seen.vm) {
+            (Cse::Failed { .. }, _) | (_, Vm::Failed) => failed(seen, None),
+            (_, Vm::Gone | Vm::Deleting) => self.gone(seen),
+            (Cse::Succeeded { at }, _) if self.node.is_none() && is_silent(*at, seen) => {
+                failed(seen, Some(SILENT))
+            }
+            _ if seen.is_full && subject.age(seen.at) >= FORCED => failed(seen, Some(TOO_LATE)),
+            _ if seen.is_full
+                && seen.agent == Agent::Silent
+                && seen.denied.is_none()
+                && subject.age(seen.at) >= AGENT_LIMIT =>
+            {
+                failed(seen, Some(AGENT_SILENT))
+            }
+            _ if (subject.deleting.is_some() || self.departed) && self.signal().is_none() => {
+                self.withdrawn(seen, now)
+            }
+            _ => Judgement::Underway,
+        }
+    }
+
+    /// What Karpenter said, unless it said so because the claim was already being deleted: then
+    /// it is the deletion that failed its waiting task.
+    pub fn signal(&self) -> Option<&Signal> {
+        let deleting = self.subject.deleting;
+        self.signal.filter(|signal| deleting.is_none_or(|deleting| signal.stamped <= deleting))
+    }
+
+    fn refused(&self, message: &str) -> Judgement {
+        let evidence = Evidence {
+            pieces: vec![Piece::seen(Source::Kubernetes, "NodeClaim condition Launched", message)],
+            ..Evidence::default()
+        };
+        let mut diagnosis = diagnose(&evidence);
+        if diagnosis.verdict != Verdict::Failed {
+            diagnosis = turned(diagnosis, REFUSED);
+        }
+        Judgement::Failed(Box::new(Failure { diagnosis, lost: false }))
+    }
+
+    /// The VM is gone: with its evidence if Karpenter said that it failed, or if it never came.
+    fn gone(&self, seen: &Observation) -> Judgement {
+        let never_came = seen.vm == Vm::Gone
+            && self.subject.deleting.is_none()
+            && self.subject.launched().is_some_and(|at| at + APPEARS_WITHIN <= seen.at);
+        if self.signal().is_some() || never_came {
+            let Judgement::Failed(mut failure) = failed(seen, Some(GONE)) else {
+                return Judgement::Underway;
+            };
+            failure.lost = true;
+            return Judgement::Failed(failure);
+        }
+        if self.subject.deleting.is_some() || self.departed {
+            return self.withdrawn(seen, self.now);
+        }
+        Judgement::Underway
+    }
+
+    /// Somebody deletes a claim that had not failed: no failure, unless its time was over.
+    fn withdrawn(&self, seen: &Observation, now: Timestamp) -> Judgement {
+        let ended = self.subject.deleting.unwrap_or(now);
+        if self.subject.age(ended) >= TIMED_OUT {
+            failed(seen, Some(TOO_LATE))
+        } else {
+            Judgement::Withdrawn
+        }
+    }
+}
+
+/// Whether the script succeeded so long ago that the Node should have come, and everything was
+/// asked since.
+fn is_silent(at: Option<Timestamp>, seen: &Observation) -> bool {
+    seen.is_full && at.is_some_and(|at| at + SILENCE <= seen.at)
+}
+
+/// What is said where the evidence itself does not say that it failed.
+struct Turn {
+    summary: &'static str,
+    cause: Cause,
+    confidence: Confidence,
+}
+
+const REFUSED: Turn = Turn {
+    summary: "Azure refused to create the VM, and the text does not tell why",
+    cause: Cause::Unknown,
+    confidence: Confidence::Low,
+};
+const SILENT: Turn = Turn {
+    summary: "the bootstrap script succeeded and no Node came within 3 minutes",
+    cause: Cause::Unknown,
+    confidence: Confidence::Low,
+};
+const TOO_LATE: Turn = Turn {
+    summary: "no Node came within 12 minutes, and nothing that could be read tells why",
+    cause: Cause::Unknown,
+    confidence: Confidence::Low,
+};
+const AGENT_SILENT: Turn = Turn {
+    summary: "the VM agent has not reported within 10 minutes",
+    cause: Cause::GuestAgentUnresponsive,
+    confidence: Confidence::Medium,
+};
+const GONE: Turn = Turn {
+    summary: "the VM was gone before its evidence could be read",
+    cause: Cause::Unknown,
+    confidence: Confidence::Low,
+};
+
+fn failed(seen: &Observation, turn: Option<Turn>) -> Judgement {
+    let diagnosis = diagnose(&seen.evidence);
+    let diagnosis = match turn {
+        Some(turn) if diagnosis.cause.reason == Cause::Unknown => turned(diagnosis, turn),
+        _ if diagnosis.verdict != Verdict::Failed => turned(diagnosis, VM_FAILED),
+        _ => diagnosis,
+    };
+    Judgement::Failed(Box::new(Failure { diagnosis, lost: false }))
+}
+
+const VM_FAILED: Turn = Turn {
+    summary: "Azure says that the VM failed, and not why",
+    cause: Cause::Unknown,
+    confidence: Confidence::Low,
+};
+
+fn turned(mut diagnosis: Diagnosis, turn: Turn) -> Diagnosis {
+    diagnosis.verdict = Verdict::Failed;
+    turn.summary.clone_into(&mut diagnosis.summary);
+    diagnosis.cause = Blame::new(turn.cause, turn.confidence);
+    diagnosis.remedy = bringup_diagnosis::remedy(turn.cause);
+    diagnosis
+}
+
+/// How the subject bootstraps, as far as it can be told.
+pub fn mode(subject: &Subject, seen: Option<&Observation>) -> Mode {
+    let seen = seen.map(|seen| seen.mode).unwrap_or_default();
+    match (seen, &subject.launch) {
+        (_, Launch::Refused { .. }) => Mode::Standalone,
+        (Mode::Unknown, _) if subject.machine.is_some() => Mode::Machine,
+        (mode, _) => mode,
+    }
+}

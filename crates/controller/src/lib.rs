@@ -1,0 +1,34 @@
+//! Observes nodes that are to come up, and says in Kubernetes why one does not.
+//!
+//! ```text
+//! watches ──▶ Cluster (an index) ──▶ Agenda (who is due) ──▶ Snapshot ──▶ next_step ──▶ one effect
+//! ```
+//!
+//! `next_step` is pure: a function of the [`plan::Snapshot`], which holds everything that is seen
+//! and the time. What must be remembered is in Kubernetes or in Azure; what is kept in memory
+//! saves reads, and nothing is lost with it.
+
+pub mod agenda;
+pub mod claims;
+pub mod cluster;
+pub mod collect;
+mod controller;
+pub mod digest;
+pub mod faces;
+pub mod health;
+pub mod judge;
+mod log;
+mod lost;
+pub mod metrics;
+pub mod observation;
+pub mod observer;
+pub mod plan;
+pub mod schedule;
+pub mod settings;
+pub mod subject;
+pub mod watch;
+pub mod witness;
+pub mod writer;
+
+pub use controller::Controller;
+pub use settings::Settings;

@@ -1,0 +1,38 @@
+//! The log line of a verdict.
+
+use bringup_objects::report::{BootstrapReport, Phase};
+use kube::ResourceExt as _;
+use tracing::{info, warn};
+
+/// Says a verdict in the log: the fields are the same for every one.
+pub fn verdict(report: &BootstrapReport) {
+    let spec = &report.spec;
+    let Some(status) = &report.status else { return };
+    let Some(verdict) = &status.verdict else { return };
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    if status.phase == Phase::Superseded {
+        info!(
+            node_claim = spec.target_ref.name,
+            node = text(&spec.node_name),
+            report = report.name_any(),
+            "the node has joined after all"
+        );
+        return;
+    }
+    let cse = status.cse.clone().unwrap_or_default();
+    warn!(
+        node_claim = spec.target_ref.name,
+        provider_id = text(&spec.provider_id),
+        nodepool = spec.parent_ref.as_ref().map(|parent| parent.name.clone()).unwrap_or_default(),
+        image = text(&spec.image_version),
+        mode = text(&spec.provision_mode),
+        exit_code = cse.exit_code,
+        constant = text(&cse.constant),
+        cause = verdict.cause,
+        confidence = verdict.confidence,
+        proof = status.root_evidence.as_ref().map(|line| line.line.clone()).unwrap_or_default(),
+        report = report.name_any(),
+        "{}",
+        verdict.title
+    );
+}

@@ -1,0 +1,173 @@
+//! Reports whose subject may be gone: evidence that was lost is looked for in the activity log,
+//! and what is too old or too much is deleted.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bringup_azure::model::ActivityLog;
+use bringup_azure::{ArmError, InstanceId, ProviderId, ResourceId};
+use bringup_contract::Cause;
+use bringup_diagnosis::{Verdict, diagnose};
+use bringup_objects::report::{BootstrapReport, Phase};
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Mutex;
+
+use crate::digest::{collected, collector, refusal};
+use crate::faces::report;
+use crate::judge::Failure;
+use crate::observation::Observation;
+use crate::observer::{Next, Observer};
+
+/// When the activity log is first asked: entries come no earlier.
+const FIRST: SignedDuration = SignedDuration::from_mins(3);
+/// How often a resource group is asked, however many of its VMs are lost.
+const PAUSE: SignedDuration = SignedDuration::from_mins(1);
+/// When it is given up.
+const LAST: SignedDuration = SignedDuration::from_mins(25);
+/// How often old reports are looked for.
+const SWEEP: SignedDuration = SignedDuration::from_mins(10);
+
+/// What the activity log of a resource group said, and when.
+type Answered = (Timestamp, Arc<Result<ActivityLog, ArmError>>);
+
+/// One answer for all of a resource group.
+#[derive(Debug, Default)]
+pub struct ActivityMemo(Mutex<HashMap<(String, String), Answered>>);
+
+impl Observer {
+    /// A report: if its evidence was lost, the activity log is asked.
+    pub(crate) async fn report(&self, name: &str) -> kube::Result<Next> {
+        let Some(report) = self.cluster.report(name) else { return Ok(Next::Never) };
+        let departed =
+            self.cluster.subject(&report.spec.target_ref.name).is_none_or(|entry| entry.departed);
+        if !report.is_announced() && departed {
+            return self.announce(&report).await;
+        }
+        if report.phase() != Phase::Lost {
+            return Ok(Next::Never);
+        }
+        let now = self.clock.now();
+        let since = report.finished_at().unwrap_or(now);
+        if now < since + FIRST {
+            return Ok(Next::At(since + FIRST));
+        }
+        let seen = self.seen_in_activity_log(&report, since).await;
+        let diagnosis = diagnose(&seen.evidence);
+        let told = diagnosis.verdict == Verdict::Failed
+            && (diagnosis.cause.reason != Cause::Unknown || diagnosis.exit_code.is_some());
+        if told {
+            let failure = Failure { diagnosis, lost: false };
+            return self.revise(report::improved(&report, &seen, &failure, now)).await;
+        }
+        if now >= since + LAST {
+            return self.revise(report::given_up(&report, &seen)).await;
+        }
+        Ok(Next::At(now + PAUSE))
+    }
+
+    async fn seen_in_activity_log(
+        &self,
+        report: &BootstrapReport,
+        since: Timestamp,
+    ) -> Observation {
+        let mut seen = Observation { at: self.clock.now(), ..Observation::default() };
+        seen.evidence.image_version =
+            report.spec.image_version.as_deref().and_then(|version| version.parse().ok());
+        let id = report.spec.provider_id.as_deref().and_then(|id| id.parse::<ProviderId>().ok());
+        let Some(id) = id else { return seen };
+        let from = report.spec.created_at.as_ref().map_or(since, |at| at.0.min(since));
+        let answer = self.activity_of(&id.instance, from).await;
+        match answer.as_ref() {
+            Ok(log) => {
+                let vm = ResourceId::from(&id.instance).to_string().to_ascii_lowercase();
+                let ours: Vec<_> = log
+                    .entries
+                    .iter()
+                    .filter(|entry| entry.resource_id.as_ref().is_some_and(|id| is_within(id, &vm)))
+                    .collect();
+                seen.with_activity(&ours)
+            }
+            Err(error) => {
+                let (state, detail) = refusal(error);
+                seen.collected(collected(collector::ACTIVITY_LOG, state, &detail));
+                seen
+            }
+        }
+    }
+
+    async fn activity_of(
+        &self,
+        id: &InstanceId,
+        from: Timestamp,
+    ) -> Arc<Result<ActivityLog, ArmError>> {
+        let resource = ResourceId::from(id);
+        let group = (
+            resource.subscription().to_string().to_ascii_lowercase(),
+            resource.resource_group().to_string().to_ascii_lowercase(),
+        );
+        // Held while asking: whoever comes second gets the same answer.
+        let mut memo = self.activity.0.lock().await;
+        if let Some((at, answer)) = memo.get(&group)
+            && self.clock.now() < *at + PAUSE
+        {
+            return answer.clone();
+        }
+        let earliest = self
+            .cluster
+            .reports()
+            .iter()
+            .filter(|report| report.phase() == Phase::Lost)
+            .filter_map(|report| report.spec.created_at.as_ref().map(|at| at.0))
+            .min();
+        let from = earliest.map_or(from, |earliest| earliest.min(from));
+        let answer = Arc::new(self.collect.activity(id, from).await);
+        memo.insert(group, (self.clock.now(), answer.clone()));
+        answer
+    }
+
+    /// Deletes reports that are too old, and of each parent those that are too many.
+    pub(crate) async fn sweep(&self) -> kube::Result<Next> {
+        let now = self.clock.now();
+        let due = overdue(
+            self.cluster.reports(),
+            now - self.settings.report_ttl,
+            self.settings.reports_per_parent,
+        );
+        for name in due {
+            self.writer.delete_report(&name).await?;
+            self.cluster.report_gone(&name);
+        }
+        Ok(Next::At(now + SWEEP))
+    }
+}
+
+/// Whether a resource is the VM or part of it.
+fn is_within(id: &ResourceId, vm: &str) -> bool {
+    let id = id.to_string().to_ascii_lowercase();
+    id.strip_prefix(vm).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The names of the reports to delete: those finished before `oldest`, and of each parent all
+/// but the newest `most`.
+fn overdue(reports: Vec<Arc<BootstrapReport>>, oldest: Timestamp, most: usize) -> Vec<String> {
+    let mut by_parent: HashMap<_, Vec<Arc<BootstrapReport>>> = HashMap::new();
+    for report in reports {
+        by_parent.entry(report.spec.parent_ref.clone()).or_default().push(report);
+    }
+    let mut names = Vec::new();
+    for mut reports in by_parent.into_values() {
+        // What still waits for something is worth more than what is over.
+        reports.sort_by_key(|report| {
+            let open = report.phase() == Phase::Lost || !report.is_announced();
+            std::cmp::Reverse((open, report.finished_at()))
+        });
+        for (place, report) in reports.iter().enumerate() {
+            let old = report.finished_at().is_some_and(|at| at < oldest);
+            if old || place >= most {
+                names.extend(report.metadata.name.clone());
+            }
+        }
+    }
+    names.sort();
+    names
+}

@@ -1,0 +1,289 @@
+//! Metrics. Labels are words of ours or bounded by the cluster's set-up, never a node's name.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bringup_azure::Arm;
+use bringup_objects::condition::Condition;
+use bringup_objects::report::{BootstrapReport, Phase};
+use jiff::Timestamp;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::cluster::Cluster;
+use crate::faces::report::word;
+use crate::health::Health;
+use crate::subject::Subject;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FailureLabels {
+    cause: String,
+    exit_code: String,
+    constant: String,
+    os: String,
+    nodepool: String,
+    image_version: String,
+    sku: String,
+    zone: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    result: String,
+    nodepool: String,
+    image_version: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PhaseLabel {
+    phase: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ModeLabel {
+    mode: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RuleLabel {
+    rule: String,
+}
+
+/// Everything that is counted.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    registry: Arc<Mutex<Registry>>,
+    failures: Family<FailureLabels, Counter>,
+    results: Family<ResultLabels, Counter>,
+    durations: Family<PhaseLabel, Histogram>,
+    detected: Histogram,
+    surfaced: Histogram,
+    reasserts: Counter,
+    lost: Family<ModeLabel, Counter>,
+    redactions: Family<RuleLabel, Counter>,
+}
+
+/// From a tenth of a second to a quarter of an hour.
+const SECONDS: [f64; 13] =
+    [0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 180.0, 420.0, 900.0];
+
+fn histogram() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("bringup");
+        let metrics = Self {
+            failures: Family::default(),
+            results: Family::default(),
+            durations: Family::new_with_constructor(histogram),
+            detected: histogram(),
+            surfaced: histogram(),
+            reasserts: Counter::default(),
+            lost: Family::default(),
+            redactions: Family::default(),
+            registry: Arc::default(),
+        };
+        registry.register(
+            "bootstrap_failures",
+            "Nodes that did not come up, by cause",
+            metrics.failures.clone(),
+        );
+        registry.register("bootstraps", "Nodes that came up or did not", metrics.results.clone());
+        registry.register(
+            "bootstrap_duration_seconds",
+            "From the acceptance of the VM to the Node, or to the verdict",
+            metrics.durations.clone(),
+        );
+        registry.register(
+            "time_to_detect_seconds",
+            "From the end of the bootstrap script to the verdict",
+            metrics.detected.clone(),
+        );
+        registry.register(
+            "time_to_surface_seconds",
+            "From the verdict to the condition",
+            metrics.surfaced.clone(),
+        );
+        registry.register(
+            "condition_reasserts",
+            "Conditions that another writer had dropped",
+            metrics.reasserts.clone(),
+        );
+        registry.register(
+            "evidence_lost",
+            "VMs that were gone before they could be read",
+            metrics.lost.clone(),
+        );
+        registry.register(
+            "redactions",
+            "Secrets removed from evidence, by rule",
+            metrics.redactions.clone(),
+        );
+        *metrics.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
+        metrics
+    }
+}
+
+impl Metrics {
+    /// Counts what is read from others when it is asked for.
+    pub fn watch(&self, arm: Arm, cluster: Arc<Cluster>, health: Health) {
+        let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        registry.register_collector(Box::new(Others { arm, cluster, health }));
+    }
+
+    /// Everything, as Prometheus reads it.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        if encode(&mut text, &registry).is_err() {
+            let _ = write!(text, "# metrics cannot be written");
+        }
+        text
+    }
+
+    /// Counts the verdicts of earlier lives.
+    pub(crate) fn seed(&self, reports: &[Arc<BootstrapReport>]) {
+        for report in reports.iter().filter(|report| report.is_announced()) {
+            self.count(report);
+        }
+    }
+
+    /// A verdict was announced.
+    pub(crate) fn announced(&self, report: &BootstrapReport, now: Timestamp) {
+        if report.phase() == Phase::Superseded {
+            return;
+        }
+        self.count(report);
+        let status = report.status.clone().unwrap_or_default();
+        let ended = status.cse.and_then(|cse| cse.ended_at).map(|at| at.0);
+        if let (Some(ended), Some(finished)) = (ended, report.finished_at()) {
+            self.detected.observe(seconds(ended, finished));
+        }
+        if let Some(finished) = report.finished_at() {
+            self.surfaced.observe(seconds(finished, now));
+        }
+        if let Some(created) = &report.spec.created_at {
+            let phase = PhaseLabel { phase: "failed".to_owned() };
+            let finished = report.finished_at().unwrap_or(now);
+            self.durations.get_or_create(&phase).observe(seconds(created.0, finished));
+        }
+        for rule in &status.redactions.rules {
+            self.redactions.get_or_create(&RuleLabel { rule: rule.clone() }).inc();
+        }
+        if status.phase == Phase::Lost {
+            let mode = report.spec.provision_mode.clone().unwrap_or_default();
+            self.lost.get_or_create(&ModeLabel { mode }).inc();
+        }
+    }
+
+    fn count(&self, report: &BootstrapReport) {
+        let spec = &report.spec;
+        let cse = report.status.clone().and_then(|status| status.cse).unwrap_or_default();
+        let nodepool = spec.parent_ref.clone().map(|parent| parent.name).unwrap_or_default();
+        let image_version = spec.image_version.clone().unwrap_or_default();
+        let labels = FailureLabels {
+            cause: report.cause().unwrap_or("Unknown").to_owned(),
+            exit_code: cse.exit_code.map(|code| code.to_string()).unwrap_or_default(),
+            constant: cse.constant.unwrap_or_default(),
+            os: spec.os.clone().unwrap_or_default(),
+            nodepool: nodepool.clone(),
+            image_version: image_version.clone(),
+            sku: spec.vm_size.clone().unwrap_or_default(),
+            zone: spec.zone.clone().unwrap_or_default(),
+        };
+        self.failures.get_or_create(&labels).inc();
+        let result = ResultLabels { result: "failed".to_owned(), nodepool, image_version };
+        self.results.get_or_create(&result).inc();
+    }
+
+    /// A condition was written.
+    pub(crate) fn told(&self, subject: &Subject, verdict: &Condition, now: Timestamp) {
+        if verdict.status != "True" {
+            return;
+        }
+        let image = subject.image.as_deref().and_then(bringup_contract::ImageVersion::find);
+        let result = ResultLabels {
+            result: "joined".to_owned(),
+            nodepool: subject.parent.as_ref().map(|parent| parent.name.clone()).unwrap_or_default(),
+            image_version: image.map(|image| image.to_string()).unwrap_or_default(),
+        };
+        self.results.get_or_create(&result).inc();
+        if let Some(launched) = subject.launched() {
+            let phase = PhaseLabel { phase: "joined".to_owned() };
+            let registered = subject.registered.unwrap_or(now);
+            self.durations.get_or_create(&phase).observe(seconds(launched, registered));
+        }
+    }
+
+    /// A condition was written again that another writer had dropped.
+    pub(crate) fn reasserted(&self) {
+        self.reasserts.inc();
+    }
+}
+
+fn seconds(from: Timestamp, to: Timestamp) -> f64 {
+    from.duration_until(to).as_secs_f64().max(0.0)
+}
+
+/// What others know.
+#[derive(Debug)]
+struct Others {
+    arm: Arm,
+    cluster: Arc<Cluster>,
+    health: Health,
+}
+
+impl Collector for Others {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let counters = self.arm.reads().counters();
+        let mut requests = encoder.encode_descriptor(
+            "arm_requests",
+            "Requests to ARM",
+            None,
+            MetricType::Counter,
+        )?;
+        for ((operation, status), count) in counters.requests {
+            let code = status.map_or_else(|| "none".to_owned(), |status| status.to_string());
+            let labels = [("op", operation.name().to_owned()), ("code", code)];
+            ConstCounter::new(count).encode(requests.encode_family(&labels)?)?;
+        }
+        let help = "What ARM says is left";
+        let mut tokens =
+            encoder.encode_descriptor("arm_tokens_remaining", help, None, MetricType::Gauge)?;
+        for (policy, left) in counters.remaining {
+            let left = i64::try_from(left).unwrap_or(i64::MAX);
+            ConstGauge::new(left).encode(tokens.encode_family(&[("policy", policy)])?)?;
+        }
+        let help = "Reads that wait for their turn";
+        let mut waiting =
+            encoder.encode_descriptor("arm_reads_waiting", help, None, MetricType::Gauge)?;
+        for (priority, count) in counters.waiting {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            ConstGauge::new(count)
+                .encode(waiting.encode_family(&[("priority", priority.name())])?)?;
+        }
+        let reports = self.cluster.reports();
+        let mut by_phase =
+            encoder.encode_descriptor("reports", "Reports, by phase", None, MetricType::Gauge)?;
+        for phase in [Phase::Collecting, Phase::Final, Phase::Lost, Phase::Superseded] {
+            let count = reports.iter().filter(|report| report.phase() == phase).count();
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            ConstGauge::new(count).encode(by_phase.encode_family(&[("phase", word(&phase))])?)?;
+        }
+        let help = "1 for each thing that does not work";
+        let mut degraded = encoder.encode_descriptor("degraded", help, None, MetricType::Gauge)?;
+        for what in self.health.degraded() {
+            ConstGauge::new(1_i64).encode(degraded.encode_family(&[("what", what)])?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! What one look brought: the state of the VM, what the extension said, and the evidence.
+
+use bringup_diagnosis::Evidence;
+use bringup_objects::report::Collector;
+use jiff::Timestamp;
+
+/// How the node bootstraps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Not known yet.
+    #[default]
+    Unknown,
+    /// By a Custom Script extension.
+    Extension,
+    /// From its custom data, without an extension.
+    Scriptless,
+    /// As a machine of AKS.
+    Machine,
+    /// As a claim without a pool, whose creation is waited for.
+    Standalone,
+}
+
+impl Mode {
+    /// As reports and metrics name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Extension => "extension",
+            Self::Scriptless => "scriptless",
+            Self::Machine => "machine",
+            Self::Standalone => "standalone",
+        }
+    }
+}
+
+/// What ARM shows of the VM.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Vm {
+    /// Nobody could say.
+    #[default]
+    NotSeen,
+    /// It does not exist, or not any more.
+    Gone,
+    /// It is being deleted, and says no more.
+    Deleting,
+    /// It exists.
+    Present,
+    /// Its creation or an extension failed.
+    Failed,
+}
+
+/// What the guest agent says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Agent {
+    /// Nothing.
+    #[default]
+    Silent,
+    /// That it runs.
+    Ready,
+}
+
+/// What is known of the Custom Script extension's own result, wherever it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Cse {
+    /// There is no extension, and no result of the scripts elsewhere.
+    #[default]
+    Absent,
+    /// It runs.
+    Running {
+        /// Since when, if that is known.
+        since: Option<Timestamp>,
+    },
+    /// It succeeded.
+    Succeeded {
+        /// When, if that is known.
+        at: Option<Timestamp>,
+    },
+    /// It failed.
+    Failed {
+        /// When, if that is known.
+        at: Option<Timestamp>,
+    },
+}
+
+/// What one look brought.
+#[derive(Debug, Clone, Default)]
+pub struct Observation {
+    /// When it was made.
+    pub at: Timestamp,
+    /// The VM.
+    pub vm: Vm,
+    /// Its guest agent.
+    pub agent: Agent,
+    /// Its extension.
+    pub cse: Cse,
+    /// The version of the extension's handler.
+    pub handler_version: Option<String>,
+    /// What ARM says of the extension.
+    pub extension_state: Option<String>,
+    /// How it bootstraps.
+    pub mode: Mode,
+    /// What the VM is.
+    pub facts: Facts,
+    /// Everything that was read, without secrets.
+    pub evidence: Evidence,
+    /// Who was asked, and what came of it.
+    pub collectors: Vec<Collector>,
+    /// What happened when.
+    pub timeline: Vec<(Timestamp, String)>,
+    /// Whether the VM has a console that can be read; absent: not known.
+    pub console: Option<bool>,
+    /// Why Azure could not be asked at all.
+    pub denied: Option<String>,
+    /// Everything that can be asked has been asked.
+    pub is_full: bool,
+}
+
+/// What ARM knows of a VM.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The VM's own id.
+    pub vm_id: Option<String>,
+    /// Its size.
+    pub size: Option<String>,
+    /// Its region.
+    pub region: Option<String>,
+    /// Its zone.
+    pub zone: Option<String>,
+    /// Its image.
+    pub image: Option<String>,
+    /// Its name in the network, which becomes the Node's.
+    pub computer_name: Option<String>,
+    /// linux or windows.
+    pub os: Option<String>,
+}

@@ -1,0 +1,371 @@
+//! The shell around [`crate::plan`]: takes whoever is due, looks at everything, does one step.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bringup_azure::clock::Clock;
+use bringup_objects::condition::{self, BOOTSTRAP_SUCCEEDED};
+use bringup_objects::report::BootstrapReport;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt as _;
+use tracing::warn;
+
+use crate::agenda::Agenda;
+use crate::cluster::{Cluster, Entry, Key, joined};
+use crate::collect::Collect;
+use crate::faces::{events, report};
+use crate::health::advice;
+use crate::log;
+use crate::lost::ActivityMemo;
+use crate::metrics::Metrics;
+use crate::observation::Observation;
+use crate::plan::{Looks, Snapshot, Step};
+use crate::settings::Settings;
+use crate::subject::Subject;
+use crate::watch::Watches;
+use crate::writer::{Writer, Written};
+
+/// How many are worked on at once. Most of them wait for their turn to read.
+const AT_ONCE: usize = 2048;
+/// The pauses after errors, and between writes of a condition that somebody keeps dropping.
+const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
+
+/// What is remembered of a subject. All of it can be had again.
+#[derive(Debug, Default)]
+struct Memory {
+    uid: String,
+    observation: Option<Observation>,
+    looks: Looks,
+    errors: u32,
+    /// When our conditions were last written, and how often in quick succession.
+    applied: Option<(Timestamp, u32)>,
+    /// When the present state was first seen to fail.
+    terminal_since: Option<Timestamp>,
+}
+
+/// When to come back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Next {
+    Now,
+    At(Timestamp),
+    Never,
+}
+
+/// Observes.
+pub struct Observer {
+    pub(crate) settings: Settings,
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) agenda: Arc<Agenda<Key>>,
+    pub(crate) collect: Collect,
+    pub(crate) writer: Writer,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Metrics,
+    pub(crate) watches: Watches,
+    pub(crate) activity: ActivityMemo,
+    memory: Mutex<HashMap<String, Memory>>,
+}
+
+impl Observer {
+    /// Puts an observer together.
+    pub fn new(
+        settings: Settings,
+        watches: Watches,
+        collect: Collect,
+        writer: Writer,
+        clock: Arc<dyn Clock>,
+        metrics: Metrics,
+    ) -> Self {
+        Self {
+            settings,
+            cluster: watches.cluster.clone(),
+            agenda: watches.agenda.clone(),
+            collect,
+            writer,
+            clock,
+            metrics,
+            watches,
+            activity: ActivityMemo::default(),
+            memory: Mutex::default(),
+        }
+    }
+
+    /// Observes for ever. Dropped, everything it does is dropped with it.
+    pub async fn run(&self) {
+        tokio::join!(self.watches.run(), self.work());
+    }
+
+    async fn work(&self) {
+        let mut listed = self.watches.ready.subscribe();
+        // The sender lives as long as we do.
+        let _ = listed.wait_for(|listed| listed.is_enough()).await;
+        self.metrics.seed(&self.cluster.reports());
+        self.agenda.plan_now(Key::Sweep);
+        let mut working = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                key = self.agenda.next(), if working.len() < AT_ONCE => {
+                    working.push(self.attend(key));
+                }
+                Some(()) = working.next(), if !working.is_empty() => {}
+            }
+        }
+    }
+
+    async fn attend(&self, key: Key) {
+        let next = match &key {
+            Key::Subject(name) => self.subject(name).await,
+            Key::Report(name) => self.report(name).await,
+            Key::Sweep => self.sweep().await,
+        };
+        let next = match next {
+            Ok(next) => next,
+            Err(error) => self.pause(&key, &error),
+        };
+        let at = match next {
+            Next::Now => Some(self.clock.now()),
+            Next::At(at) => Some(at),
+            Next::Never => None,
+        };
+        self.agenda.done(&key, at);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Memory>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After an error: later, and later each time.
+    fn pause(&self, key: &Key, error: &kube::Error) -> Next {
+        warn!(?key, error = %advice(error), "a step failed; trying again");
+        let errors = match key {
+            Key::Subject(name) => {
+                let mut memory = self.lock();
+                let memory = memory.entry(name.clone()).or_default();
+                memory.errors += 1;
+                memory.errors
+            }
+            Key::Report(_) | Key::Sweep => 3,
+        };
+        Next::At(self.clock.now() + growing(errors))
+    }
+
+    async fn subject(&self, name: &str) -> kube::Result<Next> {
+        let Some(Entry { subject, departed }) = self.cluster.subject(name) else {
+            self.lock().remove(name);
+            return Ok(Next::Never);
+        };
+        let (observation, looks) = {
+            let mut memory = self.lock();
+            let memory = memory.entry(name.to_owned()).or_default();
+            // A claim of the same name is another one.
+            if memory.uid != subject.uid {
+                *memory = Memory { uid: subject.uid.clone(), ..Memory::default() };
+            }
+            (memory.observation.clone(), memory.looks)
+        };
+        let node = self.cluster.node_of(&subject);
+        let report = self.cluster.report_of(&subject.uid);
+        let signal = self.cluster.signal_of(&subject.uid);
+        let snapshot = Snapshot {
+            now: self.clock.now(),
+            subject: &subject,
+            departed,
+            node: node.as_deref().map(joined),
+            report: report.as_deref(),
+            observation: observation.as_ref(),
+            looks,
+            signal: signal.as_ref(),
+            namespace: &self.settings.namespace,
+        };
+        let is_up =
+            snapshot.node.as_ref().is_some_and(|node| node.ready) || subject.registered.is_some();
+        let step = snapshot.next_step();
+        let next = match step {
+            Step::Rest => {
+                if departed {
+                    self.cluster.forget(name);
+                    self.lock().remove(name);
+                }
+                return Ok(Next::Never);
+            }
+            Step::Wait(until) => return Ok(Next::At(until)),
+            Step::Look(priority) => {
+                let since = snapshot.now;
+                let seen = self
+                    .collect
+                    .look(&subject, observation, signal.as_ref(), priority, since)
+                    .await;
+                self.remember(name, &subject.uid, |memory| {
+                    if is_up {
+                        memory.looks.joined += 1;
+                    } else {
+                        memory.looks.pending += 1;
+                    }
+                    memory.looks.signalled += usize::from(signal.is_some());
+                    memory.looks.deleting += usize::from(departed || subject.deleting.is_some());
+                    memory.observation = Some(seen);
+                });
+                Next::Now
+            }
+            Step::Deepen(priority) => {
+                let seen = observation.unwrap_or_default();
+                let seen = self.collect.deepen(&subject, seen, node.as_deref(), priority).await;
+                self.remember(name, &subject.uid, |memory| memory.observation = Some(seen));
+                Next::Now
+            }
+            Step::Publish(report) => self.publish(&subject, *report).await?,
+            Step::Revise(report) => self.revise(*report).await?,
+            Step::Apply(conditions) => self.apply(name, &subject, conditions).await?,
+            Step::Announce => match report {
+                Some(report) => self.announce(&report).await?,
+                None => Next::Never,
+            },
+        };
+        self.remember(name, &subject.uid, |memory| memory.errors = 0);
+        Ok(next)
+    }
+
+    fn remember(&self, name: &str, uid: &str, change: impl FnOnce(&mut Memory)) {
+        if let Some(memory) = self.lock().get_mut(name)
+            && memory.uid == uid
+        {
+            change(memory);
+        }
+    }
+
+    /// Creates the report, unless what it says is no longer so: a last look at claim and Node.
+    async fn publish(&self, subject: &Subject, mut report: BootstrapReport) -> kube::Result<Next> {
+        if self.has_turned(subject, &report).await? {
+            return Ok(Next::Now);
+        }
+        if let Some(parent) = &subject.parent
+            && let Some((api_version, uid)) = self.writer.parent(parent).await
+        {
+            report::own(&mut report, &api_version, &parent.kind, &parent.name, &uid);
+        }
+        match self.writer.create_report(&report).await? {
+            Written::Done(report) => {
+                self.cluster.report_seen(report);
+                self.agenda.plan_now(Key::Sweep);
+            }
+            Written::Stale(report) => drop(self.cluster.report_seen(report)),
+            Written::Gone => {}
+        }
+        Ok(Next::Now)
+    }
+
+    /// Whether the claim or the Node say something else now than when the verdict was made.
+    async fn has_turned(&self, subject: &Subject, report: &BootstrapReport) -> kube::Result<bool> {
+        let claim = self.writer.claim(&subject.name).await?;
+        match claim.filter(|claim| claim.metadata.uid.as_deref() == Some(&subject.uid)) {
+            Some(claim) => {
+                let before = self.cluster.subject(&subject.name);
+                self.cluster.claim_seen(&claim.trimmed());
+                let after = self.cluster.subject(&subject.name);
+                let turned = |entry: Option<Entry>| {
+                    entry.map(|entry| {
+                        (entry.subject.registered, entry.subject.deleting, entry.departed)
+                    })
+                };
+                if turned(before) != turned(after) {
+                    return Ok(true);
+                }
+            }
+            None => {
+                self.cluster.claim_gone(&subject.name, Some(&subject.uid));
+            }
+        }
+        let Some(name) = &report.spec.node_name else { return Ok(false) };
+        let node = self.writer.node(&name.to_ascii_lowercase()).await?;
+        let ready = node.as_ref().is_some_and(bringup_objects::Node::is_ready);
+        if let Some(node) = node {
+            self.cluster.node_seen(node.trimmed());
+        }
+        Ok(ready)
+    }
+
+    pub(crate) async fn revise(&self, report: BootstrapReport) -> kube::Result<Next> {
+        match self.writer.replace_report(&report).await? {
+            Written::Done(report) | Written::Stale(report) => {
+                for key in self.cluster.report_seen(report) {
+                    self.agenda.plan_now(key);
+                }
+            }
+            Written::Gone => self.cluster.report_gone(&report.name_any()),
+        }
+        Ok(Next::Now)
+    }
+
+    async fn apply(
+        &self,
+        name: &str,
+        subject: &Subject,
+        conditions: Vec<condition::Condition>,
+    ) -> kube::Result<Next> {
+        let now = self.clock.now();
+        // What was there before was dropped by somebody, or it is new.
+        let verdict = condition::find(&conditions, BOOTSTRAP_SUCCEEDED);
+        let times = match self.lock().get(name).and_then(|memory| memory.applied) {
+            Some((at, times)) if now < at + LONGEST_PAUSE => {
+                let earliest = if times > 1 { at + growing(times - 1) } else { at };
+                if now < earliest {
+                    return Ok(Next::At(earliest));
+                }
+                times + 1
+            }
+            _ => 1,
+        };
+        let is_reassertion = subject.conditions.len() < conditions.len() && times > 1;
+        match self.writer.apply_conditions(subject, &conditions).await? {
+            Written::Done(claim) => {
+                self.cluster.claim_seen(&claim.trimmed());
+                let quick = if is_reassertion { times } else { 1 };
+                self.remember(name, &subject.uid, |memory| memory.applied = Some((now, quick)));
+                if is_reassertion {
+                    self.metrics.reasserted();
+                } else if let Some(verdict) = verdict {
+                    self.metrics.told(subject, verdict, now);
+                }
+            }
+            Written::Stale(claim) => drop(self.cluster.claim_seen(&claim.trimmed())),
+            Written::Gone => drop(self.cluster.claim_gone(&subject.name, Some(&subject.uid))),
+        }
+        Ok(Next::Now)
+    }
+
+    /// Makes the Events, then notes that they exist. Each is the same whoever makes it.
+    pub(crate) async fn announce(&self, report: &BootstrapReport) -> kube::Result<Next> {
+        let now = self.clock.now();
+        let instance = &self.settings.identity;
+        if let Some(event) = events::on_target(report, instance, now) {
+            self.writer.create_event(&event).await?;
+        }
+        let owner = report.metadata.owner_references.as_ref().and_then(|owners| owners.first());
+        if let Some(owner) = owner
+            && let Some(event) = events::on_parent(report, &owner.uid, instance, now)
+        {
+            let count = self.alike(report);
+            self.writer.create_or_count_event(&event, count).await?;
+        }
+        let next = self.revise(report::announced(report, now)).await?;
+        log::verdict(report);
+        self.metrics.announced(report, now);
+        Ok(next)
+    }
+
+    /// How many reports share one Event: counted from the reports, so that nobody counts twice.
+    fn alike(&self, report: &BootstrapReport) -> i32 {
+        let wanted = events::shared(report);
+        let reports = self.cluster.reports();
+        let alike = reports.iter().filter(|other| events::shared(other) == wanted).count();
+        i32::try_from(alike).unwrap_or(i32::MAX)
+    }
+}
+
+/// A pause that doubles each time.
+fn growing(times: u32) -> SignedDuration {
+    let factor = 1_i32 << times.saturating_sub(1).min(5);
+    (SHORTEST_PAUSE * factor).min(LONGEST_PAUSE)
+}

@@ -1,0 +1,217 @@
+//! What to do next for a subject: one step, decided by everything that is seen, and by nothing
+//! else. A controller that is killed after any step goes on with the next.
+
+use bringup_azure::Priority;
+use bringup_contract::Cause;
+use bringup_diagnosis::Confidence;
+use bringup_objects::condition::Condition;
+use bringup_objects::report::{BootstrapReport, Phase};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::faces::{conditions, report};
+use crate::judge::{Case, Failure, Joined, Judgement, Signal};
+use crate::observation::{Cse, Observation, Vm};
+use crate::schedule::{self, AGENT_LIMIT, FORCED, SILENCE};
+use crate::subject::{Launch, Place, Subject};
+
+/// Everything that is seen of a subject.
+#[derive(Debug)]
+pub struct Snapshot<'a> {
+    /// The present moment.
+    pub now: Timestamp,
+    /// The subject.
+    pub subject: &'a Subject,
+    /// It does not exist any more.
+    pub departed: bool,
+    /// Its Node.
+    pub node: Option<Joined>,
+    /// Its report.
+    pub report: Option<&'a BootstrapReport>,
+    /// What the last look brought.
+    pub observation: Option<&'a Observation>,
+    /// How often it was looked at, before and after its Node came.
+    pub looks: Looks,
+    /// What Karpenter said of it.
+    pub signal: Option<&'a Signal>,
+    /// Where reports are kept.
+    pub namespace: &'a str,
+}
+
+/// How often a subject was looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Looks {
+    /// While its Node was not there.
+    pub pending: usize,
+    /// Since.
+    pub joined: usize,
+    /// Because of what Karpenter said.
+    pub signalled: usize,
+    /// Because it was being deleted.
+    pub deleting: usize,
+}
+
+/// What to do.
+#[derive(Debug)]
+pub enum Step {
+    /// Nothing, until something changes.
+    Rest,
+    /// Nothing, until then.
+    Wait(Timestamp),
+    /// Look at the VM.
+    Look(Priority),
+    /// Ask everybody else as well: console, Kubernetes.
+    Deepen(Priority),
+    /// Create the report.
+    Publish(Box<BootstrapReport>),
+    /// Write the report anew.
+    Revise(Box<BootstrapReport>),
+    /// Write our conditions.
+    Apply(Vec<Condition>),
+    /// Make the Events, and note that in the report.
+    Announce,
+}
+
+/// How soon a VM is looked at again when Karpenter says that it failed and ARM does not show it.
+const SIGNAL_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+/// How often.
+const SIGNAL_LOOKS: usize = 15;
+
+impl Snapshot<'_> {
+    fn case(&self) -> Case<'_> {
+        Case {
+            subject: self.subject,
+            observation: self.observation,
+            node: self.node.as_ref(),
+            signal: self.signal,
+            departed: self.departed,
+            now: self.now,
+        }
+    }
+
+    /// What to do next.
+    pub fn next_step(&self) -> Step {
+        let case = self.case();
+        match (case.judge(), self.report) {
+            (Judgement::Failed(failure), None) => self.fail(&failure),
+            (Judgement::Failed(failure), Some(old)) if is_better(&failure, old) => {
+                let seen = self.observation.cloned().unwrap_or_default();
+                Step::Revise(Box::new(report::improved(old, &seen, &failure, self.now)))
+            }
+            (Judgement::Up, Some(old)) if old.phase() != Phase::Superseded => {
+                Step::Revise(Box::new(report::superseded(old, self.subject, self.now)))
+            }
+            (Judgement::Up, _) => self.tell(true),
+            (Judgement::Failed(_), Some(_)) => self.tell(false),
+            (Judgement::Underway, _) => self.tell(false),
+            (Judgement::Withdrawn, _) => Step::Rest,
+        }
+    }
+
+    /// A failure whose cause is not proven is worth a second question before it is told.
+    fn fail(&self, failure: &Failure) -> Step {
+        let is_sure = failure.diagnosis.cause.confidence == Confidence::High;
+        match self.observation {
+            Some(seen) if !seen.is_full && !is_sure && !failure.lost => {
+                Step::Deepen(Priority::Event)
+            }
+            _ => Step::Publish(Box::new(self.report_of(failure))),
+        }
+    }
+
+    fn report_of(&self, failure: &Failure) -> BootstrapReport {
+        report::of_failure(self.subject, self.observation, failure, self.namespace, self.now)
+    }
+
+    /// Says what is known, and then looks again.
+    fn tell(&self, is_up: bool) -> Step {
+        let may_write = !self.departed && self.subject.launch != Launch::NotYet;
+        if may_write {
+            let wanted =
+                conditions::desired(self.subject, self.observation, self.report, is_up, self.now);
+            if !conditions::are_borne(self.subject, &wanted) {
+                return Step::Apply(wanted);
+            }
+        }
+        match self.report {
+            Some(report) if !report.is_announced() => Step::Announce,
+            Some(report) if matches!(report.phase(), Phase::Final | Phase::Lost) => Step::Rest,
+            _ if is_up => self.look_after_join(),
+            _ => self.look(),
+        }
+    }
+
+    fn look_after_join(&self) -> Step {
+        let known = matches!(self.subject.place, Place::Known(_));
+        let Some(registered) = self.subject.registered.filter(|_| known && !self.departed) else {
+            return Step::Rest;
+        };
+        // Known from an earlier life.
+        let is_told = bringup_objects::condition::find(
+            &self.subject.conditions,
+            bringup_objects::condition::CSE_PROVISIONED,
+        )
+        .is_some_and(|cse| cse.status == "True");
+        if is_told {
+            return Step::Rest;
+        }
+        match schedule::next_look_after_join(registered, self.looks.joined, self.observation) {
+            Some(due) if due <= self.now => Step::Look(Priority::Schedule),
+            Some(due) => Step::Wait(due),
+            None => Step::Rest,
+        }
+    }
+
+    fn look(&self) -> Step {
+        let Self { subject, now, observation, .. } = *self;
+        if subject.launched().is_none() {
+            return Step::Rest;
+        }
+        if self.case().signal().is_some() && self.looks.signalled < SIGNAL_LOOKS {
+            return match observation {
+                Some(seen) if self.looks.signalled > 0 && seen.at + SIGNAL_PAUSE > now => {
+                    Step::Wait(seen.at + SIGNAL_PAUSE)
+                }
+                _ => Step::Look(Priority::Event),
+            };
+        }
+        if subject.deleting.is_some() || self.departed {
+            // One last look: clocks differ, so looks are counted and not dated.
+            return match self.looks.deleting {
+                0 => Step::Look(Priority::Deletion),
+                _ => Step::Rest,
+            };
+        }
+        if let Some(seen) = observation
+            && !seen.is_full
+            && self.is_decisive(seen)
+        {
+            return Step::Deepen(Priority::Forced);
+        }
+        match schedule::next_look(subject, self.looks.pending, observation) {
+            Some(due) if due <= now => {
+                let forced = subject.age(now) >= FORCED.min(AGENT_LIMIT);
+                Step::Look(if forced { Priority::Forced } else { Priority::Schedule })
+            }
+            Some(due) => Step::Wait(due),
+            None => Step::Rest,
+        }
+    }
+
+    /// Whether what was seen decides unless somebody else says more.
+    fn is_decisive(&self, seen: &Observation) -> bool {
+        let age = self.subject.age(seen.at);
+        let silent = matches!(seen.cse, Cse::Succeeded { at: Some(at) } if at + SILENCE <= seen.at);
+        let agent = seen.agent == crate::observation::Agent::Silent && age >= AGENT_LIMIT;
+        let console = seen.cse == Cse::Absent
+            && seen.vm == Vm::Present
+            && age >= SignedDuration::from_mins(5);
+        silent || agent || console || age >= FORCED
+    }
+}
+
+/// A verdict changes only for better evidence.
+fn is_better(failure: &Failure, old: &BootstrapReport) -> bool {
+    let open = matches!(old.phase(), Phase::Lost | Phase::Collecting)
+        || old.cause() == Some(Cause::Unknown.reason());
+    open && failure.diagnosis.cause.reason != Cause::Unknown
+}

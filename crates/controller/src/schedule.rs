@@ -1,0 +1,82 @@
+//! When to look at Azure: reads are scarce, so a healthy node costs at most six.
+//!
+//! Events of Karpenter bring most failures to light at once; this is the net below them.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::observation::{Agent, Cse, Observation};
+use crate::subject::Subject;
+
+/// The first look after the VM was accepted.
+const FIRST: SignedDuration = SignedDuration::from_secs(45);
+/// How long after a look the next one follows; the last is repeated.
+const PAUSES: [i64; 5] = [15, 15, 30, 30, 60];
+/// When a VM without an extension is looked at, after it was accepted.
+const WITHOUT_EXTENSION: [i64; 4] = [60, 240, 300, 600];
+/// The verdict has to stand before the claim is deleted: all that can be had is read here.
+pub const FORCED: SignedDuration = SignedDuration::from_mins(12);
+/// A guest agent that has not reported until now will not.
+pub const AGENT_LIMIT: SignedDuration = SignedDuration::from_mins(10);
+/// How long a node may take to join after its script succeeded.
+pub const SILENCE: SignedDuration = SignedDuration::from_mins(3);
+/// How soon after the registration the extension's result is read.
+const AFTER_JOIN: [i64; 4] = [3, 15, 60, 120];
+
+/// When a pending subject is to be looked at next, given how often it was looked at and what was
+/// seen last.
+pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) -> Option<Timestamp> {
+    let launched = subject.launched()?;
+    let forced = subject.created + FORCED;
+    let Some(last) = last else {
+        return Some((launched + jittered(FIRST, &subject.uid)).min(forced));
+    };
+    let regular = match &last.cse {
+        Cse::Absent => WITHOUT_EXTENSION
+            .iter()
+            .map(|seconds| launched + SignedDuration::from_secs(*seconds))
+            .find(|at| *at > last.at)
+            .unwrap_or(forced),
+        Cse::Succeeded { at } => {
+            let silent = at.unwrap_or(last.at) + SILENCE;
+            if silent > last.at { silent } else { pause_after(last.at, looks, &subject.uid) }
+        }
+        Cse::Running { .. } | Cse::Failed { .. } => pause_after(last.at, looks, &subject.uid),
+    };
+    let agent = subject.created + AGENT_LIMIT;
+    let dues = [Some(regular), (last.agent != Agent::Ready).then_some(agent), Some(forced)];
+    dues.into_iter().flatten().filter(|due| *due > last.at).min()
+}
+
+/// When the extension's result is to be read of a subject whose Node is there; never, once it is
+/// known or there is no extension.
+pub fn next_look_after_join(
+    registered: Timestamp,
+    looks_since: usize,
+    last: Option<&Observation>,
+) -> Option<Timestamp> {
+    let settled = match last.map(|last| &last.cse) {
+        Some(Cse::Succeeded { .. } | Cse::Failed { .. }) => true,
+        // Before it joined a VM may have had no extension yet; after that it gets none.
+        Some(Cse::Absent) => looks_since > 0,
+        Some(Cse::Running { .. }) | None => false,
+    };
+    let seconds = *AFTER_JOIN.get(looks_since)?;
+    (!settled).then(|| registered + SignedDuration::from_secs(seconds))
+}
+
+fn pause_after(last: Timestamp, looks: usize, uid: &str) -> Timestamp {
+    let seconds = PAUSES[looks.saturating_sub(1).min(PAUSES.len() - 1)];
+    last + jittered(SignedDuration::from_secs(seconds), uid)
+}
+
+/// A duration up to a fifth longer, always the same for the same subject: a thousand claims made
+/// at once are not read at once.
+fn jittered(duration: SignedDuration, uid: &str) -> SignedDuration {
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    let share = i64::try_from(hasher.finish() % 200).unwrap_or_default();
+    let added = duration.as_millis().saturating_mul(i128::from(share)) / 1000;
+    duration + SignedDuration::from_millis(i64::try_from(added).unwrap_or_default())
+}

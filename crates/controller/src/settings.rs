@@ -1,0 +1,36 @@
+//! What can be chosen.
+
+use jiff::SignedDuration;
+
+use crate::claims::{NodeClassKind, default_classes};
+
+/// How the controller is to behave.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where reports and the lease are kept.
+    pub namespace: String,
+    /// Who we are among replicas.
+    pub identity: String,
+    /// Whose claims are looked after.
+    pub classes: Vec<NodeClassKind>,
+    /// How long a report is kept.
+    pub report_ttl: SignedDuration,
+    /// How many reports of one parent are kept.
+    pub reports_per_parent: usize,
+    /// Nothing is really written.
+    pub dry_run: bool,
+}
+
+impl Settings {
+    /// The defaults, for a namespace and an identity.
+    pub fn new(namespace: &str, identity: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            identity: identity.to_owned(),
+            classes: default_classes(),
+            report_ttl: SignedDuration::from_hours(7 * 24),
+            reports_per_parent: 20,
+            dry_run: false,
+        }
+    }
+}

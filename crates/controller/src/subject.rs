@@ -1,0 +1,155 @@
+//! What is observed: something that is to become a node. A NodeClaim is one kind of it; whatever
+//! else becomes one is turned into this at the door, and everything behind is the same.
+
+use bringup_azure::{InstanceId, MachineId, ProviderId};
+use bringup_objects::condition::Condition;
+use jiff::{SignedDuration, Timestamp};
+
+/// A kind of subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A NodeClaim of Karpenter.
+    NodeClaim,
+}
+
+impl Kind {
+    /// As Kubernetes calls it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NodeClaim => "NodeClaim",
+        }
+    }
+
+    /// Its API version.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::NodeClaim => "karpenter.sh/v1",
+        }
+    }
+}
+
+/// What a subject belongs to, which outlives it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Parent {
+    /// Its API group.
+    pub group: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// How far the creation of the VM has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Launch {
+    /// It was not asked for yet.
+    NotYet,
+    /// It was asked for, and accepted.
+    Accepted(Timestamp),
+    /// It was asked for, and refused with this text.
+    Refused {
+        /// When.
+        at: Timestamp,
+        /// What was said.
+        message: String,
+    },
+}
+
+/// Where the VM is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Nobody has said yet.
+    NotSaid,
+    /// There.
+    Known(ProviderId),
+    /// What was said makes no sense.
+    Malformed(String),
+}
+
+/// Something that is to become a node, as Kubernetes shows it.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The version that this was read from.
+    pub resource_version: String,
+    /// The version of what was asked for.
+    pub generation: Option<i64>,
+    /// When it was created.
+    pub created: Timestamp,
+    /// When its deletion began.
+    pub deleting: Option<Timestamp>,
+    /// What it belongs to.
+    pub parent: Option<Parent>,
+    /// How far the creation of the VM has come.
+    pub launch: Launch,
+    /// When its Node was recognised.
+    pub registered: Option<Timestamp>,
+    /// Where the VM is.
+    pub place: Place,
+    /// The AKS machine it is, in the mode in which AKS makes the VM.
+    pub machine: Option<MachineId>,
+    /// The Node's name.
+    pub node_name: Option<String>,
+    /// The image's id.
+    pub image: Option<String>,
+    /// What its labels say.
+    pub labels: Labels,
+    /// The conditions on it that are ours.
+    pub conditions: Vec<Condition>,
+}
+
+/// What a subject's labels say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// The VM's size.
+    pub size: Option<String>,
+    /// Its zone.
+    pub zone: Option<String>,
+    /// Its region.
+    pub region: Option<String>,
+    /// Spot or on-demand.
+    pub capacity: Option<String>,
+    /// The operating system.
+    pub os: Option<String>,
+}
+
+/// How long after its creation a claim may take until Karpenter deletes it.
+pub const REGISTRATION_LIMIT: SignedDuration = SignedDuration::from_mins(15);
+
+impl Subject {
+    /// Whether somebody has to look after it: its VM was asked for, and its Node is not there.
+    pub fn is_pending(&self) -> bool {
+        self.registered.is_none() && self.launched().is_some()
+    }
+
+    /// When its VM was accepted.
+    pub fn launched(&self) -> Option<Timestamp> {
+        match self.launch {
+            Launch::Accepted(at) => Some(at),
+            Launch::NotYet | Launch::Refused { .. } => None,
+        }
+    }
+
+    /// How long it has existed.
+    pub fn age(&self, now: Timestamp) -> SignedDuration {
+        self.created.duration_until(now)
+    }
+
+    /// The name of the VM, as far as it is known.
+    pub fn vm_name(&self) -> Option<String> {
+        match &self.place {
+            Place::Known(id) => match &id.instance {
+                InstanceId::VirtualMachine(vm) => Some(vm.name.to_string()),
+                InstanceId::ScaleSetInstance(vm) => {
+                    Some(format!("{}_{}", vm.scale_set, vm.instance))
+                }
+            },
+            Place::NotSaid | Place::Malformed(_) => None,
+        }
+    }
+}

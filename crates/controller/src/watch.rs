@@ -1,0 +1,195 @@
+//! Watches: whatever Kubernetes says goes into the index, and whoever it concerns is planned.
+
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use bringup_diagnosis::redaction::redact;
+use bringup_objects::report::BootstrapReport;
+use bringup_objects::{Node, NodeClaim};
+use futures::{StreamExt as _, TryStreamExt as _};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event as KubernetesEvent;
+use kube::runtime::watcher::{Config, Error, Event};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+use crate::agenda::Agenda;
+use crate::cluster::{Cluster, Key};
+use crate::health::{Health, Right};
+use crate::judge::Signal;
+
+/// The Event with which Karpenter's Azure provider says that a VM failed, before it deletes it.
+const SIGNAL: &str = "AsyncProvisioningError";
+
+/// Whoever watches.
+#[derive(Clone)]
+pub struct Watches {
+    /// The API server.
+    pub client: Client,
+    /// Where reports are.
+    pub namespace: String,
+    /// Where everything goes.
+    pub cluster: Arc<Cluster>,
+    /// Who is planned.
+    pub agenda: Arc<Agenda<Key>>,
+    /// Who hears of trouble.
+    pub health: Health,
+    /// Which first lists are complete: nothing is decided before.
+    pub ready: Arc<watch::Sender<Listed>>,
+}
+
+/// Which first lists are complete.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// Nodes.
+    pub nodes: bool,
+    /// Reports.
+    pub reports: bool,
+}
+
+impl Listed {
+    /// Whether enough is known to decide anything.
+    pub fn is_enough(self) -> bool {
+        self.nodes && self.reports
+    }
+}
+
+impl Watches {
+    /// Watches everything, for ever.
+    pub async fn run(&self) {
+        tokio::join!(self.claims(), self.nodes(), self.reports(), self.events());
+    }
+
+    async fn claims(&self) {
+        let api: Api<NodeClaim> = Api::all(self.client.clone());
+        let mut names = HashSet::new();
+        self.follow(api, Config::default(), Right::NodeClaims, |event| match event {
+            Event::Init => names.clear(),
+            Event::InitApply(claim) => {
+                names.insert(claim.name_any());
+                self.plan(self.cluster.claim_seen(&claim.trimmed()));
+            }
+            Event::InitDone => self.plan(self.cluster.only_claims(&names)),
+            Event::Apply(claim) => self.plan(self.cluster.claim_seen(&claim.trimmed())),
+            Event::Delete(claim) => {
+                // Its last state, with the moment of its deletion, counts.
+                self.cluster.claim_seen(&claim.clone().trimmed());
+                let gone =
+                    self.cluster.claim_gone(&claim.name_any(), claim.metadata.uid.as_deref());
+                self.plan(gone);
+            }
+        })
+        .await;
+    }
+
+    async fn nodes(&self) {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let mut names = HashSet::new();
+        self.follow(api, Config::default(), Right::Nodes, |event| match event {
+            Event::Init => names.clear(),
+            Event::InitApply(node) => {
+                names.insert(node.name_any());
+                self.plan(self.cluster.node_seen(node.trimmed()));
+            }
+            Event::InitDone => {
+                self.plan(self.cluster.only_nodes(&names));
+                self.ready.send_modify(|listed| listed.nodes = true);
+            }
+            Event::Apply(node) => self.plan(self.cluster.node_seen(node.trimmed())),
+            Event::Delete(node) => self.plan(self.cluster.node_gone(&node.name_any())),
+        })
+        .await;
+    }
+
+    async fn reports(&self) {
+        let api: Api<BootstrapReport> = Api::namespaced(self.client.clone(), &self.namespace);
+        let mut names = HashSet::new();
+        self.follow(api, Config::default(), Right::Reports, |event| match event {
+            Event::Init => names.clear(),
+            Event::InitApply(report) => {
+                names.insert(report.name_any());
+                self.plan(self.cluster.report_seen(without_managers(report)));
+            }
+            Event::InitDone => {
+                self.cluster.only_reports(&names);
+                self.ready.send_modify(|listed| listed.reports = true);
+            }
+            Event::Apply(report) => {
+                self.plan(self.cluster.report_seen(without_managers(report)));
+            }
+            Event::Delete(report) => self.cluster.report_gone(&report.name_any()),
+        })
+        .await;
+    }
+
+    async fn events(&self) {
+        let api: Api<KubernetesEvent> = Api::all(self.client.clone());
+        let fields = format!("reason={SIGNAL},involvedObject.kind=NodeClaim");
+        self.follow(api, Config::default().fields(&fields), Right::Events, |event| match event {
+            Event::InitApply(event) | Event::Apply(event) => self.plan(self.signal(&event)),
+            Event::Init | Event::InitDone | Event::Delete(_) => {}
+        })
+        .await;
+    }
+
+    fn signal(&self, event: &KubernetesEvent) -> Option<Key> {
+        let about = &event.involved_object;
+        let (name, uid) = (about.name.as_deref()?, about.uid.as_deref()?);
+        let stamped =
+            event.metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |at| at.0);
+        let text = redact(event.message.as_deref().unwrap_or_default()).text.into_string();
+        Some(self.cluster.signalled(name, uid, Signal { stamped, text }))
+    }
+
+    fn plan(&self, keys: impl IntoIterator<Item = Key>) {
+        for key in keys {
+            self.agenda.plan_now(key);
+        }
+    }
+
+    /// Follows one kind of object, with a pause after each trouble.
+    async fn follow<K>(
+        &self,
+        api: Api<K>,
+        config: Config,
+        right: Right,
+        mut handle: impl FnMut(Event<K>),
+    ) where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let stream = watcher(api, config).default_backoff();
+        let mut stream = std::pin::pin!(stream.into_stream());
+        while let Some(next) = stream.next().await {
+            match next {
+                Ok(event) => {
+                    self.health.may(right);
+                    self.health.waits(right.name(), None);
+                    handle(event);
+                }
+                Err(error) => self.trouble(right, &K::kind(&()), error),
+            }
+        }
+    }
+
+    fn trouble(&self, right: Right, kind: &str, error: Error) {
+        match error {
+            Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404 => {
+                let why = format!("the definition of {kind} is not installed");
+                self.health.waits(right.name(), Some(&why));
+            }
+            Error::InitialListFailed(error)
+            | Error::WatchStartFailed(error)
+            | Error::WatchFailed(error) => self.health.failed(right, &error),
+            // A watch that ends is begun anew.
+            Error::WatchError(_) | Error::NoResourceVersion => {}
+        }
+    }
+}
+
+fn without_managers(mut report: BootstrapReport) -> BootstrapReport {
+    report.metadata.managed_fields = None;
+    report
+}

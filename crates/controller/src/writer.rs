@@ -1,0 +1,266 @@
+//! Writes to the API server: few at a time, counted, each as if it could be the second attempt.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bringup_objects::condition::Condition;
+use bringup_objects::report::BootstrapReport;
+use bringup_objects::{MANAGER, Node, NodeClaim};
+use k8s_openapi::api::events::v1::{Event, EventSeries};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::ApiResource;
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::faces::events::NAMESPACE as EVENT_NAMESPACE;
+use crate::health::{Health, Right};
+use crate::subject::{Parent, Subject};
+use crate::witness::Witness;
+
+/// How many writes are under way at once.
+const AT_ONCE: usize = 16;
+
+/// What became of a write.
+#[derive(Debug)]
+pub enum Written<T> {
+    /// It was done; this is what is there now.
+    Done(T),
+    /// Somebody else was first; this is what is there.
+    Stale(T),
+    /// What was to be written to is not there any more.
+    Gone,
+}
+
+/// Whoever writes.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+    namespace: String,
+    health: Health,
+    witness: Witness,
+    turns: Arc<Semaphore>,
+    writes: Arc<AtomicU64>,
+    dry_run: bool,
+}
+
+impl Writer {
+    /// A writer of reports into `namespace`.
+    pub fn new(
+        client: Client,
+        namespace: &str,
+        health: Health,
+        witness: Witness,
+        dry_run: bool,
+    ) -> Self {
+        Self {
+            client,
+            namespace: namespace.to_owned(),
+            health,
+            witness,
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            writes: Arc::default(),
+            dry_run,
+        }
+    }
+
+    /// How many writes were made.
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    fn reports(&self) -> Api<BootstrapReport> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    fn claims(&self) -> Api<NodeClaim> {
+        Api::all(self.client.clone())
+    }
+
+    /// Makes one write in its turn, and tells the witness.
+    async fn write<T>(
+        &self,
+        effect: &'static str,
+        right: Right,
+        work: impl Future<Output = kube::Result<T>>,
+    ) -> kube::Result<T> {
+        // The semaphore is never closed.
+        let _turn = self.turns.acquire().await.ok();
+        let done = work.await;
+        match &done {
+            Ok(_) => {
+                self.writes.fetch_add(1, Ordering::Relaxed);
+                self.health.may(right);
+                self.witness.saw(effect).await;
+            }
+            Err(error) if !is(error, 409) && !is(error, 404) => self.health.failed(right, error),
+            Err(_) => {}
+        }
+        done
+    }
+
+    /// Creates a report, whole.
+    pub async fn create_report(
+        &self,
+        report: &BootstrapReport,
+    ) -> kube::Result<Written<BootstrapReport>> {
+        let parameters =
+            PostParams { field_manager: Some(MANAGER.to_owned()), dry_run: self.dry_run };
+        let reports = self.reports();
+        let create = reports.create(&parameters, report);
+        match self.write("report created", Right::WriteReports, create).await {
+            Ok(created) => Ok(Written::Done(created)),
+            Err(error) if is(&error, 409) => {
+                Ok(Written::Stale(reports.get(&report.name_any()).await?))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a report anew, unless it has changed meanwhile.
+    pub async fn replace_report(
+        &self,
+        report: &BootstrapReport,
+    ) -> kube::Result<Written<BootstrapReport>> {
+        let parameters =
+            PostParams { field_manager: Some(MANAGER.to_owned()), dry_run: self.dry_run };
+        let reports = self.reports();
+        let name = report.name_any();
+        let replace = reports.replace(&name, &parameters, report);
+        match self.write("report revised", Right::WriteReports, replace).await {
+            Ok(written) => Ok(Written::Done(written)),
+            Err(error) if is(&error, 409) => match reports.get_opt(&name).await? {
+                Some(present) => Ok(Written::Stale(present)),
+                None => Ok(Written::Gone),
+            },
+            Err(error) if is(&error, 404) => Ok(Written::Gone),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes a report.
+    pub async fn delete_report(&self, name: &str) -> kube::Result<()> {
+        let parameters = DeleteParams { dry_run: self.dry_run, ..DeleteParams::default() };
+        let reports = self.reports();
+        let delete = reports.delete(name, &parameters);
+        match self.write("report deleted", Right::WriteReports, delete).await {
+            Ok(_) => Ok(()),
+            Err(error) if is(&error, 404) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes our conditions, all of them, unless the claim has changed meanwhile.
+    pub async fn apply_conditions(
+        &self,
+        subject: &Subject,
+        conditions: &[Condition],
+    ) -> kube::Result<Written<NodeClaim>> {
+        let parameters = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            force: true,
+            dry_run: self.dry_run,
+            ..PatchParams::default()
+        };
+        let body = json!({
+            "apiVersion": subject.kind.api_version(),
+            "kind": subject.kind.word(),
+            "metadata": { "name": subject.name, "resourceVersion": subject.resource_version },
+            "status": { "conditions": conditions },
+        });
+        let claims = self.claims();
+        let patch = Patch::Apply(&body);
+        let apply = claims.patch_status(&subject.name, &parameters, &patch);
+        match self.write("conditions applied", Right::WriteConditions, apply).await {
+            Ok(claim) => Ok(Written::Done(claim)),
+            Err(error) if is(&error, 409) => match self.claim(&subject.name).await? {
+                Some(claim) => Ok(Written::Stale(claim)),
+                None => Ok(Written::Gone),
+            },
+            Err(error) if is(&error, 404) => Ok(Written::Gone),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes an Event, unless it is there.
+    pub async fn create_event(&self, event: &Event) -> kube::Result<()> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), EVENT_NAMESPACE);
+        let parameters =
+            PostParams { field_manager: Some(MANAGER.to_owned()), dry_run: self.dry_run };
+        let create = events.create(&parameters, event);
+        match self.write("Event created", Right::WriteEvents, create).await {
+            Ok(_) => Ok(()),
+            Err(error) if is(&error, 409) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes an Event, or counts in it how often the same has happened.
+    pub async fn create_or_count_event(&self, event: &Event, count: i32) -> kube::Result<()> {
+        if count < 2 {
+            return self.create_event(event).await;
+        }
+        let events: Api<Event> = Api::namespaced(self.client.clone(), EVENT_NAMESPACE);
+        let at = event.event_time.clone().unwrap_or(MicroTime(jiff::Timestamp::UNIX_EPOCH));
+        let series = EventSeries { count, last_observed_time: at };
+        let parameters = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            dry_run: self.dry_run,
+            ..PatchParams::default()
+        };
+        let patch = Patch::Merge(json!({ "series": series }));
+        let name = event.name_any();
+        let count = events.patch(&name, &parameters, &patch);
+        match self.write("Event counted", Right::WriteEvents, count).await {
+            Ok(_) => Ok(()),
+            Err(error) if is(&error, 404) => self.create_event(event).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The claim as it is now.
+    pub async fn claim(&self, name: &str) -> kube::Result<Option<NodeClaim>> {
+        self.claims().get_opt(name).await
+    }
+
+    /// The Node as it is now.
+    pub async fn node(&self, name: &str) -> kube::Result<Option<Node>> {
+        Api::all(self.client.clone()).get_opt(name).await
+    }
+
+    /// The parent's API version and uid, if it exists and we may see it.
+    pub async fn parent(&self, parent: &Parent) -> Option<(String, String)> {
+        let found = self.find_parent(parent).await;
+        match found {
+            Ok(found) => {
+                self.health.may(Right::Parents);
+                found
+            }
+            Err(error) => {
+                self.health.failed(Right::Parents, &error);
+                None
+            }
+        }
+    }
+
+    async fn find_parent(&self, parent: &Parent) -> kube::Result<Option<(String, String)>> {
+        let resource = if parent.kind == "NodePool" {
+            ApiResource::erase::<bringup_objects::NodePool>(&())
+        } else {
+            let group = kube::discovery::group(&self.client, &parent.group).await?;
+            match group.recommended_kind(&parent.kind) {
+                Some((resource, _)) => resource,
+                None => return Ok(None),
+            }
+        };
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let found = api.get_opt(&parent.name).await?;
+        Ok(found
+            .and_then(|object| Some((resource.api_version.clone(), object.meta().uid.clone()?))))
+    }
+}
+
+fn is(error: &kube::Error, code: u16) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == code)
+}
