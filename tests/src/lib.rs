@@ -4,6 +4,7 @@
 pub mod arm;
 mod nodes;
 pub mod provider;
+pub mod stage;
 mod world;
 
 pub use world::World;

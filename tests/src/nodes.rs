@@ -14,8 +14,9 @@ use tokio::task::JoinHandle;
 pub(crate) struct NodeFollower(JoinHandle<()>);
 
 impl NodeFollower {
-    pub(crate) fn start(azure: Simulator, client: Client) -> Self {
-        Self(tokio::spawn(follow(azure, StandInKubelet::new(client))))
+    /// Follows all VMs whose names begin with `prefix`.
+    pub(crate) fn start(azure: Simulator, client: Client, prefix: &str) -> Self {
+        Self(tokio::spawn(follow(azure, StandInKubelet::new(client).only(prefix))))
     }
 }
 

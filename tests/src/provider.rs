@@ -25,12 +25,18 @@ pub struct Provider {
     client: Client,
     arm: Arm,
     azure: Simulator,
+    class: String,
 }
 
 impl Provider {
     /// A provider in this world.
     pub fn new(world: &World) -> Self {
-        Self { client: world.control_plane.client(), arm: world.arm(), azure: world.azure.clone() }
+        Self::with_class(world.control_plane.client(), world.azure.clone(), "AKSNodeClass")
+    }
+
+    /// A provider whose claims refer to a class of this kind.
+    pub fn with_class(client: Client, azure: Simulator, class: &str) -> Self {
+        Self { client, arm: Arm::new(azure.clone()), azure, class: class.to_owned() }
     }
 
     /// The path of the VM that is made for a claim.
@@ -40,19 +46,21 @@ impl Provider {
 
     /// Makes a NodePool with its class.
     pub async fn create_pool(&self, name: &str) -> Result<()> {
-        let class = json!({
-            "apiVersion": "karpenter.azure.com/v1beta1",
-            "kind": "AKSNodeClass",
-            "metadata": { "name": name },
-            "spec": { "imageFamily": "AzureLinux" },
-        });
-        self.create(&class).await?;
+        if self.class == "AKSNodeClass" {
+            let class = json!({
+                "apiVersion": "karpenter.azure.com/v1beta1",
+                "kind": "AKSNodeClass",
+                "metadata": { "name": name },
+                "spec": { "imageFamily": "AzureLinux" },
+            });
+            self.create(&class).await?;
+        }
         let pool = json!({
             "apiVersion": "karpenter.sh/v1",
             "kind": "NodePool",
             "metadata": { "name": name },
             "spec": { "template": { "spec": {
-                "nodeClassRef": { "group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": name },
+                "nodeClassRef": { "group": "karpenter.azure.com", "kind": self.class, "name": name },
                 "requirements": [linux()],
             } } },
         });
@@ -66,7 +74,7 @@ impl Provider {
             "kind": "NodeClaim",
             "metadata": { "name": claim, "labels": { "karpenter.sh/nodepool": pool } },
             "spec": {
-                "nodeClassRef": { "group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": pool },
+                "nodeClassRef": { "group": "karpenter.azure.com", "kind": self.class, "name": pool },
                 "requirements": [linux()],
             },
         });
@@ -124,6 +132,39 @@ impl Provider {
             "regarding": { "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim, "uid": object.uid() },
         });
         self.create_in(Some("default"), &event).await
+    }
+
+    /// Says that the claim's Node is there: the status is patched from a fresh copy, so that
+    /// what others wrote stays.
+    pub async fn register(&self, claim: &str) -> Result<()> {
+        let mut conditions = self.conditions_of(claim).await?;
+        let now = self.azure.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        for condition in &mut conditions {
+            if ["Registered", "Initialized", "Ready"].contains(&condition["type"].as_str().unwrap_or_default()) {
+                *condition = json!({
+                    "type": condition["type"], "status": "True", "reason": condition["type"],
+                    "message": "", "lastTransitionTime": now,
+                });
+            }
+        }
+        let status = json!({ "nodeName": format!("aks-{claim}"), "conditions": conditions });
+        self.patch_status(claim, &status).await
+    }
+
+    /// Patches the status from a stale copy, as Karpenter's main write does: whatever others
+    /// added is gone.
+    pub async fn overwrite(&self, claim: &str) -> Result<()> {
+        let theirs = ["Launched", "Registered", "Initialized", "Ready"];
+        let mut conditions = self.conditions_of(claim).await?;
+        conditions.retain(|condition| {
+            theirs.contains(&condition["type"].as_str().unwrap_or_default())
+        });
+        self.patch_status(claim, &json!({ "conditions": conditions })).await
+    }
+
+    async fn conditions_of(&self, claim: &str) -> Result<Vec<Value>> {
+        let object = self.claims().get(claim).await.context("read the NodeClaim")?;
+        Ok(object.data["status"]["conditions"].as_array().cloned().unwrap_or_default())
     }
 
     /// Deletes the VM and then the claim, as Karpenter does with what failed.

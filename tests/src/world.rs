@@ -62,7 +62,7 @@ impl World {
             ControlDoor::open(azure.clone(), any).await.context("open the control door")?;
         Ok(Self {
             _programs: ProgramRunner::start(azure.clone()),
-            _nodes: NodeFollower::start(azure.clone(), control_plane.client()),
+            _nodes: NodeFollower::start(azure.clone(), control_plane.client(), ""),
             control_plane,
             azure,
             https,

@@ -49,6 +49,7 @@ pub struct StandInKubelet {
     nodes: Api<Node>,
     leases: Api<Lease>,
     requests: Requests,
+    prefix: String,
 }
 
 impl StandInKubelet {
@@ -58,7 +59,16 @@ impl StandInKubelet {
             nodes: Api::all(client.clone()),
             leases: Api::namespaced(client.clone(), LEASE_NAMESPACE),
             requests: Requests::new(client),
+            prefix: String::new(),
         }
+    }
+
+    /// The same for machines whose names begin with `prefix` alone: several that share an API
+    /// server leave each other's machines alone.
+    #[must_use]
+    pub fn only(mut self, prefix: &str) -> Self {
+        prefix.clone_into(&mut self.prefix);
+        self
     }
 
     /// Makes what a kubelet makes when its machine joins, as far as it gets:
@@ -112,7 +122,14 @@ impl StandInKubelet {
             .map_err(Error::api("list the Nodes of stand-in kubelets"))?
             .items;
         let requests = self.requests.list().await?;
-        Ok(Observed { nodes, requests })
+        let is_ours = |name: Option<&String>| name.is_some_and(|name| name.contains(&self.prefix));
+        Ok(Observed {
+            nodes: nodes.into_iter().filter(|node| is_ours(node.metadata.name.as_ref())).collect(),
+            requests: requests
+                .into_iter()
+                .filter(|request| is_ours(request.metadata.name.as_ref()))
+                .collect(),
+        })
     }
 
     async fn register(&self, machine: &Machine, now: Timestamp) -> Result<Node> {

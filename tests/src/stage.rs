@@ -1,0 +1,281 @@
+//! One test's part of a shared API server: an Azure of its own, claims that nobody else looks
+//! after, and a controller that looks after nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use async_trait::async_trait;
+use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
+use azure_core::time::OffsetDateTime;
+use bringup_azure::clock::Clock;
+use bringup_azure::{Arm as Client_, Cloud};
+use bringup_azure_sim::clock::Pace;
+use bringup_azure_sim::doors::InProcess;
+use bringup_azure_sim::scenario;
+use bringup_azure_sim::simulator::Simulator;
+use bringup_controller::claims::NodeClassKind;
+use bringup_controller::witness::Witness;
+use bringup_controller::{Controller, Settings};
+use bringup_objects::report::{BootstrapReport, definition};
+use bringup_objects::{Node, NodeClaim};
+use bringup_testbed::{ControlPlane, CrdSet};
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, ObjectMeta, PostParams};
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use tokio::sync::OnceCell;
+use tokio::task::JoinHandle;
+
+use crate::nodes::NodeFollower;
+use crate::provider::Provider;
+
+/// The end of a wait that only a broken test reaches.
+const FOREVER: Duration = Duration::from_mins(1);
+
+/// The simulator's clock as the controller's.
+#[derive(Debug, Clone)]
+pub struct SimulatedClock(pub Simulator);
+
+#[async_trait]
+impl Clock for SimulatedClock {
+    fn now(&self) -> Timestamp {
+        self.0.clock().now()
+    }
+
+    async fn reach(&self, moment: Timestamp) {
+        self.0.clock().reach(moment).await;
+    }
+}
+
+/// A credential that asks nobody.
+#[derive(Debug)]
+struct Token;
+
+#[async_trait]
+impl TokenCredential for Token {
+    async fn get_token(
+        &self,
+        _: &[&str],
+        _: Option<TokenRequestOptions<'_>>,
+    ) -> azure_core::Result<AccessToken> {
+        Ok(AccessToken::new("observer", OffsetDateTime::now_utc() + Duration::from_hours(1)))
+    }
+}
+
+/// One test's part of the world.
+pub struct Stage {
+    /// May do everything.
+    pub client: Client,
+    /// The simulated Azure.
+    pub azure: Simulator,
+    /// Karpenter.
+    pub karpenter: Provider,
+    /// The settings that controllers get.
+    pub settings: Settings,
+    name: String,
+    _nodes: NodeFollower,
+}
+
+/// A controller that runs until it is dropped.
+pub struct Running {
+    task: JoinHandle<()>,
+    /// It.
+    pub controller: Arc<Controller>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The API server that all tests of a program share.
+pub async fn shared() -> Result<&'static ControlPlane> {
+    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+    let start = || async {
+        let started = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
+        started.install_definitions([definition()]).await?;
+        anyhow::Ok(started)
+    };
+    SHARED.get_or_try_init(start).await
+}
+
+impl Stage {
+    /// A stage whose Azure follows a scenario. The name has to be its own.
+    pub async fn set(name: &str, scenario: &str) -> Result<Self> {
+        let client = shared().await?.client();
+        let scenario = scenario::parse(name, scenario)?;
+        let azure = Simulator::new(scenario, Pace::Real, Timestamp::now());
+        let namespace = format!("bringup-{name}");
+        let object = Namespace {
+            metadata: ObjectMeta { name: Some(namespace.clone()), ..ObjectMeta::default() },
+            ..Namespace::default()
+        };
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces.create(&PostParams::default(), &object).await.context("make the namespace")?;
+        let class = format!("Class{name}");
+        let karpenter = Provider::with_class(client.clone(), azure.clone(), &class);
+        karpenter.create_pool(name).await?;
+        let mut settings = Settings::new(&namespace, "test-0");
+        settings.classes =
+            vec![NodeClassKind { group: "karpenter.azure.com".to_owned(), kind: class }];
+        let prefix = format!("aks-{name}-");
+        Ok(Self {
+            _nodes: NodeFollower::start(azure.clone(), client.clone(), &prefix),
+            client,
+            azure,
+            karpenter,
+            settings,
+            name: name.to_owned(),
+        })
+    }
+
+    /// The name of a claim of this stage; its pool has the stage's name.
+    pub fn claim_name(&self, name: &str) -> String {
+        format!("{}-{name}", self.name)
+    }
+
+    /// The pool of this stage.
+    pub fn pool(&self) -> &str {
+        &self.name
+    }
+
+    /// An ARM client in process, with a budget of its own.
+    pub fn arm(&self) -> Client_ {
+        Client_::new(
+            Cloud::Public.endpoint(),
+            Arc::new(Token),
+            Arc::new(InProcess::new(self.azure.clone())),
+            Arc::new(SimulatedClock(self.azure.clone())),
+        )
+    }
+
+    /// A controller that observes this stage.
+    pub fn observe(&self) -> Running {
+        self.observe_with(self.client.clone(), Witness::default())
+    }
+
+    /// The same with rights of its own, and a witness.
+    pub fn observe_with(&self, client: Client, witness: Witness) -> Running {
+        let clock = Arc::new(SimulatedClock(self.azure.clone()));
+        let controller = Controller::new(self.settings.clone(), client, self.arm(), clock)
+            .with_witness(witness);
+        let controller = Arc::new(controller);
+        let task = tokio::spawn({
+            let controller = controller.clone();
+            async move { controller.observe().await }
+        });
+        Running { task, controller }
+    }
+
+    /// The claims of the cluster.
+    pub fn claims(&self) -> Api<NodeClaim> {
+        Api::all(self.client.clone())
+    }
+
+    /// Waits until a claim is as wanted.
+    pub async fn claim_when(
+        &self,
+        name: &str,
+        what: &str,
+        is: impl Fn(&NodeClaim) -> bool,
+    ) -> Result<NodeClaim> {
+        let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let mut found = self
+            .when(self.claims(), config, what, |claims: &[NodeClaim]| claims.iter().any(&is))
+            .await?;
+        found.pop().context("the claim is there")
+    }
+
+    /// Waits until the reports of this stage are as wanted.
+    pub async fn reports_when(
+        &self,
+        what: &str,
+        are: impl Fn(&[BootstrapReport]) -> bool,
+    ) -> Result<Vec<BootstrapReport>> {
+        let api: Api<BootstrapReport> =
+            Api::namespaced(self.client.clone(), &self.settings.namespace);
+        self.when(api, watcher::Config::default(), what, are).await
+    }
+
+    /// The only report, once it has been announced.
+    pub async fn report(&self) -> Result<BootstrapReport> {
+        let mut reports = self
+            .reports_when("one report, announced", |reports| {
+                reports.len() == 1 && reports[0].is_announced()
+            })
+            .await?;
+        reports.pop().context("the report is there")
+    }
+
+    /// Our Events about an object.
+    pub async fn events(&self, about: &str) -> Result<Vec<Event>> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
+        let found = events.list(&ListParams::default()).await.context("list Events")?;
+        let ours = found.items.into_iter().filter(|event| {
+            event.reporting_controller.as_deref() == Some("bringup")
+                && event.regarding.as_ref().and_then(|object| object.name.as_deref()) == Some(about)
+        });
+        Ok(ours.collect())
+    }
+
+    /// Waits until a Node exists.
+    pub async fn node_when_there(&self, claim: &str) -> Result<Node> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let config = watcher::Config::default().fields(&format!("metadata.name=aks-{claim}"));
+        let mut nodes = self
+            .when(api, config, "a Node", |nodes: &[Node]| nodes.iter().any(Node::is_ready))
+            .await?;
+        nodes.pop().context("the Node is there")
+    }
+
+    /// Watches objects until they are as wanted.
+    pub async fn when<K>(
+        &self,
+        api: Api<K>,
+        config: watcher::Config,
+        what: &str,
+        are: impl Fn(&[K]) -> bool,
+    ) -> Result<Vec<K>>
+    where
+        K: Resource<DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug
+            + Send
+            + 'static,
+    {
+        let watching = async {
+            let mut seen: BTreeMap<String, K> = BTreeMap::new();
+            let mut events = std::pin::pin!(watcher(api, config));
+            let mut complete = false;
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(watcher::Event::Init) => seen.clear(),
+                    Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
+                        seen.insert(object.name_any(), object);
+                    }
+                    Ok(watcher::Event::InitDone) => complete = true,
+                    Ok(watcher::Event::Delete(object)) => {
+                        seen.remove(&object.name_any());
+                    }
+                    Err(_) => {}
+                }
+                let all: Vec<K> = seen.values().cloned().collect();
+                if complete && are(&all) {
+                    return Ok(all);
+                }
+            }
+            anyhow::bail!("the watch ended")
+        };
+        tokio::time::timeout(FOREVER, watching)
+            .await
+            .with_context(|| format!("waited in vain for {what}"))?
+    }
+}
