@@ -3,6 +3,7 @@
 
 pub mod arm;
 mod nodes;
+pub mod order;
 pub mod provider;
 pub mod stage;
 mod world;

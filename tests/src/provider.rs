@@ -12,7 +12,8 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::World;
-use crate::arm::Arm;
+use crate::arm::{Arm, Said};
+use crate::order::Order;
 
 const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 const GROUP: &str = "MC_rg1_aks1_eastus";
@@ -69,47 +70,108 @@ impl Provider {
 
     /// Makes a NodeClaim, its NIC and its VM, and says so in the status: `Launched`.
     pub async fn launch(&self, claim: &str, pool: &str, image_version: &str) -> Result<()> {
-        let object = json!({
+        self.launch_as(claim, pool, &Order::of(image_version)).await
+    }
+
+    /// The same for a VM as ordered.
+    pub async fn launch_as(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
+        self.claim(claim, Some(pool)).await?;
+        let name = format!("aks-{claim}");
+        self.arm.put(&path("Microsoft.Network/networkInterfaces", claim), &order.nic(pool))?;
+        let nic = path("Microsoft.Network/networkInterfaces", claim);
+        let accepted = self.arm.put(&Self::vm_path(claim), &order.vm(&name, pool, &nic))?;
+        self.accepted(claim, &Self::vm_path(claim), &order.image()).await?;
+        self.arm.finish(&accepted).map(drop)
+    }
+
+    /// Makes a NodeClaim, and has AKS make a machine for it.
+    pub async fn launch_machine(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
+        self.claim(claim, Some(pool)).await?;
+        let machine = format!(
+            "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg1/providers/Microsoft.ContainerService/managedClusters/aks1/agentPools/{pool}/machines/{claim}"
+        );
+        let said =
+            self.arm.put(&format!("{machine}?api-version=2025-09-02-preview"), &order.machine())?;
+        let annotations = json!({ "metadata": { "annotations": { "karpenter.azure.com/aks-machine-resource-id": machine } } });
+        self.claims()
+            .patch(claim, &PatchParams::default(), &Patch::Merge(annotations))
+            .await
+            .context("annotate the NodeClaim")?;
+        let vm = said.body["properties"]["resourceId"].as_str().unwrap_or_default().to_owned();
+        self.accepted(claim, &vm, &order.image()).await
+    }
+
+    /// Makes a NodeClaim that no pool asked for, whose creation Azure refuses: the text stands in
+    /// the claim.
+    pub async fn launch_standalone(&self, claim: &str, error: &str) -> Result<()> {
+        self.claim(claim, None).await?;
+        self.patch_status(
+            claim,
+            &json!({ "conditions": [{
+            "type": "Launched", "status": "Unknown", "reason": "CreateInstanceFailed",
+            "message": error.chars().take(1200).collect::<String>(),
+            "lastTransitionTime": self.second(),
+        }] }),
+        )
+        .await
+    }
+
+    /// Makes a NodeClaim as it was ordered, and nothing else.
+    pub async fn claim(&self, claim: &str, pool: Option<&str>) -> Result<()> {
+        let mut object = json!({
             "apiVersion": "karpenter.sh/v1",
             "kind": "NodeClaim",
-            "metadata": { "name": claim, "labels": { "karpenter.sh/nodepool": pool } },
+            "metadata": { "name": claim },
             "spec": {
-                "nodeClassRef": { "group": "karpenter.azure.com", "kind": self.class, "name": pool },
+                "nodeClassRef": { "group": "karpenter.azure.com", "kind": self.class, "name": pool.unwrap_or("default") },
                 "requirements": [linux()],
             },
         });
-        self.create(&object).await?;
-        let name = format!("aks-{claim}");
-        self.arm.put(&path("Microsoft.Network/networkInterfaces", claim), &nic(pool))?;
-        let image =
-            format!("/CommunityGalleries/AKSAzureLinux/images/V3gen2/versions/{image_version}");
-        let accepted = self.arm.put(&Self::vm_path(claim), &vm(&name, claim, pool, &image))?;
-        self.patch_status(claim, &json!({
-            "providerID": format!(
-                "azure:///subscriptions/{SUBSCRIPTION}/resourceGroups/{}/providers/Microsoft.Compute/virtualMachines/{name}",
-                GROUP.to_ascii_lowercase()
-            ),
-            "imageID": image,
-            "conditions": self.conditions(),
-        }))
-        .await?;
-        self.arm.finish(&accepted).map(drop)
+        if let Some(pool) = pool {
+            object["metadata"]["labels"] = json!({
+                "karpenter.sh/nodepool": pool,
+                "karpenter.sh/capacity-type": "on-demand",
+                "node.kubernetes.io/instance-type": "Standard_D4s_v5",
+                "topology.kubernetes.io/zone": "eastus-1",
+            });
+        }
+        self.create(&object).await
+    }
+
+    /// Says in a claim's status that its VM was accepted.
+    pub async fn accepted(&self, claim: &str, vm: &str, image: &str) -> Result<()> {
+        let place = vm.replacen(GROUP, &GROUP.to_ascii_lowercase(), 1);
+        self.patch_status(
+            claim,
+            &json!({
+                "providerID": format!("azure://{place}"),
+                "imageID": image,
+                "conditions": self.conditions(),
+            }),
+        )
+        .await
     }
 
     /// Puts the Custom Script extension and follows it to its end. The error is ARM's.
     pub fn bootstrap(&self, claim: &str) -> Result<Option<Value>> {
-        let extension = format!("{}/extensions/cse-agent-karpenter", Self::vm_path(claim));
-        let started = self.arm.put(&extension, &json!({
-            "location": "eastus",
-            "properties": {
-                "publisher": "Microsoft.Azure.Extensions",
-                "type": "CustomScript",
-                "typeHandlerVersion": "2.0",
-                "protectedSettings": { "commandToExecute": "/opt/azure/containers/provision.sh" },
-            },
-        }))?;
+        let started = self.start_script(claim, &Order::default())?;
         let ended = self.arm.finish(&started)?;
         Ok(ended.get("error").cloned())
+    }
+
+    /// The same on a machine as ordered.
+    pub fn bootstrap_as(&self, claim: &str, order: &Order) -> Result<Option<Value>> {
+        let started = self.start_script(claim, order)?;
+        let ended = self.arm.finish(&started)?;
+        Ok(ended.get("error").cloned())
+    }
+
+    /// Puts the Custom Script extension, and does not wait for it.
+    pub fn start_script(&self, claim: &str, order: &Order) -> Result<Said> {
+        let name =
+            if order.windows { "windows-cse-agent-karpenter" } else { "cse-agent-karpenter" };
+        let extension = format!("{}/extensions/{name}", Self::vm_path(claim));
+        self.arm.put(&extension, &order.extension())
     }
 
     /// Tells the failure as Karpenter tells it: an Event with the first 500 characters.
@@ -138,9 +200,11 @@ impl Provider {
     /// what others wrote stays.
     pub async fn register(&self, claim: &str) -> Result<()> {
         let mut conditions = self.conditions_of(claim).await?;
-        let now = self.azure.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = self.second();
         for condition in &mut conditions {
-            if ["Registered", "Initialized", "Ready"].contains(&condition["type"].as_str().unwrap_or_default()) {
+            if ["Registered", "Initialized", "Ready"]
+                .contains(&condition["type"].as_str().unwrap_or_default())
+            {
                 *condition = json!({
                     "type": condition["type"], "status": "True", "reason": condition["type"],
                     "message": "", "lastTransitionTime": now,
@@ -156,9 +220,8 @@ impl Provider {
     pub async fn overwrite(&self, claim: &str) -> Result<()> {
         let theirs = ["Launched", "Registered", "Initialized", "Ready"];
         let mut conditions = self.conditions_of(claim).await?;
-        conditions.retain(|condition| {
-            theirs.contains(&condition["type"].as_str().unwrap_or_default())
-        });
+        conditions
+            .retain(|condition| theirs.contains(&condition["type"].as_str().unwrap_or_default()));
         self.patch_status(claim, &json!({ "conditions": conditions })).await
     }
 
@@ -169,8 +232,18 @@ impl Provider {
 
     /// Deletes the VM and then the claim, as Karpenter does with what failed.
     pub async fn clean_up(&self, claim: &str) -> Result<()> {
+        self.delete_vm(claim)?;
+        self.delete_claim(claim).await
+    }
+
+    /// Deletes the VM, and waits until it is gone.
+    pub fn delete_vm(&self, claim: &str) -> Result<()> {
         let deleted = self.arm.delete(&format!("{}?forceDeletion=true", Self::vm_path(claim)))?;
-        self.arm.finish(&deleted)?;
+        self.arm.finish(&deleted).map(drop)
+    }
+
+    /// Deletes the claim.
+    pub async fn delete_claim(&self, claim: &str) -> Result<()> {
         self.claims()
             .delete(claim, &DeleteParams::default())
             .await
@@ -180,7 +253,7 @@ impl Provider {
 
     /// Karpenter's view of a claim whose VM was accepted and whose Node has not been seen.
     fn conditions(&self) -> Value {
-        let now = self.azure.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = self.second();
         let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now });
         json!([
             condition("Launched", "True", "Launched", ""),
@@ -198,6 +271,11 @@ impl Provider {
                 "Registered=Unknown, Initialized=Unknown"
             ),
         ])
+    }
+
+    /// The present, as conditions have it.
+    fn second(&self) -> String {
+        self.azure.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 
     fn claims(&self) -> Api<DynamicObject> {
@@ -263,39 +341,4 @@ fn linux() -> Value {
 
 fn micro(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
-}
-
-fn nic(pool: &str) -> Value {
-    let subnet = format!(
-        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes"
-    );
-    json!({
-        "location": "eastus",
-        "tags": { "karpenter.azure.com_cluster": "aks1", "karpenter.sh_nodepool": pool },
-        "properties": { "ipConfigurations": [{ "name": "ipconfig", "properties": { "subnet": { "id": subnet } } }] },
-    })
-}
-
-fn vm(name: &str, claim: &str, pool: &str, image: &str) -> Value {
-    json!({
-        "location": "eastus",
-        "zones": ["1"],
-        "tags": { "karpenter.azure.com_cluster": "aks1", "karpenter.sh_nodepool": pool },
-        "properties": {
-            "hardwareProfile": { "vmSize": "Standard_D4s_v5" },
-            "storageProfile": {
-                "imageReference": { "communityGalleryImageId": image },
-                "osDisk": { "name": name, "createOption": "FromImage", "deleteOption": "Delete" },
-            },
-            "osProfile": {
-                "computerName": name,
-                "adminUsername": "azureuser",
-                "linuxConfiguration": { "ssh": { "publicKeys": [{ "path": "/home/azureuser/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA" }] } },
-            },
-            "networkProfile": { "networkInterfaces": [{
-                "id": path("Microsoft.Network/networkInterfaces", claim),
-                "properties": { "primary": true, "deleteOption": "Delete" },
-            }] },
-        },
-    })
 }

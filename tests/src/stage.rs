@@ -164,8 +164,8 @@ impl Stage {
     /// The same with rights of its own, and a witness.
     pub fn observe_with(&self, client: Client, witness: Witness) -> Running {
         let clock = Arc::new(SimulatedClock(self.azure.clone()));
-        let controller = Controller::new(self.settings.clone(), client, self.arm(), clock)
-            .with_witness(witness);
+        let controller =
+            Controller::new(self.settings.clone(), client, self.arm(), clock).with_witness(witness);
         let controller = Arc::new(controller);
         let task = tokio::spawn({
             let controller = controller.clone();
@@ -244,12 +244,7 @@ impl Stage {
         are: impl Fn(&[K]) -> bool,
     ) -> Result<Vec<K>>
     where
-        K: Resource<DynamicType = ()>
-            + Clone
-            + DeserializeOwned
-            + std::fmt::Debug
-            + Send
-            + 'static,
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
     {
         let watching = async {
             let mut seen: BTreeMap<String, K> = BTreeMap::new();

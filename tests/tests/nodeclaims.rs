@@ -1,6 +1,12 @@
 //! NodeClaims end to end: a real API server with Karpenter's definitions, a simulated Azure, and
 //! the controller. Each test carries the number that it has in the list of what is asked for.
 
+#![allow(clippy::print_stdout, reason = "what a test saw helps when it fails")]
+
 mod nodeclaims {
+    mod common;
+    mod modes;
+    mod races;
     mod verdicts;
+    mod writes;
 }

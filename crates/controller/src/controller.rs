@@ -121,10 +121,10 @@ impl Controller {
             loop {
                 info!(identity = self.settings.identity, "waiting for the lease");
                 election
-                    .with_lease(async {
+                    .with_lease(Box::pin(async {
                         info!(identity = self.settings.identity, "leading");
                         self.observe().await;
-                    })
+                    }))
                     .await;
                 info!(identity = self.settings.identity, "not leading any more");
             }

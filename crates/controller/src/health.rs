@@ -111,9 +111,10 @@ impl Health {
         let trouble = trouble.map(|text| redact(&text).text.into_string());
         let mut troubles = self.lock();
         if troubles.azure != trouble {
-            match &trouble {
-                Some(text) => warn!(error = %text, "Azure cannot be asked; trying again"),
-                None => info!("Azure can be asked again"),
+            if let Some(text) = &trouble {
+                warn!(error = %text, "Azure cannot be asked; trying again");
+            } else {
+                info!("Azure can be asked again");
             }
             troubles.azure = trouble;
         }

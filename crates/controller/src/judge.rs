@@ -80,7 +80,7 @@ impl Case<'_> {
             return Judgement::Up;
         }
         if let Launch::Refused { message, .. } = &subject.launch {
-            return self.refused(message);
+            return refused(message);
         }
         let Some(seen) = self.observation else { return Judgement::Underway };
         match (&seen.cse, &seen.vm) {
@@ -109,18 +109,6 @@ impl Case<'_> {
     pub fn signal(&self) -> Option<&Signal> {
         let deleting = self.subject.deleting;
         self.signal.filter(|signal| deleting.is_none_or(|deleting| signal.stamped <= deleting))
-    }
-
-    fn refused(&self, message: &str) -> Judgement {
-        let evidence = Evidence {
-            pieces: vec![Piece::seen(Source::Kubernetes, "NodeClaim condition Launched", message)],
-            ..Evidence::default()
-        };
-        let mut diagnosis = diagnose(&evidence);
-        if diagnosis.verdict != Verdict::Failed {
-            diagnosis = turned(diagnosis, REFUSED);
-        }
-        Judgement::Failed(Box::new(Failure { diagnosis, lost: false }))
     }
 
     /// The VM is gone: with its evidence if Karpenter said that it failed, or if it never came.
@@ -152,6 +140,18 @@ impl Case<'_> {
     }
 }
 
+fn refused(message: &str) -> Judgement {
+    let evidence = Evidence {
+        pieces: vec![Piece::seen(Source::Kubernetes, "NodeClaim condition Launched", message)],
+        ..Evidence::default()
+    };
+    let mut diagnosis = diagnose(&evidence);
+    if diagnosis.verdict != Verdict::Failed {
+        diagnosis = turned(diagnosis, REFUSED);
+    }
+    Judgement::Failed(Box::new(Failure { diagnosis, lost: false }))
+}
+
 /// Whether the script succeeded so long ago that the Node should have come, and everything was
 /// asked since.
 fn is_silent(at: Option<Timestamp>, seen: &Observation) -> bool {
@@ -159,6 +159,7 @@ fn is_silent(at: Option<Timestamp>, seen: &Observation) -> bool {
 }
 
 /// What is said where the evidence itself does not say that it failed.
+#[derive(Clone, Copy)]
 struct Turn {
     summary: &'static str,
     cause: Cause,

@@ -32,7 +32,7 @@ type Answered = (Timestamp, Arc<Result<ActivityLog, ArmError>>);
 
 /// One answer for all of a resource group.
 #[derive(Debug, Default)]
-pub struct ActivityMemo(Mutex<HashMap<(String, String), Answered>>);
+pub(crate) struct ActivityMemo(Mutex<HashMap<(String, String), Answered>>);
 
 impl Observer {
     /// A report: if its evidence was lost, the activity log is asked.

@@ -42,8 +42,6 @@ struct Memory {
     errors: u32,
     /// When our conditions were last written, and how often in quick succession.
     applied: Option<(Timestamp, u32)>,
-    /// When the present state was first seen to fail.
-    terminal_since: Option<Timestamp>,
 }
 
 /// When to come back.

@@ -101,8 +101,7 @@ impl Snapshot<'_> {
                 Step::Revise(Box::new(report::superseded(old, self.subject, self.now)))
             }
             (Judgement::Up, _) => self.tell(true),
-            (Judgement::Failed(_), Some(_)) => self.tell(false),
-            (Judgement::Underway, _) => self.tell(false),
+            (Judgement::Failed(_), Some(_)) | (Judgement::Underway, _) => self.tell(false),
             (Judgement::Withdrawn, _) => Step::Rest,
         }
     }

@@ -74,15 +74,14 @@ fn cse(subject: &Subject, observation: Option<&Observation>, now: Timestamp) -> 
     let present = find(&subject.conditions, CSE_PROVISIONED);
     let Some(seen) = observation else { return present.cloned() };
     match seen.cse {
-        Cse::Absent => present.cloned(),
+        // Only a report says that it failed.
+        Cse::Absent | Cse::Failed { .. } => present.cloned(),
         Cse::Running { since } => {
             let message = "The bootstrap script is running.";
             let since = since.unwrap_or(seen.at);
             Some(condition(CSE_PROVISIONED, Status::Unknown, reason::CSE_RUNNING, message, since))
         }
         Cse::Succeeded { at } => Some(succeeded(at.unwrap_or(now))),
-        // Only a report says that it failed.
-        Cse::Failed { .. } => present.cloned(),
     }
 }
 
@@ -131,10 +130,7 @@ fn cse_failed(diagnosis: &Diagnosis, report: &str, now: Timestamp) -> Condition 
 /// differs, then where the report is.
 pub fn cse_message(diagnosis: &Diagnosis, report: &str) -> String {
     let said = match diagnosis.exit_code {
-        Some(code) => match meaning(diagnosis, code) {
-            Some(meaning) => format!("{} {meaning}", exited(diagnosis, code)),
-            None => exited(diagnosis, code),
-        },
+        Some(code) => format!("{} {}", exited(diagnosis, code), meaning(diagnosis, code)),
         None => "CSE failed without an exit code: its script did not end by itself.".to_owned(),
     };
     let cause = diagnosis.cause.reason;
@@ -159,18 +155,18 @@ pub fn name(diagnosis: &Diagnosis) -> Option<String> {
 }
 
 /// What the code says, as the catalogue has it.
-fn meaning(diagnosis: &Diagnosis, code: i32) -> Option<String> {
+fn meaning(diagnosis: &Diagnosis, code: i32) -> String {
     let os = match diagnosis.platform {
         Some(Platform::Windows) => Os::Windows,
         Some(Platform::Linux | Platform::Arm) | None => Os::Linux,
     };
     let image: Option<ImageVersion> = diagnosis.image_version;
     match Catalogue::of(os).lookup(code, image) {
-        Lookup::Exact(meaning) => Some(sentence(&meaning.meaning)),
+        Lookup::Exact(meaning) => sentence(&meaning.meaning),
         Lookup::Ambiguous(_) => {
-            Some("the code has several meanings; the image's date would tell.".to_owned())
+            "the code has several meanings; the image's date would tell.".to_owned()
         }
-        Lookup::Unknown => Some("the code is not in the catalogue.".to_owned()),
+        Lookup::Unknown => "the code is not in the catalogue.".to_owned(),
     }
 }
 

@@ -1,0 +1,130 @@
+//! What Karpenter's Azure provider asks ARM for.
+
+use serde_json::{Value, json};
+
+const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
+
+/// A VM as it is ordered.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The version of its image.
+    pub image_version: String,
+    /// Windows instead of Linux.
+    pub windows: bool,
+    /// Its serial console is kept.
+    pub console: bool,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self::of("202601.13.0")
+    }
+}
+
+impl Order {
+    /// A Linux machine from an image.
+    pub fn of(image_version: &str) -> Self {
+        Self { image_version: image_version.to_owned(), windows: false, console: false }
+    }
+
+    /// The same with Windows.
+    #[must_use]
+    pub fn windows(mut self) -> Self {
+        self.windows = true;
+        self
+    }
+
+    /// The same with boot diagnostics.
+    #[must_use]
+    pub fn with_console(mut self) -> Self {
+        self.console = true;
+        self
+    }
+
+    /// The image's id.
+    pub fn image(&self) -> String {
+        let definition = if self.windows { "windows-2022-containerd" } else { "V3gen2" };
+        format!(
+            "/CommunityGalleries/AKSAzureLinux/images/{definition}/versions/{}",
+            self.image_version
+        )
+    }
+
+    pub(crate) fn nic(&self, pool: &str) -> Value {
+        let subnet = format!(
+            "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes"
+        );
+        json!({
+            "location": "eastus",
+            "tags": tags(pool),
+            "properties": { "ipConfigurations": [{ "name": "ipconfig", "properties": { "subnet": { "id": subnet } } }] },
+        })
+    }
+
+    pub(crate) fn vm(&self, name: &str, pool: &str, nic: &str) -> Value {
+        let profile = if self.windows {
+            json!({
+                "computerName": name,
+                "adminUsername": "azureuser",
+                "adminPassword": "replaced-by-the-provider",
+                "windowsConfiguration": { "enableAutomaticUpdates": false },
+            })
+        } else {
+            json!({
+                "computerName": name,
+                "adminUsername": "azureuser",
+                "linuxConfiguration": { "ssh": { "publicKeys": [{ "path": "/home/azureuser/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA" }] } },
+            })
+        };
+        let mut vm = json!({
+            "location": "eastus",
+            "zones": ["1"],
+            "tags": tags(pool),
+            "properties": {
+                "hardwareProfile": { "vmSize": "Standard_D4s_v5" },
+                "storageProfile": {
+                    "imageReference": { "communityGalleryImageId": self.image() },
+                    "osDisk": { "name": name, "createOption": "FromImage", "deleteOption": "Delete" },
+                },
+                "osProfile": profile,
+                "networkProfile": { "networkInterfaces": [{
+                    "id": nic,
+                    "properties": { "primary": true, "deleteOption": "Delete" },
+                }] },
+            },
+        });
+        if self.console {
+            vm["properties"]["diagnosticsProfile"] =
+                json!({ "bootDiagnostics": { "enabled": true } });
+        }
+        vm
+    }
+
+    pub(crate) fn extension(&self) -> Value {
+        let (publisher, kind) = if self.windows {
+            ("Microsoft.Compute", "CustomScriptExtension")
+        } else {
+            ("Microsoft.Azure.Extensions", "CustomScript")
+        };
+        json!({
+            "location": "eastus",
+            "properties": {
+                "publisher": publisher,
+                "type": kind,
+                "typeHandlerVersion": "2.0",
+                "protectedSettings": { "commandToExecute": "/opt/azure/containers/provision.sh" },
+            },
+        })
+    }
+
+    pub(crate) fn machine(&self) -> Value {
+        json!({ "zones": ["1"], "properties": {
+            "hardware": { "vmSize": "Standard_D4s_v5" },
+            "nodeImageVersion": format!("AKSAzureLinux-V3gen2-{}", self.image_version),
+        } })
+    }
+}
+
+fn tags(pool: &str) -> Value {
+    json!({ "karpenter.azure.com_cluster": "aks1", "karpenter.sh_nodepool": pool })
+}

@@ -1,0 +1,76 @@
+//! What the tests of claims share.
+
+use anyhow::{Context as _, Result};
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
+use bringup_objects::{BootstrapReport, NodeClaim};
+use bringup_world::order::Order;
+use bringup_world::stage::Stage;
+
+/// The image of the request: without oras, so that its scripts end with 211.
+pub(super) const ORAS_MISSING: &str = include_str!("../../scenarios/demo.yaml");
+
+/// A scenario in which every script ends like this; `ends` is a part of a scenario.
+pub(super) fn every_script(ends: &str) -> String {
+    format!("rules: [{{name: all, boot: {{script: {{ends: {ends}}}}}}}]")
+}
+
+pub(super) fn conditions(claim: &NodeClaim) -> &[Condition] {
+    claim.status.as_ref().map_or(&[], |status| &status.conditions)
+}
+
+/// Status and reason of a condition.
+pub(super) fn says<'a>(claim: &'a NodeClaim, kind: &str) -> Option<(&'a str, &'a str)> {
+    find(conditions(claim), kind).map(|held| (held.status.as_str(), held.reason.as_str()))
+}
+
+pub(super) fn message(claim: &NodeClaim, kind: &str) -> String {
+    find(conditions(claim), kind).map(|held| held.message.clone()).unwrap_or_default()
+}
+
+pub(super) fn is_told(claim: &NodeClaim) -> bool {
+    matches!(says(claim, BOOTSTRAP_SUCCEEDED), Some(("False", _)))
+}
+
+/// A claim that fails as the stage's scenario says, told by Karpenter; and what is said of it.
+pub(super) async fn fail(
+    stage: &Stage,
+    name: &str,
+    order: &Order,
+) -> Result<(NodeClaim, BootstrapReport)> {
+    let claim = stage.claim_name(name);
+    start_failing(stage, &claim, order).await?;
+    let object = stage.claim_when(&claim, "a verdict", is_told).await?;
+    let report = report_of(stage, &claim).await?;
+    Ok((object, report))
+}
+
+/// A claim whose script has failed, told by Karpenter.
+pub(super) async fn start_failing(stage: &Stage, claim: &str, order: &Order) -> Result<()> {
+    stage.karpenter.launch_as(claim, stage.pool(), order).await?;
+    let error = stage.karpenter.bootstrap_as(claim, order)?.context("the script should fail")?;
+    stage.karpenter.report_failure(claim, &error).await
+}
+
+/// The report of a claim, once its verdict has been announced.
+pub(super) async fn report_of(stage: &Stage, claim: &str) -> Result<BootstrapReport> {
+    let of = |report: &BootstrapReport| report.spec.target_ref.name == claim;
+    let reports = stage
+        .reports_when("a report", |reports| {
+            reports.iter().any(|report| of(report) && report.is_announced())
+        })
+        .await?;
+    reports.into_iter().find(of).context("the report is there")
+}
+
+pub(super) fn exit_code(report: &BootstrapReport) -> Option<i32> {
+    report.status.as_ref()?.cse.as_ref()?.exit_code
+}
+
+pub(super) fn constant(report: &BootstrapReport) -> Option<&str> {
+    report.status.as_ref()?.cse.as_ref()?.constant.as_deref()
+}
+
+pub(super) fn confidence(report: &BootstrapReport) -> &str {
+    let verdict = report.status.as_ref().and_then(|status| status.verdict.as_ref());
+    verdict.map_or("", |verdict| verdict.confidence.as_str())
+}
