@@ -59,7 +59,7 @@ impl Observation {
         };
         let script = script(vm);
         if let Some(script) = script {
-            self.cse = state(script);
+            self.cse = dated(state(script), &self.cse, now);
             self.handler_version.clone_from(&script.handler_version);
             self.extension_state = script
                 .statuses
@@ -276,6 +276,22 @@ fn state(extension: &Extension) -> Cse {
         "failed" => Cse::Failed { at },
         "succeeded" => Cse::Succeeded { at },
         _ => Cse::Running { since: at },
+    }
+}
+
+/// A state that Azure does not date is dated by when it was first seen.
+fn dated(new: Cse, known: &Cse, now: Timestamp) -> Cse {
+    match (new, known) {
+        (Cse::Running { since: None }, Cse::Running { since: Some(since) }) => {
+            Cse::Running { since: Some(*since) }
+        }
+        (Cse::Succeeded { at: None }, Cse::Succeeded { at: Some(at) }) => {
+            Cse::Succeeded { at: Some(*at) }
+        }
+        (Cse::Failed { at: None }, Cse::Failed { at: Some(at) }) => Cse::Failed { at: Some(*at) },
+        (Cse::Running { since: None }, _) => Cse::Running { since: Some(now) },
+        (Cse::Succeeded { at: None }, _) => Cse::Succeeded { at: Some(now) },
+        (new, _) => new,
     }
 }
 

@@ -78,7 +78,8 @@ async fn test_03_both_formats_of_the_handler_are_read() -> Result<()> {
 
 #[tokio::test]
 async fn test_04_polluted_output_leaves_the_outer_code_and_no_high_confidence() -> Result<()> {
-    let script = "{exitCode: 211, outerExitCode: 1, json: absent, output: \"something went wrong\"}";
+    let script =
+        "{exitCode: 211, outerExitCode: 1, json: absent, output: \"something went wrong\"}";
     let stage = Stage::set("t04", &every_script(script)).await?;
     let _controller = stage.observe();
     let (claim, report) = fail(&stage, "a", &Order::of("202601.13.0")).await?;
@@ -131,7 +132,10 @@ async fn test_08_an_unknown_code_is_a_number_without_a_name() -> Result<()> {
     let (claim, report) = fail(&stage, "a", &Order::of("202601.13.0")).await?;
     assert_eq!((exit_code(&report), constant(&report)), (Some(199), None));
     let told = message(&claim, CSE_PROVISIONED);
-    assert!(told.starts_with("CSE exited with code 199: the code is not in the catalogue."), "{told}");
+    assert!(
+        told.starts_with("CSE exited with code 199: the code is not in the catalogue."),
+        "{told}"
+    );
     assert_eq!(says(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
     Ok(())
 }
