@@ -74,6 +74,7 @@ async fn test_14_a_silent_success_is_unknown_for_three_minutes_and_then_false() 
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
     let told = message(&object, BOOTSTRAP_SUCCEEDED);
     assert!(told.starts_with("The bootstrap script succeeded and no Node came"), "{told}");
+    report_of(&stage, &claim).await?;
     assert_eq!(stage.events(&claim).await?[0].reason.as_deref(), Some("BootstrapFailed"));
     Ok(())
 }
