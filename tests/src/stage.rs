@@ -161,11 +161,21 @@ impl Stage {
         self.observe_with(self.client.clone(), Witness::default())
     }
 
-    /// The same with rights of its own, and a witness.
-    pub fn observe_with(&self, client: Client, witness: Witness) -> Running {
+    /// A controller of this stage that does not run yet.
+    pub fn controller(&self, identity: &str, witness: Witness) -> Controller {
+        let mut settings = self.settings.clone();
+        identity.clone_into(&mut settings.identity);
+        self.controller_with(settings, self.client.clone(), witness)
+    }
+
+    fn controller_with(&self, settings: Settings, client: Client, witness: Witness) -> Controller {
         let clock = Arc::new(SimulatedClock(self.azure.clone()));
-        let controller =
-            Controller::new(self.settings.clone(), client, self.arm(), clock).with_witness(witness);
+        Controller::new(settings, client, self.arm(), clock).with_witness(witness)
+    }
+
+    /// A controller with rights of its own, and a witness.
+    pub fn observe_with(&self, client: Client, witness: Witness) -> Running {
+        let controller = self.controller_with(self.settings.clone(), client, witness);
         let controller = Arc::new(controller);
         let task = tokio::spawn({
             let controller = controller.clone();

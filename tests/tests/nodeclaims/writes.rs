@@ -1,1 +1,289 @@
-//! Later.
+//! What is written, by whom else it is overwritten, and what a crash leaves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use bringup_controller::witness::Witness;
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, OURS};
+use bringup_objects::{BootstrapReport, NodeClaim};
+use bringup_world::order::Order;
+use bringup_world::provider::Provider;
+use bringup_world::stage::{Running, Stage};
+use futures::FutureExt as _;
+use tokio::sync::Notify;
+
+use super::common::{
+    ORAS_MISSING, conditions, fail, is_told, message, report_of, says, start_failing,
+};
+
+fn ours(claim: &NodeClaim) -> Vec<Condition> {
+    let mut ours: Vec<Condition> = conditions(claim)
+        .iter()
+        .filter(|held| OURS.contains(&held.type_.as_str()))
+        .cloned()
+        .collect();
+    ours.sort_by(|one, other| one.type_.cmp(&other.type_));
+    ours
+}
+
+#[tokio::test]
+async fn test_19_conditions_that_karpenter_wipes_are_back_as_they_were() -> Result<()> {
+    let stage = Stage::set("t19", ORAS_MISSING).await?;
+    let _controller = stage.observe();
+    let (told, _) = fail(&stage, "a", &Order::of("202601.27.0")).await?;
+    let claim = stage.claim_name("a");
+    let before = ours(&told);
+    assert_eq!(before.len(), 2);
+
+    stage.karpenter.overwrite(&claim).await?;
+    let began = Instant::now();
+    let back = stage.claim_when(&claim, "our conditions", |claim| ours(claim).len() == 2).await?;
+    // A second, with tenfold slack.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    // Test 30: the message is the same too, since there is no clock in it.
+    assert_eq!(ours(&back), before, "with the moment of their transition");
+    assert_eq!(stage.events(&claim).await?.len(), 1);
+    assert_eq!(stage.reports_when("one report", |all| !all.is_empty()).await?.len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn two_hundred_wipes_in_a_row_lose_nothing_and_then_nothing_is_written() -> Result<()> {
+    let stage = Stage::set("wipes", ORAS_MISSING).await?;
+    let controller = stage.observe();
+    let (told, _) = fail(&stage, "a", &Order::of("202601.27.0")).await?;
+    let claim = stage.claim_name("a");
+    let before = ours(&told);
+    for _ in 0..200 {
+        stage.karpenter.overwrite(&claim).await?;
+        // Between writes of the same condition there are pauses, by the simulated clock.
+        stage.azure.advance(Duration::from_secs(31));
+        stage.claim_when(&claim, "our conditions", |claim| ours(claim) == before).await?;
+    }
+    assert_eq!(stage.events(&claim).await?.len(), 1);
+    assert_eq!(stage.reports_when("one report", |all| !all.is_empty()).await?.len(), 1);
+    let version = stage.claims().get(&claim).await?.metadata.resource_version;
+    // Another verdict shows that the controller had time to write, and wrote nothing here.
+    fail(&stage, "b", &Order::of("202601.27.0")).await?;
+    assert_eq!(stage.claims().get(&claim).await?.metadata.resource_version, version);
+    let metrics = controller.controller.metrics().text();
+    assert!(metrics.contains("bringup_condition_reasserts_total "), "{metrics}");
+    Ok(())
+}
+
+/// Stops the world at an effect: whoever did it hangs there for ever.
+fn stop_at(effect: usize) -> (Witness, Arc<Notify>, Arc<AtomicUsize>) {
+    let (stopped, seen) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let witness = Witness::new({
+        let (stopped, seen) = (stopped.clone(), seen.clone());
+        move |_| {
+            if seen.fetch_add(1, Ordering::SeqCst) + 1 == effect {
+                stopped.notify_one();
+                return futures::future::pending().boxed();
+            }
+            futures::future::ready(()).boxed()
+        }
+    });
+    (witness, stopped, seen)
+}
+
+/// What is left of an attempt in the end.
+#[derive(Debug, PartialEq)]
+struct End {
+    conditions: Vec<(String, String, String)>,
+    cause: Option<String>,
+    reports: usize,
+    events: Vec<String>,
+}
+
+async fn end_of(stage: &Stage, claim: &str) -> Result<End> {
+    let report = report_of(stage, claim).await?;
+    let object = stage.claim_when(claim, "a verdict", is_told).await?;
+    let about = |report: &&BootstrapReport| report.spec.target_ref.name == claim;
+    let reports = stage.reports_when("reports", |all| !all.is_empty()).await?;
+    let events = stage.events(claim).await?;
+    Ok(End {
+        conditions: ours(&object)
+            .into_iter()
+            .map(|held| (held.type_, held.status, held.reason))
+            .collect(),
+        cause: report.cause().map(str::to_owned),
+        reports: reports.iter().filter(about).count(),
+        events: events.into_iter().filter_map(|event| event.reason).collect(),
+    })
+}
+
+/// How many effects a whole run has.
+async fn effects_of_a_run(stage: &Stage) -> Result<(usize, End)> {
+    let (witness, _, seen) = stop_at(usize::MAX);
+    let running = stage.observe_with(stage.client.clone(), witness);
+    let claim = stage.claim_name("whole");
+    start_failing(stage, &claim, &Order::of("202601.27.0")).await?;
+    let end = end_of(stage, &claim).await?;
+    drop(running);
+    Ok((seen.load(Ordering::SeqCst), end))
+}
+
+#[tokio::test]
+async fn test_25_a_crash_after_any_effect_leads_to_the_same_end() -> Result<()> {
+    let stage = Stage::set("t25", ORAS_MISSING).await?;
+    let (effects, wanted) = effects_of_a_run(&stage).await?;
+    assert!(effects >= 6, "reads and writes: {effects}");
+    assert_eq!((wanted.reports, wanted.events.as_slice()), (1, &["CSEFailed".to_owned()][..]));
+    for effect in 1..=effects {
+        let claim = stage.claim_name(&format!("crash{effect}"));
+        let (witness, stopped, _) = stop_at(effect);
+        let first = stage.observe_with(stage.client.clone(), witness);
+        start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
+        tokio::time::timeout(Duration::from_mins(1), stopped.notified())
+            .await
+            .with_context(|| format!("effect {effect} never came"))?;
+        // Everything in memory is gone.
+        drop(first);
+        let second: Running = stage.observe();
+        assert_eq!(end_of(&stage, &claim).await?, wanted, "after a crash at effect {effect}");
+        drop(second);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crash_after_the_report_with_the_vm_gone_meanwhile_loses_nothing() -> Result<()> {
+    let stage = Stage::set("gone", ORAS_MISSING).await?;
+    let claim = stage.claim_name("a");
+    let created = Arc::new(Notify::new());
+    let witness = Witness::new({
+        let created = created.clone();
+        move |effect| {
+            if effect == "report created" {
+                created.notify_one();
+                return futures::future::pending().boxed();
+            }
+            futures::future::ready(()).boxed()
+        }
+    });
+    let first = stage.observe_with(stage.client.clone(), witness);
+    start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
+    created.notified().await;
+    drop(first);
+    stage.karpenter.clean_up(&claim).await?;
+    let _second = stage.observe();
+    let report = report_of(&stage, &claim).await?;
+    assert_eq!(report.cause(), Some("BinaryMissing"));
+    assert_eq!(stage.events(&claim).await?.len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_change_of_leader_in_the_middle_leads_to_the_same_end() -> Result<()> {
+    let stage = Stage::set("leaders", ORAS_MISSING).await?;
+    let claim = stage.claim_name("a");
+    // The first leader hangs after its report, and then stops in good order.
+    let (created, stop) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let witness = Witness::new({
+        let created = created.clone();
+        move |effect| {
+            if effect == "report created" {
+                created.notify_one();
+                return futures::future::pending().boxed();
+            }
+            futures::future::ready(()).boxed()
+        }
+    });
+    let first = stage.controller("first", witness);
+    let second = stage.controller("second", Witness::default());
+    let first = tokio::spawn({
+        let stop = stop.clone();
+        async move { first.lead(async move { stop.notified().await }).await }
+    });
+    start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
+    created.notified().await;
+    let second = tokio::spawn(async move { second.lead(futures::future::pending()).await });
+    stop.notify_one();
+    first.await?;
+    let end = end_of(&stage, &claim).await?;
+    assert_eq!((end.reports, end.events.as_slice()), (1, &["CSEFailed".to_owned()][..]));
+    assert_eq!(end.cause.as_deref(), Some("BinaryMissing"));
+    second.abort();
+    Ok(())
+}
+
+#[tokio::test]
+async fn test_31_old_reports_go_and_of_each_pool_only_the_newest_stay() -> Result<()> {
+    let mut stage = Stage::set("t31", ORAS_MISSING).await?;
+    stage.settings.reports_per_parent = 3;
+    let controller = stage.observe();
+    for name in ["a", "b", "c", "d", "e"] {
+        fail(&stage, name, &Order::of("202601.27.0")).await?;
+        stage.karpenter.clean_up(&stage.claim_name(name)).await?;
+        stage.azure.advance(Duration::from_secs(30));
+    }
+    let kept = stage.reports_when("three reports", |all| all.len() == 3).await?;
+    let mut names: Vec<_> = kept.iter().map(|kept| kept.spec.target_ref.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["t31-c", "t31-d", "t31-e"]);
+    // They outlive a restart, and go when their time is over.
+    drop(controller);
+    let _controller = stage.observe();
+    stage.azure.advance(Duration::from_hours(8 * 24));
+    stage.reports_when("no reports", <[_]>::is_empty).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn test_32_a_claim_of_a_foreign_class_is_untouched_and_costs_nothing() -> Result<()> {
+    let stage = Stage::set("t32", ORAS_MISSING).await?;
+    let controller = stage.observe();
+    let foreign =
+        Provider::with_class(stage.client.clone(), stage.azure.clone(), "SomebodyElsesClass");
+    let claim = stage.claim_name("a");
+    foreign.launch(&claim, stage.pool(), "202601.27.0").await?;
+    let error = foreign.bootstrap(&claim)?.context("the script should fail")?;
+    foreign.report_failure(&claim, &error).await?;
+    stage.azure.advance(Duration::from_mins(13));
+    // A claim without a VM is judged after it, at no cost in reads.
+    let other = stage.claim_name("b");
+    stage.karpenter.launch_standalone(&other, "AllocationFailed: no capacity").await?;
+    report_of(&stage, &other).await?;
+    let object = stage.claims().get(&claim).await?;
+    assert!(ours(&object).is_empty());
+    assert!(stage.events(&claim).await?.is_empty());
+    let metrics = controller.controller.metrics().text();
+    assert!(!metrics.contains("bringup_arm_requests_total{"), "{metrics}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_claim_is_not_written_to_before_its_vm_was_accepted() -> Result<()> {
+    let stage = Stage::set("unlaunched", "{}").await?;
+    let _controller = stage.observe();
+    let claim = stage.claim_name("a");
+    stage.karpenter.claim(&claim, Some(stage.pool())).await?;
+    let version = stage.claims().get(&claim).await?.metadata.resource_version;
+    let other = stage.claim_name("b");
+    stage.karpenter.launch_standalone(&other, "AllocationFailed: no capacity").await?;
+    report_of(&stage, &other).await?;
+    assert_eq!(stage.claims().get(&claim).await?.metadata.resource_version, version);
+    Ok(())
+}
+
+#[tokio::test]
+async fn failures_of_one_pool_with_the_same_cause_share_one_event_that_counts() -> Result<()> {
+    let stage = Stage::set("series", ORAS_MISSING).await?;
+    let _controller = stage.observe();
+    for name in ["a", "b", "c"] {
+        fail(&stage, name, &Order::of("202601.27.0")).await?;
+    }
+    let events = stage.events(stage.pool()).await?;
+    let count: i32 = events
+        .iter()
+        .map(|event| event.series.as_ref().map_or(1, |series| series.count))
+        .sum();
+    // A window may end between two of them; then there are two Events.
+    assert!(events.len() <= 2 && count == 3, "{} Events count {count}", events.len());
+    assert!(message(&stage.claims().get("series-a").await?, CSE_PROVISIONED).len() > 100);
+    assert!(says(&stage.claims().get("series-a").await?, BOOTSTRAP_SUCCEEDED).is_some());
+    Ok(())
+}
