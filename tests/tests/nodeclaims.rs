@@ -5,6 +5,8 @@
 
 mod nodeclaims {
     mod common;
+    mod inputs;
+    mod limits;
     mod modes;
     mod races;
     mod verdicts;

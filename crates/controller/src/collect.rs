@@ -23,6 +23,8 @@ use crate::witness::Witness;
 const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
 /// How long the address of a serial log is to be good for, in minutes.
 const ADDRESS_MINUTES: u16 = 5;
+/// When a verdict has to be made, read or not.
+const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(12 * 60 + 50);
 /// How many certificate requests are looked through.
 const MOST_REQUESTS: u32 = 500;
 
@@ -58,6 +60,7 @@ impl Collect {
         since: Timestamp,
     ) -> Observation {
         let turn = priority.since(since);
+        let deadline = deadline(subject, priority);
         let mut seen = known.unwrap_or_default();
         if let Some(signal) = signal {
             seen = seen.with_signal(&signal.text);
@@ -89,7 +92,10 @@ impl Collect {
             seen.collected(collected(collector::VM, CollectorState::Failed, &detail));
             return seen;
         };
-        match self.asked(self.arm.instance(&instance, turn).await).await {
+        let Some(answer) = self.in_time(deadline, self.arm.instance(&instance, turn)).await else {
+            return seen.without_turn(collector::VM, self.clock.now());
+        };
+        match self.asked(answer).await {
             Ok(vm) => {
                 self.health.azure(None);
                 seen.with_vm(&vm, self.clock.now()).with_diagnostics(&vm)
@@ -110,7 +116,11 @@ impl Collect {
         priority: Priority,
     ) -> Observation {
         let turn = priority.since(self.clock.now());
-        let seen = self.console(subject, seen, turn).await;
+        let console = self.console(subject, seen.clone(), turn);
+        let seen = match self.in_time(deadline(subject, priority), console).await {
+            Some(seen) => seen,
+            None => seen.without_turn(collector::SERIAL_LOG, self.clock.now()),
+        };
         let mut seen = self.kubernetes(subject, seen, node).await;
         seen.is_full = true;
         seen
@@ -205,13 +215,45 @@ impl Collect {
         self.asked(self.arm.activity_log(subscription, group, from, to, turn).await).await
     }
 
+    /// What comes before the deadline: a verdict on what is known is worth more than a late read.
+    async fn in_time<T>(
+        &self,
+        deadline: Option<Timestamp>,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let Some(deadline) = deadline.filter(|deadline| *deadline > self.clock.now()) else {
+            return Some(work.await);
+        };
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = self.clock.reach(deadline) => None,
+        }
+    }
+
     async fn asked<T>(&self, answer: Result<T, ArmError>) -> Result<T, ArmError> {
         self.witness.saw("ARM read").await;
         answer
     }
 }
 
+/// A look that has to be made in time is given up just before the claim is deleted.
+fn deadline(subject: &Subject, priority: Priority) -> Option<Timestamp> {
+    match priority {
+        Priority::Forced | Priority::Schedule => Some(subject.created + LAST_MOMENT),
+        Priority::Event | Priority::Deletion => None,
+    }
+}
+
 impl Observation {
+    /// That Azure allows too few reads for this one to be made in time.
+    fn without_turn(mut self, name: &str, now: Timestamp) -> Self {
+        self.at = now;
+        let detail = "too many reads wait for their turn";
+        self.collected(collected(name, CollectorState::Throttled, detail));
+        self
+    }
+
     /// Notes whether there is a console to read.
     fn with_diagnostics(mut self, vm: &VirtualMachine) -> Self {
         self.console = Some(vm.boot_diagnostics != BootDiagnostics::Disabled);
