@@ -18,7 +18,7 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit eval conformance bench fuzz testbed cargo
+.PHONY: help demo sim test lint unit charts manifests eval conformance bench fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,19 +31,27 @@ demo: cargo ## Shows a node that fails: what Karpenter says, what Azure knew, wh
 sim: cargo ## Starts a real control plane and a simulated Azure to look around in
 	@$(ASSETS) cargo run --quiet -p bringup-end-to-end --bin bringup-sim -- --scenario $(or $(SCENARIO),tests/scenarios/demo.yaml)
 
-test: lint unit eval conformance ## Runs everything: lint, unit, end-to-end, evaluation and conformance tests
+test: lint unit charts eval conformance ## Runs everything: lint, unit, end-to-end, chart, evaluation and conformance tests
 
 lint: cargo $(DENY) ## Checks format, lints, licences, sources and shell scripts
 	$(call say,lint)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(DENY) --log-level error check licenses sources bans
-	@for script in testbed/build.sh conformance/run.sh .ci/run; do bash -n "$$script"; done
+	@for script in testbed/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh .ci/run; do bash -n "$$script"; done
 	@test -z "$$(gofmt -l testbed)" || { echo "gofmt: testbed is not formatted" >&2; exit 1; }
 
-unit: cargo testbed ## Runs unit and end-to-end tests
+unit: cargo testbed chart-tools ## Runs unit and end-to-end tests
 	$(call say,unit and end-to-end tests)
 	$(ASSETS) cargo test --workspace --locked --quiet
+
+charts: chart-tools ## Checks the Helm chart, the plain manifests, the alerts and the dashboard
+	$(call say,charts)
+	charts/check.sh
+
+manifests: cargo chart-tools ## Writes anew what is generated: the definition in the chart, the plain manifests
+	cargo run --quiet --locked -p bringup-objects --example definitions >charts/bringup/definitions/bootstrapreports.bringup.dev.yaml
+	charts/render.sh >manifests/bringup.yaml
 
 # Labelled failures are kept outside the repository.
 EVAL_DATA ?= ../shared/data
@@ -68,6 +76,9 @@ fuzz: cargo $(FUZZ) ## Fuzzes diagnosis and redaction, FUZZ_SECONDS each (needs 
 
 testbed: ## Builds the control plane for tests, once, into the cache
 	@testbed/build.sh >/dev/null
+
+chart-tools: ## Builds helm and promtool, once, into the cache
+	@charts/tools/build.sh >/dev/null
 
 cargo:
 	@command -v cargo >/dev/null || { echo "bringup needs Rust $$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml): https://rustup.rs" >&2; exit 1; }

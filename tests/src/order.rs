@@ -50,7 +50,7 @@ impl Order {
         )
     }
 
-    pub(crate) fn nic(&self, pool: &str) -> Value {
+    pub(crate) fn nic(pool: &str) -> Value {
         let subnet = format!(
             "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes"
         );

@@ -77,7 +77,7 @@ impl Provider {
     pub async fn launch_as(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
         self.claim(claim, Some(pool)).await?;
         let name = format!("aks-{claim}");
-        self.arm.put(&path("Microsoft.Network/networkInterfaces", claim), &order.nic(pool))?;
+        self.arm.put(&path("Microsoft.Network/networkInterfaces", claim), &Order::nic(pool))?;
         let nic = path("Microsoft.Network/networkInterfaces", claim);
         let accepted = self.arm.put(&Self::vm_path(claim), &order.vm(&name, pool, &nic))?;
         self.accepted(claim, &Self::vm_path(claim), &order.image()).await?;

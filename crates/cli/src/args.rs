@@ -57,6 +57,9 @@ pub(crate) enum Command {
     /// Says from logs and answers of Azure why a node did not come up
     #[command(after_help = DIAGNOSE_EXAMPLES)]
     Diagnose(DiagnoseArguments),
+    /// Observes a cluster, and says on each NodeClaim why its node does not come up
+    #[command(after_help = crate::controller::EXAMPLES)]
+    Controller(Box<crate::controller::ControllerArguments>),
     /// Prints a script that completes commands in a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

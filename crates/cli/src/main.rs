@@ -1,6 +1,7 @@
 //! `bringup`: says what an exit code means, and why a node did not come up.
 
 mod args;
+mod controller;
 mod diagnose;
 mod docs;
 mod excerpt;
@@ -46,6 +47,7 @@ fn run(request: Request) -> Result<Exit, Failure> {
     match request {
         Request::Explain(options) => explain::run(&options),
         Request::Diagnose(options) => diagnose::run(&options),
+        Request::Controller(arguments) => controller::run(*arguments),
         Request::Completions(shell) => manual::completions(shell),
         Request::Man(command) => manual::page(command.as_deref()),
         Request::Docs { directory, rules } => docs::run(&directory, &rules),

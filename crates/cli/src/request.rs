@@ -10,6 +10,7 @@ use crate::args::{
     Arguments, Command, DiagnoseArguments, DiagnoseForm, ExplainArguments, ExplainForm,
     TypedPlatform,
 };
+use crate::controller::ControllerArguments;
 use crate::failure::Failure;
 
 /// What is to be done.
@@ -17,6 +18,7 @@ use crate::failure::Failure;
 pub(crate) enum Request {
     Explain(Explain),
     Diagnose(Diagnose),
+    Controller(Box<ControllerArguments>),
     Completions(Shell),
     Man(Option<String>),
     Docs { directory: PathBuf, rules: PathBuf },
@@ -77,6 +79,7 @@ impl TryFrom<Arguments> for Request {
         match arguments.command {
             Command::Explain(typed) => Ok(Self::Explain(typed.into())),
             Command::Diagnose(typed) => diagnose(typed).map(Self::Diagnose),
+            Command::Controller(typed) => Ok(Self::Controller(typed)),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man { command } => Ok(Self::Man(command)),
             Command::Docs { directory, rules } => Ok(Self::Docs { directory, rules }),

@@ -43,15 +43,9 @@ pub struct Controller {
 impl Controller {
     /// A controller that reads Azure with `arm` and goes by `clock`.
     pub fn new(settings: Settings, client: Client, arm: Arm, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            settings,
-            client,
-            arm,
-            clock,
-            witness: Witness::default(),
-            health: Health::default(),
-            metrics: Metrics::default(),
-        }
+        let (health, metrics) = (Health::default(), Metrics::default());
+        metrics.watch(arm.clone(), health.clone());
+        Self { settings, client, arm, clock, witness: Witness::default(), health, metrics }
     }
 
     /// The same with a witness of its effects.
@@ -75,7 +69,7 @@ impl Controller {
     pub async fn observe(&self) {
         let cluster = Arc::new(Cluster::new(self.settings.classes.clone()));
         let agenda = Arc::new(Agenda::new(self.clock.clone()));
-        self.metrics.watch(self.arm.clone(), cluster.clone(), self.health.clone());
+        let _leading = self.metrics.lead(cluster.clone());
         let watches = Watches {
             client: self.client.clone(),
             namespace: self.settings.namespace.clone(),

@@ -68,6 +68,20 @@ pub struct Metrics {
     reasserts: Counter,
     lost: Family<ModeLabel, Counter>,
     redactions: Family<RuleLabel, Counter>,
+    cluster: Shown,
+}
+
+/// The index of whoever leads.
+type Shown = Arc<Mutex<Option<Arc<Cluster>>>>;
+
+/// Whoever leads, for as long as he does.
+#[derive(Debug)]
+pub(crate) struct Leading(Shown);
+
+impl Drop for Leading {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 /// From a tenth of a second to a quarter of an hour.
@@ -90,6 +104,7 @@ impl Default for Metrics {
             reasserts: Counter::default(),
             lost: Family::default(),
             redactions: Family::default(),
+            cluster: Shown::default(),
             registry: Arc::default(),
         };
         registry.register(
@@ -134,10 +149,17 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts what is read from others when it is asked for.
-    pub fn watch(&self, arm: Arm, cluster: Arc<Cluster>, health: Health) {
+    /// Shows what `arm` and `health` know, and while somebody leads, what his index knows.
+    pub(crate) fn watch(&self, arm: Arm, health: Health) {
         let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let cluster = self.cluster.clone();
         registry.register_collector(Box::new(Others { arm, cluster, health }));
+    }
+
+    /// Shows what an index knows until the answer is dropped.
+    pub(crate) fn lead(&self, cluster: Arc<Cluster>) -> Leading {
+        *self.cluster.lock().unwrap_or_else(PoisonError::into_inner) = Some(cluster);
+        Leading(self.cluster.clone())
     }
 
     /// Everything, as Prometheus reads it.
@@ -148,13 +170,6 @@ impl Metrics {
             let _ = write!(text, "# metrics cannot be written");
         }
         text
-    }
-
-    /// Counts the verdicts of earlier lives.
-    pub(crate) fn seed(&self, reports: &[Arc<BootstrapReport>]) {
-        for report in reports.iter().filter(|report| report.is_announced()) {
-            self.count(report);
-        }
     }
 
     /// A verdict was announced.
@@ -234,11 +249,13 @@ fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     from.duration_until(to).as_secs_f64().max(0.0)
 }
 
+const PHASES: [Phase; 4] = [Phase::Collecting, Phase::Final, Phase::Lost, Phase::Superseded];
+
 /// What others know.
 #[derive(Debug)]
 struct Others {
     arm: Arm,
-    cluster: Arc<Cluster>,
+    cluster: Shown,
     health: Health,
 }
 
@@ -271,13 +288,16 @@ impl Collector for Others {
             ConstGauge::new(count)
                 .encode(waiting.encode_family(&[("priority", priority.name())])?)?;
         }
-        let reports = self.cluster.reports();
+        let cluster = self.cluster.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let reports = cluster.iter().flat_map(|cluster| cluster.reports()).collect::<Vec<_>>();
         let mut by_phase =
             encoder.encode_descriptor("reports", "Reports, by phase", None, MetricType::Gauge)?;
-        for phase in [Phase::Collecting, Phase::Final, Phase::Lost, Phase::Superseded] {
-            let count = reports.iter().filter(|report| report.phase() == phase).count();
+        // Only who leads knows; from others the series is absent, not zero.
+        let phases = if cluster.is_some() { PHASES.as_slice() } else { &[] };
+        for phase in phases {
+            let count = reports.iter().filter(|report| report.phase() == *phase).count();
             let count = i64::try_from(count).unwrap_or(i64::MAX);
-            ConstGauge::new(count).encode(by_phase.encode_family(&[("phase", word(&phase))])?)?;
+            ConstGauge::new(count).encode(by_phase.encode_family(&[("phase", word(phase))])?)?;
         }
         let help = "1 for each thing that does not work";
         let mut degraded = encoder.encode_descriptor("degraded", help, None, MetricType::Gauge)?;

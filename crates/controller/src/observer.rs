@@ -99,7 +99,6 @@ impl Observer {
         let mut listed = self.watches.ready.subscribe();
         // The sender lives as long as we do.
         let _ = listed.wait_for(|listed| listed.is_enough()).await;
-        self.metrics.seed(&self.cluster.reports());
         self.agenda.plan_now(Key::Sweep);
         let mut working = FuturesUnordered::new();
         loop {

@@ -62,7 +62,9 @@ pub struct ReportSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm_id: Option<String>,
     /// Which attempt on this VM.
+    // Kubernetes knows no unsigned formats and would warn at every installation.
     #[serde(default)]
+    #[schemars(extend("format" = "int32"))]
     pub attempt: u32,
     /// The Node's name, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -304,6 +306,7 @@ pub enum CollectorState {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Redactions {
     /// How often.
+    #[schemars(extend("format" = "int64"))]
     pub count: u64,
     /// By which rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

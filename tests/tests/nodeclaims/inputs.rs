@@ -56,9 +56,7 @@ async fn a_claim_without_status_is_waited_for() -> Result<()> {
 }
 
 /// Another claim's verdict: the controller lives.
-async fn fail_elsewhere(
-    stage: &Stage,
-) -> Result<(NodeClaim, bringup_objects::BootstrapReport)> {
+async fn fail_elsewhere(stage: &Stage) -> Result<(NodeClaim, bringup_objects::BootstrapReport)> {
     let claim = stage.claim_name("other");
     let text = "Code=\"AllocationFailed\" Message=\"Allocation failed. We do not have sufficient capacity for the requested VM size in this region.\"";
     stage.karpenter.launch_standalone(&claim, text).await?;
@@ -69,11 +67,17 @@ async fn fail_elsewhere(
 #[tokio::test]
 async fn answers_that_are_no_answers_are_asked_for_again() -> Result<()> {
     for (name, fault) in [
-        ("html", "{answer: {status: 200, headers: {content-type: text/html}, body: '<html>proxy</html>'}}"),
+        (
+            "html",
+            "{answer: {status: 200, headers: {content-type: text/html}, body: '<html>proxy</html>'}}",
+        ),
         ("cut", "{cutBody: 100}"),
         ("dropped", "dropBefore"),
         ("unavailable", "{statusBefore: 503}"),
-        ("expired", "{answer: {status: 401, body: '{\"error\": {\"code\": \"ExpiredAuthenticationToken\", \"message\": \"The access token expiry has passed.\"}}'}}"),
+        (
+            "expired",
+            "{answer: {status: 401, body: '{\"error\": {\"code\": \"ExpiredAuthenticationToken\", \"message\": \"The access token expiry has passed.\"}}'}}",
+        ),
     ] {
         let stage = Stage::set(name, &faulty(2, fault)).await?;
         let _controller = stage.observe();
@@ -84,7 +88,11 @@ async fn answers_that_are_no_answers_are_asked_for_again() -> Result<()> {
             stage.azure.advance(Duration::from_secs(1));
         }
         let report = report_of(&stage, &claim).await?;
-        assert_eq!((report.cause(), report.phase()), (Some("BinaryMissing"), Phase::Final), "{name}");
+        assert_eq!(
+            (report.cause(), report.phase()),
+            (Some("BinaryMissing"), Phase::Final),
+            "{name}"
+        );
     }
     Ok(())
 }
@@ -97,7 +105,7 @@ async fn test_28_a_missing_permission_is_named_in_the_condition() -> Result<()> 
     let controller = stage.observe();
     let claim = stage.claim_name("a");
     stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
-    stage.azure.advance(Duration::from_secs(60));
+    stage.azure.advance(Duration::from_mins(1));
     let told = stage
         .claim_when(&claim, "the missing permission", |claim| {
             message(claim, BOOTSTRAP_SUCCEEDED).contains("Microsoft.Compute/virtualMachines/read")

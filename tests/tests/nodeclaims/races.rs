@@ -12,9 +12,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::common::{
-    ORAS_MISSING, conditions, exit_code, fail, report_of, says, start_failing,
-};
+use super::common::{ORAS_MISSING, conditions, exit_code, fail, report_of, says, start_failing};
 
 /// Keeps a claim until it is let go, as Karpenter's finalizer does.
 async fn hold(stage: &Stage, claim: &str) -> Result<()> {
@@ -80,7 +78,9 @@ async fn test_17_a_vm_gone_before_the_first_read_is_lost_and_then_found_in_the_a
 #[tokio::test]
 async fn test_18_an_activity_log_that_says_nothing_leaves_unknown_with_all_who_were_asked()
 -> Result<()> {
-    let scenario = format!("{ORAS_MISSING}\nfaults: [{{on: {{pathContains: eventtypes}}, fault: {{answer: {{status: 200, body: '{{\"value\": []}}'}}}}}}]");
+    let scenario = format!(
+        "{ORAS_MISSING}\nfaults: [{{on: {{pathContains: eventtypes}}, fault: {{answer: {{status: 200, body: '{{\"value\": []}}'}}}}}}]"
+    );
     let stage = Stage::set("t18", &scenario).await?;
     let claim = stage.claim_name("a");
     start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
@@ -217,7 +217,7 @@ async fn test_23_a_node_that_becomes_ready_while_the_report_is_prepared_stops_it
             let (stage, claim) = (stage.clone(), claim.clone());
             Box::pin(async move {
                 if effect == "ARM read" {
-                    stage.azure.advance(Duration::from_secs(60));
+                    stage.azure.advance(Duration::from_mins(1));
                     let _ = stage.node_when_there(&claim).await;
                 }
             })

@@ -277,10 +277,8 @@ async fn failures_of_one_pool_with_the_same_cause_share_one_event_that_counts() 
         fail(&stage, name, &Order::of("202601.27.0")).await?;
     }
     let events = stage.events(stage.pool()).await?;
-    let count: i32 = events
-        .iter()
-        .map(|event| event.series.as_ref().map_or(1, |series| series.count))
-        .sum();
+    let count: i32 =
+        events.iter().map(|event| event.series.as_ref().map_or(1, |series| series.count)).sum();
     // A window may end between two of them; then there are two Events.
     assert!(events.len() <= 2 && count == 3, "{} Events count {count}", events.len());
     assert!(message(&stage.claims().get("series-a").await?, CSE_PROVISIONED).len() > 100);

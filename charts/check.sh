@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# Checks the chart, the plain manifests, the alerts and the dashboard. Needs no cluster: what a real
+# API server says of the manifests is in tests/tests/manifests.rs.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+tools=$(charts/tools/build.sh)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# Nobody's plugins and repositories.
+export HELM_CONFIG_HOME=$work/helm HELM_CACHE_HOME=$work/helm HELM_DATA_HOME=$work/helm
+
+fail() {
+    echo "charts: $*" >&2
+    exit 1
+}
+
+# Runs a command that says much when it succeeds.
+quietly() {
+    "$@" >"$work/output" 2>&1 || {
+        cat "$work/output" >&2
+        fail "failed: $*"
+    }
+}
+
+render() { "$tools/helm" template bringup charts/bringup --namespace bringup-system --kube-version 1.36.0 "$@"; }
+
+# A value that the schema must refuse, and where it says the fault is.
+refuses() {
+    local value=$1 place=$2
+    if render --set "$value" >"$work/output" 2>&1; then fail "$value is accepted"; fi
+    grep -qF -- "- at '$place': " "$work/output" || {
+        cat "$work/output" >&2
+        fail "$value is refused without naming $place"
+    }
+}
+
+check_chart() {
+    quietly "$tools/helm" lint --strict charts/bringup
+    quietly "$tools/helm" lint --strict charts/bringup --values charts/tests/everything.yaml
+    render >"$work/default.yaml"
+    render --values charts/tests/everything.yaml >"$work/everything.yaml"
+    ! grep -qE '^ *(-|resources:|verbs:|apiGroups:).*(\bsecrets\b|\*)' "$work/everything.yaml" || fail "a role names secrets or everything"
+    charts/render.sh >"$work/plain.yaml"
+    diff -u manifests/bringup.yaml "$work/plain.yaml" >&2 || fail "manifests/bringup.yaml is stale: run make manifests"
+}
+
+check_schema() {
+    refuses colour=red ''
+    refuses azure.clientID=x /azure
+    refuses azure.cloud=mars /azure/cloud
+    refuses azure.clientId=somebody /azure/clientId
+    refuses azure.endpoint=http://plain.example.com /azure/endpoint
+    refuses azure.readsPerSecond=250 /azure/readsPerSecond
+    refuses 'nodeClasses[0]=AKSNodeClass' /nodeClasses/0
+    refuses replicas=0 /replicas
+    refuses reports.ttl=soon /reports/ttl
+    refuses log.format=xml /log/format
+    refuses 'prometheusRule.except[0]=Everything' /prometheusRule/except/0
+    refuses image.digest=sha256:1 /image/digest
+}
+
+# The rules as the chart ships them, out of the PrometheusRule.
+check_alerts() {
+    render --values charts/tests/everything.yaml --show-only templates/prometheusrule.yaml |
+        sed -e '1,/^spec:$/d' -e 's/^  //' >"$work/rules.yaml"
+    quietly "$tools/promtool" check rules --lint=all --lint-fatal "$work/rules.yaml"
+    cp charts/tests/alerts.yaml "$work/alerts.yaml"
+    quietly "$tools/promtool" test rules "$work/alerts.yaml"
+    local alert
+    for alert in $(sed -n 's/^ *- alert: //p' charts/bringup/alerts/*.yaml); do
+        grep -q "^ *alertname: $alert\$" charts/tests/alerts.yaml || fail "alert $alert has no test"
+        grep -q "\"$alert\"" charts/bringup/values.schema.json || fail "alert $alert cannot be left out"
+        grep -q "\`$alert\`" docs/install.md || fail "alert $alert is not in docs/install.md"
+    done
+    ! render --set prometheusRule.enabled=true --set 'prometheusRule.except[0]=BringupDegraded' |
+        grep -q BringupDegraded || fail "an alert that is left out is still there"
+}
+
+# Every query as a rule of its own, with Grafana's variables filled in.
+check_dashboard() {
+    {
+        printf 'groups:\n- name: dashboard\n  rules:\n'
+        sed -n 's/^ *"expr": "\(.*\)",\{0,1\}$/\1/p' charts/bringup/dashboards/bringup.json |
+            sed -e 's/\\"/"/g' -e 's/\$__rate_interval/5m/g' -e 's/\$__range/1h/g' -e "s/'/''/g" |
+            awk '{ printf "  - record: dashboard:query_%d\n    expr: '\''%s'\''\n", NR, $0 }'
+    } >"$work/dashboard.yaml"
+    quietly "$tools/promtool" check rules "$work/dashboard.yaml"
+}
+
+# Rules and dashboard name no metric that does not exist; every metric is on the dashboard.
+check_metrics() {
+    quietly "$tools/promtool" check metrics <charts/tests/metrics.txt
+    sed -n 's/^# TYPE \(bringup_[a-z_]*\) .*/\1/p' charts/tests/metrics.txt | sort >"$work/known"
+    metrics() { grep -ohE '\bbringup_[a-z_]+' "$@" | sed -E 's/_(bucket|sum|count)$//' | sort -u; }
+    metrics "$work/rules.yaml" "$work/dashboard.yaml" >"$work/used"
+    local unknown
+    unknown=$(comm -13 "$work/known" "$work/used")
+    [[ -z $unknown ]] || fail "not a metric of bringup: $unknown"
+    metrics "$work/dashboard.yaml" >"$work/used"
+    unknown=$(comm -23 "$work/known" "$work/used")
+    [[ -z $unknown ]] || fail "not on the dashboard: $unknown"
+    local metric
+    while read -r metric; do
+        metric=${metric#bringup_}
+        grep -rqF "\"${metric%_total}\"" crates/controller/src || fail "the controller has no metric $metric"
+    done <"$work/known"
+}
+
+# What is installed outside the cluster.
+check_surroundings() {
+    local channel
+    channel=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+    grep -qx "ARG RUST_VERSION=$channel" Containerfile || fail "Containerfile does not build with Rust $channel"
+    ! grep -E '^ *"Microsoft\.' deploy/azure/observer-role.json |
+        grep -qvE '/read",?$|/retrieveBootDiagnosticsData/action",?$' || fail "the observer role can do more than read"
+}
+
+check_chart
+check_schema
+check_alerts
+check_dashboard
+check_metrics
+check_surroundings
+echo "charts: chart, schema, plain manifests, alerts and dashboard are sound"

@@ -1,0 +1,216 @@
+//! `bringup controller`: observes the cluster and says on each claim why its node does not come
+//! up.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bringup_azure::budget::Limits;
+use bringup_azure::clock::WallClock;
+use bringup_azure::{Arm, Cloud, CredentialKind, transport};
+use bringup_controller::claims::{NodeClassKind, default_classes};
+use bringup_controller::{Controller, Settings};
+use clap::{Args, ValueEnum};
+use jiff::SignedDuration;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::failure::{Exit, Failure};
+
+/// Examples of use.
+pub(crate) const EXAMPLES: &str = "Examples:
+  bringup controller --azure-credential workload-identity
+  bringup controller --kubeconfig ~/.kube/config --azure-credential azure-cli --dry-run
+  bringup controller --azure-cloud usgov --azure-credential managed-identity
+
+Every option can also be set by the variable beside it. Health is on /healthz,
+readiness on /readyz, metrics are on /metrics.";
+
+/// `controller`.
+#[derive(Debug, Args)]
+pub(crate) struct ControllerArguments {
+    /// The cluster; without it, the cluster this runs in, or ~/.kube/config
+    #[arg(long, value_name = "FILE", env = "BRINGUP_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+    /// Where reports and the lease are kept
+    #[arg(long, value_name = "NAME", env = "BRINGUP_NAMESPACE", default_value = "bringup-system")]
+    namespace: String,
+    /// Azure's cloud: public, china or usgov
+    #[arg(long, value_name = "CLOUD", env = "BRINGUP_AZURE_CLOUD", default_value = "public")]
+    azure_cloud: Cloud,
+    /// Another address of Azure's resource manager
+    #[arg(long, value_name = "URL", env = "BRINGUP_AZURE_ENDPOINT")]
+    azure_endpoint: Option<String>,
+    /// A further certificate authority to trust, in PEM
+    #[arg(long, value_name = "FILE", env = "BRINGUP_AZURE_CA_FILE")]
+    azure_ca_file: Option<PathBuf>,
+    /// Who to be in Azure: workload-identity, managed-identity or azure-cli
+    #[arg(
+        long,
+        value_name = "KIND",
+        env = "BRINGUP_AZURE_CREDENTIAL",
+        default_value = "workload-identity"
+    )]
+    azure_credential: CredentialKind,
+    /// Which managed identity, if the machine has several
+    #[arg(long, value_name = "ID", env = "BRINGUP_AZURE_CLIENT_ID")]
+    azure_client_id: Option<String>,
+    /// A kind of class whose claims are looked after; can be repeated
+    #[arg(
+        long = "node-class",
+        value_name = "GROUP/KIND",
+        env = "BRINGUP_NODE_CLASS",
+        value_delimiter = ','
+    )]
+    node_classes: Vec<NodeClassKind>,
+    /// Where health and metrics are served
+    #[arg(long, value_name = "ADDRESS", env = "BRINGUP_LISTEN", default_value = "0.0.0.0:8080")]
+    listen: SocketAddr,
+    /// How long a report is kept
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "BRINGUP_REPORT_TTL",
+        default_value = "7d",
+        value_parser = length_of_time
+    )]
+    report_ttl: SignedDuration,
+    /// How many reports of one pool are kept
+    #[arg(long, value_name = "COUNT", env = "BRINGUP_REPORTS_PER_PARENT", default_value_t = 20)]
+    reports_per_parent: usize,
+    /// How many reads a second ARM is asked at most; ARM allows 25 for an identity
+    #[arg(long, value_name = "COUNT", env = "BRINGUP_READS_PER_SECOND", default_value_t = 12,
+          value_parser = clap::value_parser!(u32).range(1..=25))]
+    reads_per_second: u32,
+    /// Reads everything and writes nothing
+    #[arg(long, env = "BRINGUP_DRY_RUN")]
+    dry_run: bool,
+    /// The form of the log
+    #[arg(long, value_name = "FORM", env = "BRINGUP_LOG_FORMAT", default_value = "json")]
+    log_format: LogForm,
+    /// What is logged: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", env = "BRINGUP_LOG_LEVEL", default_value = "info")]
+    log_level: tracing::Level,
+    /// The name of this replica
+    #[arg(long, value_name = "NAME", env = "BRINGUP_IDENTITY")]
+    identity: Option<String>,
+}
+
+/// The form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogForm {
+    Json,
+    Text,
+}
+
+/// Runs until it is told to stop.
+pub(crate) fn run(arguments: ControllerArguments) -> Result<Exit, Failure> {
+    log(arguments.log_format, arguments.log_level);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .worker_threads(2)
+        .build()
+        .context("start the asynchronous runtime")?;
+    runtime.block_on(control(arguments))?;
+    Ok(Exit::Fine)
+}
+
+async fn control(arguments: ControllerArguments) -> anyhow::Result<()> {
+    let client = client(arguments.kubeconfig.as_deref()).await?;
+    let clock = Arc::new(WallClock);
+    let arm = arm(&arguments, clock.clone())?;
+    let identity = arguments.identity.unwrap_or_else(host_name);
+    let classes =
+        if arguments.node_classes.is_empty() { default_classes() } else { arguments.node_classes };
+    let settings = Settings {
+        classes,
+        report_ttl: arguments.report_ttl,
+        reports_per_parent: arguments.reports_per_parent,
+        dry_run: arguments.dry_run,
+        ..Settings::new(&arguments.namespace, &identity)
+    };
+    Controller::new(settings, client, arm, clock).run(arguments.listen, stopped()).await
+}
+
+async fn client(kubeconfig: Option<&std::path::Path>) -> anyhow::Result<Client> {
+    let config = match kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path)
+                .with_context(|| format!("read the kubeconfig {}", path.display()))?;
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                .await
+                .with_context(|| format!("use the kubeconfig {}", path.display()))?
+        }
+        None => Config::infer().await.context(
+            "find a cluster: there is no kubeconfig, and this does not run in a cluster; use --kubeconfig",
+        )?,
+    };
+    Client::try_from(config).context("make a client of the cluster")
+}
+
+fn arm(arguments: &ControllerArguments, clock: Arc<WallClock>) -> anyhow::Result<Arm> {
+    let mut endpoint = arguments.azure_cloud.endpoint();
+    if let Some(address) = &arguments.azure_endpoint {
+        endpoint = endpoint.at(address).context("use --azure-endpoint")?;
+    }
+    if let Ok(authority) = std::env::var("AZURE_AUTHORITY_HOST") {
+        endpoint = endpoint.with_authority(&authority).context("use AZURE_AUTHORITY_HOST")?;
+    }
+    let transport =
+        transport::https(arguments.azure_ca_file.as_deref()).context("open a line to Azure")?;
+    let kind = match (&arguments.azure_credential, &arguments.azure_client_id) {
+        (CredentialKind::ManagedIdentity { client_id: None }, Some(id)) => {
+            CredentialKind::ManagedIdentity { client_id: Some(id.clone()) }
+        }
+        (kind, _) => kind.clone(),
+    };
+    let credential = kind
+        .credential(&endpoint, transport.clone(), |name| std::env::var(name).ok())
+        .with_context(|| format!("use the credential {kind}"))?;
+    let limits = Limits { reads_per_second: arguments.reads_per_second, ..Limits::default() };
+    Ok(Arm::with_limits(endpoint, credential, transport, clock, limits))
+}
+
+/// Comes when the process is asked to end.
+async fn stopped() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
+fn log(form: LogForm, level: tracing::Level) {
+    let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    match form {
+        LogForm::Json => builder.json().flatten_event(true).init(),
+        LogForm::Text => builder.init(),
+    }
+}
+
+/// A name that no other replica has: the pod's, or one made of the process.
+fn host_name() -> String {
+    std::env::var("HOSTNAME")
+        .ok()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| format!("bringup-{}", std::process::id()))
+}
+
+/// `90s`, `15m`, `2h` or `7d`.
+pub(crate) fn length_of_time(text: &str) -> Result<SignedDuration, String> {
+    let wrong = || format!("`{text}` is no length of time: expected such as 90s, 15m, 2h or 7d");
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return Err(wrong()),
+    };
+    let count: u32 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| wrong())?;
+    Ok(SignedDuration::from_secs(i64::from(count) * seconds))
+}
