@@ -89,6 +89,13 @@ pub struct Running {
     pub controller: Arc<Controller>,
 }
 
+impl Running {
+    /// Whether it has ended, which it never should.
+    pub fn is_finished(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();

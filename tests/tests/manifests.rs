@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use bringup_controller::rights::{NEEDED, Needed};
 use bringup_objects::report::{
     BootstrapReport, CseResult, EvidenceLine, Phase, ReportSpec, ReportStatus, ReportVerdict,
     TargetReference,
@@ -157,37 +158,18 @@ async fn a_pod_of_the_controller_meets_the_restricted_standard() -> Result<()> {
 #[tokio::test]
 async fn the_controller_may_do_its_work_and_nothing_else() -> Result<()> {
     let control_plane = control_plane().await?;
-    let everywhere: &[(&str, &str, &[&str])] = &[
-        ("karpenter.sh", "nodeclaims", &["get", "list", "watch"]),
-        ("karpenter.sh", "nodeclaims/status", &["patch"]),
-        ("karpenter.sh", "nodepools", &["get", "list", "watch"]),
-        ("karpenter.azure.com", "aksnodeclasses", &["get"]),
-        ("flex.aks.azure.com", "azureflexnodeclasses", &["get"]),
-        ("", "nodes", &["get", "list", "watch"]),
-        ("", "events", &["get", "list", "watch"]),
-        ("events.k8s.io", "events", &["get", "create", "patch"]),
-        ("certificates.k8s.io", "certificatesigningrequests", &["get", "list", "watch"]),
-    ];
-    let at_home: &[(&str, &str, &[&str])] = &[
-        (
-            "bringup.dev",
-            "bootstrapreports",
-            &["get", "list", "watch", "create", "update", "patch", "delete"],
-        ),
-        ("coordination.k8s.io", "leases", &["get", "create", "update", "patch"]),
-    ];
+    let everywhere: Vec<Needed> = NEEDED.into_iter().filter(|needed| !needed.namespaced).collect();
+    let at_home: Vec<Needed> = NEEDED.into_iter().filter(|needed| needed.namespaced).collect();
     let roles: Api<ClusterRole> = Api::all(control_plane.client());
     let role = roles.get("bringup").await?;
-    assert_eq!(grants(role.rules.as_deref()), expected(everywhere));
+    assert_eq!(grants(role.rules.as_deref()), expected(&everywhere));
     let roles: Api<Role> = Api::namespaced(control_plane.client(), NAMESPACE);
     let role = roles.get("bringup").await?;
-    assert_eq!(grants(role.rules.as_deref()), expected(at_home));
+    assert_eq!(grants(role.rules.as_deref()), expected(&at_home));
 
     for (namespace, grants) in [("default", everywhere), (NAMESPACE, at_home)] {
-        for (group, resource, verbs) in grants {
-            for verb in *verbs {
-                becomes_allowed(control_plane, namespace, group, resource, verb).await?;
-            }
+        for Needed { group, resource, verb, .. } in grants {
+            becomes_allowed(control_plane, namespace, group, resource, verb).await?;
         }
     }
     for (group, resource, verb, namespace) in [
@@ -314,11 +296,11 @@ fn grants(rules: Option<&[PolicyRule]>) -> BTreeSet<Grant> {
     grants
 }
 
-fn expected(grants: &[(&str, &str, &[&str])]) -> BTreeSet<Grant> {
-    let all = grants.iter().flat_map(|(group, resource, verbs)| {
-        verbs.iter().map(|verb| ((*group).to_owned(), (*resource).to_owned(), (*verb).to_owned()))
-    });
-    all.collect()
+fn expected(needed: &[Needed]) -> BTreeSet<Grant> {
+    let grant = |needed: &Needed| {
+        (needed.group.to_owned(), needed.resource.to_owned(), needed.verb.to_owned())
+    };
+    needed.iter().map(grant).collect()
 }
 
 /// Waits until the API server has heard of a right that was given.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use axum::Router;
@@ -13,14 +14,15 @@ use k8s_controller::LeaderElection;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::agenda::Agenda;
 use crate::cluster::Cluster;
 use crate::collect::Collect;
-use crate::health::Health;
+use crate::health::{Health, advice};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
+use crate::rights;
 use crate::settings::Settings;
 use crate::watch::Watches;
 use crate::witness::Witness;
@@ -28,6 +30,8 @@ use crate::writer::Writer;
 
 /// The name of the lease for which replicas compete.
 const LEASE: &str = "bringup-controller";
+/// How often our rights are checked.
+const RIGHTS_EACH: Duration = Duration::from_mins(5);
 
 /// The controller.
 pub struct Controller {
@@ -63,6 +67,22 @@ impl Controller {
     /// What it counts.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// Asks whether we are allowed what we need; what is missing is in the log, on `/readyz` and
+    /// in a metric.
+    pub async fn check_rights(&self) {
+        match rights::missing(&self.client, &self.settings.namespace).await {
+            Ok(missing) => self.health.lacks(missing),
+            Err(error) => warn!(error = %advice(&error), "cannot ask for our rights"),
+        }
+    }
+
+    async fn watch_rights(&self) {
+        loop {
+            self.check_rights().await;
+            tokio::time::sleep(RIGHTS_EACH).await;
+        }
     }
 
     /// Observes for ever, as the only one who does. Dropped, everything it does is dropped.
@@ -125,6 +145,7 @@ impl Controller {
         };
         tokio::select! {
             () = lead => {}
+            () = self.watch_rights() => {}
             () = stop => {}
         }
         election.release().await;

@@ -8,6 +8,8 @@ use bringup_diagnosis::redaction::redact;
 use kube::core::Status;
 use tracing::{info, warn};
 
+use crate::rights::Needed;
+
 /// Something we have to be allowed to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Right {
@@ -82,6 +84,7 @@ struct Troubles {
     rights: BTreeMap<Right, String>,
     azure: Option<String>,
     waiting: BTreeMap<&'static str, String>,
+    missing: Vec<Needed>,
 }
 
 impl Health {
@@ -103,6 +106,23 @@ impl Health {
         if troubles.rights.get(&right) != Some(&text) {
             warn!(what = right.name(), error = %text, "cannot go on with this; trying again");
             troubles.rights.insert(right, text);
+        }
+    }
+
+    /// These rights are missing.
+    pub fn lacks(&self, missing: Vec<Needed>) {
+        let mut troubles = self.lock();
+        if troubles.missing != missing {
+            let words: Vec<String> = missing.iter().map(Needed::words).collect();
+            if words.is_empty() {
+                info!("all rights are there");
+            } else {
+                warn!(
+                    missing = words.join(", "),
+                    "rights are missing; the chart's roles grant them"
+                );
+            }
+            troubles.missing = missing;
         }
     }
 
@@ -140,7 +160,9 @@ impl Health {
     pub fn not_ready(&self) -> Vec<String> {
         let troubles = self.lock();
         let vital = troubles.rights.iter().filter(|(right, _)| right.is_vital());
-        vital.map(|(right, text)| format!("{}: {text}", right.name())).collect()
+        let failed = vital.map(|(right, text)| format!("{}: {text}", right.name()));
+        let missing = troubles.missing.iter().filter(|needed| needed.vital);
+        failed.chain(missing.map(|needed| format!("may not {}", needed.words()))).collect()
     }
 
     /// Everything that is wrong, by name.
@@ -149,6 +171,7 @@ impl Health {
         let mut names: Vec<String> =
             troubles.rights.keys().map(|right| right.name().to_owned()).collect();
         names.extend(troubles.azure.as_ref().map(|_| "azure".to_owned()));
+        names.extend((!troubles.missing.is_empty()).then(|| "rights".to_owned()));
         names
     }
 

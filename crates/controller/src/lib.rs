@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod observation;
 pub mod observer;
 pub mod plan;
+pub mod rights;
 pub mod schedule;
 pub mod settings;
 pub mod subject;

@@ -1,0 +1,136 @@
+//! The controller with exactly the rights that the chart grants, and with each of them missing.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bringup_controller::rights::{NEEDED, Needed};
+use bringup_controller::witness::Witness;
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
+use bringup_testbed::User;
+use bringup_world::order::Order;
+use bringup_world::stage::{Stage, shared};
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+
+const ORAS_MISSING: &str = include_str!("../scenarios/demo.yaml");
+
+fn rule(needed: &Needed) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![needed.group.to_owned()]),
+        resources: Some(vec![needed.resource.to_owned()]),
+        verbs: vec![needed.verb.to_owned()],
+        ..PolicyRule::default()
+    }
+}
+
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
+}
+
+/// A user who may do what the controller needs, all but one thing.
+async fn user(stage: &Stage, name: &str, without: Option<&Needed>) -> Result<User> {
+    let user = shared().await?.user(name, None).await?;
+    let granted = || NEEDED.iter().filter(|needed| Some(*needed) != without);
+    let subject = Subject {
+        api_group: Some("rbac.authorization.k8s.io".to_owned()),
+        kind: "User".to_owned(),
+        name: name.to_owned(),
+        ..Subject::default()
+    };
+    let reference = |kind: &str| RoleRef {
+        api_group: Some("rbac.authorization.k8s.io".to_owned()),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+    };
+    let parameters = PostParams::default();
+    let rules = granted().filter(|needed| !needed.namespaced).map(rule).collect();
+    let role = ClusterRole { metadata: named(name), rules: Some(rules), ..ClusterRole::default() };
+    Api::all(stage.client.clone()).create(&parameters, &role).await?;
+    let binding = ClusterRoleBinding {
+        metadata: named(name),
+        role_ref: reference("ClusterRole"),
+        subjects: Some(vec![subject.clone()]),
+    };
+    Api::all(stage.client.clone()).create(&parameters, &binding).await?;
+    let namespace = &stage.settings.namespace;
+    let rules = granted().filter(|needed| needed.namespaced).map(rule).collect();
+    let role = Role { metadata: named(name), rules: Some(rules) };
+    Api::namespaced(stage.client.clone(), namespace).create(&parameters, &role).await?;
+    let binding = RoleBinding {
+        metadata: named(name),
+        role_ref: reference("Role"),
+        subjects: Some(vec![subject]),
+    };
+    Api::namespaced(stage.client.clone(), namespace).create(&parameters, &binding).await?;
+    Ok(user)
+}
+
+#[tokio::test]
+async fn with_exactly_the_rights_of_the_chart_everything_works() -> Result<()> {
+    let mut stage = Stage::set("allrights", ORAS_MISSING).await?;
+    stage.settings.reports_per_parent = 1;
+    let user = user(&stage, "allrights", None).await?;
+    let running = stage.observe_with(user.client(), Witness::default());
+    running.controller.check_rights().await;
+    for name in ["a", "b"] {
+        let claim = stage.claim_name(name);
+        stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
+        let order = Order::of("202601.27.0");
+        let error = stage.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
+        stage.karpenter.report_failure(&claim, &error).await?;
+        stage
+            .claim_when(&claim, "a verdict", |claim| {
+                let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
+                find(conditions, BOOTSTRAP_SUCCEEDED).is_some_and(|held| held.status == "False")
+            })
+            .await?;
+        stage
+            .reports_when("the newest report, announced", |reports| {
+                reports.len() == 1
+                    && reports[0].spec.target_ref.name == claim
+                    && reports[0].is_announced()
+            })
+            .await?;
+    }
+    assert!(running.controller.health().not_ready().is_empty());
+    assert_eq!(running.controller.health().degraded(), Vec::<String>::new());
+    Ok(())
+}
+
+#[tokio::test]
+async fn each_right_that_is_missing_is_named_and_nothing_crashes() -> Result<()> {
+    for (number, needed) in NEEDED.iter().enumerate() {
+        let name = format!("lacks{number}");
+        let stage = Stage::set(&name, ORAS_MISSING).await?;
+        let user = user(&stage, &name, Some(needed)).await?;
+        let running = stage.observe_with(user.client(), Witness::default());
+        let claim = stage.claim_name("a");
+        stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
+        let order = Order::of("202601.27.0");
+        let error = stage.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
+        stage.karpenter.report_failure(&claim, &error).await?;
+
+        running.controller.check_rights().await;
+        let health = running.controller.health();
+        let words = needed.words();
+        if needed.vital {
+            let said = health.not_ready();
+            assert!(said.iter().any(|line| line.contains(&words)), "{words}: {said:?}");
+        } else {
+            assert_eq!(health.not_ready(), Vec::<String>::new(), "{words}");
+        }
+        assert!(health.degraded().contains(&"rights".to_owned()), "{words}");
+        let metrics = running.controller.metrics().text();
+        assert!(metrics.contains("bringup_degraded{what=\"rights\"} 1"), "{words}");
+        // What does not hang on this right goes on.
+        if !needed.vital && !(needed.resource == "events" && needed.group == "events.k8s.io") {
+            stage.azure.advance(Duration::from_mins(1));
+            stage.report().await.with_context(|| format!("without {words}"))?;
+        }
+        assert!(!running.is_finished(), "{words}");
+    }
+    Ok(())
+}
