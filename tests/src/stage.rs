@@ -13,7 +13,7 @@ use bringup_azure::clock::Clock;
 use bringup_azure::{Arm as Client_, Cloud};
 use bringup_azure_sim::clock::Pace;
 use bringup_azure_sim::doors::InProcess;
-use bringup_azure_sim::scenario;
+use bringup_azure_sim::scenario::{self, Scenario};
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::claims::NodeClassKind;
 use bringup_controller::witness::Witness;
@@ -116,8 +116,14 @@ pub async fn shared() -> Result<&'static ControlPlane> {
 impl Stage {
     /// A stage whose Azure follows a scenario. The name has to be its own.
     pub async fn set(name: &str, scenario: &str) -> Result<Self> {
-        let client = shared().await?.client();
         let scenario = scenario::parse(name, scenario)?;
+        let stage = Self::on(shared().await?.client(), name, scenario).await?;
+        stage.karpenter.create_pool(name).await?;
+        Ok(stage)
+    }
+
+    /// A stage on an API server of its own; its pool is not made yet.
+    pub async fn on(client: Client, name: &str, scenario: Scenario) -> Result<Self> {
         let azure = Simulator::new(scenario, Pace::Real, Timestamp::now());
         let namespace = format!("bringup-{name}");
         let object = Namespace {
@@ -128,7 +134,6 @@ impl Stage {
         namespaces.create(&PostParams::default(), &object).await.context("make the namespace")?;
         let class = format!("Class{name}");
         let karpenter = Provider::with_class(client.clone(), azure.clone(), &class);
-        karpenter.create_pool(name).await?;
         let mut settings = Settings::new(&namespace, "test-0");
         settings.classes =
             vec![NodeClassKind { group: "karpenter.azure.com".to_owned(), kind: class }];

@@ -2,10 +2,11 @@
 //! the log, and for as long as it lasts on `/readyz` and in a metric.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bringup_diagnosis::redaction::redact;
 use kube::core::Status;
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::rights::Needed;
@@ -76,8 +77,8 @@ impl Right {
 }
 
 /// What is wrong, shared by everybody who notices.
-#[derive(Debug, Clone, Default)]
-pub struct Health(Arc<Mutex<Troubles>>);
+#[derive(Debug, Clone)]
+pub struct Health(Arc<watch::Sender<Troubles>>);
 
 #[derive(Debug, Default)]
 struct Troubles {
@@ -87,78 +88,101 @@ struct Troubles {
     missing: Vec<Needed>,
 }
 
+impl Default for Health {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(Troubles::default())))
+    }
+}
+
 impl Health {
-    fn lock(&self) -> MutexGuard<'_, Troubles> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until the troubles are as wanted.
+    pub async fn until(&self, is: impl Fn(&Self) -> bool) {
+        let mut changes = self.0.subscribe();
+        while !is(self) {
+            // The sender lives as long as we do.
+            let _ = changes.changed().await;
+        }
     }
 
     /// Something worked that needs this right.
     pub fn may(&self, right: Right) {
-        if self.lock().rights.remove(&right).is_some() {
-            info!(what = right.name(), "works again");
-        }
+        self.0.send_if_modified(|troubles| {
+            let was = troubles.rights.remove(&right).is_some();
+            if was {
+                info!(what = right.name(), "works again");
+            }
+            was
+        });
     }
 
     /// Something failed that needs this right.
     pub fn failed(&self, right: Right, error: &kube::Error) {
         let text = redact(&advice(error)).text.into_string();
-        let mut troubles = self.lock();
-        if troubles.rights.get(&right) != Some(&text) {
-            warn!(what = right.name(), error = %text, "cannot go on with this; trying again");
-            troubles.rights.insert(right, text);
-        }
+        self.0.send_if_modified(|troubles| {
+            let is_new = troubles.rights.get(&right) != Some(&text);
+            if is_new {
+                warn!(what = right.name(), error = %text, "cannot go on with this; trying again");
+                troubles.rights.insert(right, text);
+            }
+            is_new
+        });
     }
 
     /// These rights are missing.
     pub fn lacks(&self, missing: Vec<Needed>) {
-        let mut troubles = self.lock();
-        if troubles.missing != missing {
+        self.0.send_if_modified(|troubles| {
+            if troubles.missing == missing {
+                return false;
+            }
             let words: Vec<String> = missing.iter().map(Needed::words).collect();
             if words.is_empty() {
                 info!("all rights are there");
             } else {
-                warn!(
-                    missing = words.join(", "),
-                    "rights are missing; the chart's roles grant them"
-                );
+                let words = words.join(", ");
+                warn!(missing = words, "rights are missing; the chart's roles grant them");
             }
             troubles.missing = missing;
-        }
+            true
+        });
     }
 
     /// Azure answered, or did not.
     pub fn azure(&self, trouble: Option<String>) {
         let trouble = trouble.map(|text| redact(&text).text.into_string());
-        let mut troubles = self.lock();
-        if troubles.azure != trouble {
+        self.0.send_if_modified(|troubles| {
+            if troubles.azure == trouble {
+                return false;
+            }
             if let Some(text) = &trouble {
                 warn!(error = %text, "Azure cannot be asked; trying again");
             } else {
                 info!("Azure can be asked again");
             }
             troubles.azure = trouble;
-        }
+            true
+        });
     }
 
-    /// Something is waited for, such as the definition of a kind.
+    /// Something is waited for, such as the definition of a kind; or not any more.
     pub fn waits(&self, what: &'static str, why: Option<&str>) {
-        let mut troubles = self.lock();
-        match why {
-            Some(why) => {
-                if troubles.waiting.get(what).map(String::as_str) != Some(why) {
+        self.0.send_if_modified(|troubles| {
+            if troubles.waiting.get(what).map(String::as_str) == why {
+                return false;
+            }
+            match why {
+                Some(why) => {
                     info!(what, why, "waiting");
                     troubles.waiting.insert(what, why.to_owned());
                 }
+                None => drop(troubles.waiting.remove(what)),
             }
-            None => {
-                troubles.waiting.remove(what);
-            }
-        }
+            true
+        });
     }
 
     /// Why we are not ready, if we are not.
     pub fn not_ready(&self) -> Vec<String> {
-        let troubles = self.lock();
+        let troubles = self.0.borrow();
         let vital = troubles.rights.iter().filter(|(right, _)| right.is_vital());
         let failed = vital.map(|(right, text)| format!("{}: {text}", right.name()));
         let missing = troubles.missing.iter().filter(|needed| needed.vital);
@@ -167,7 +191,7 @@ impl Health {
 
     /// Everything that is wrong, by name.
     pub fn degraded(&self) -> Vec<String> {
-        let troubles = self.lock();
+        let troubles = self.0.borrow();
         let mut names: Vec<String> =
             troubles.rights.keys().map(|right| right.name().to_owned()).collect();
         names.extend(troubles.azure.as_ref().map(|_| "azure".to_owned()));
@@ -177,7 +201,7 @@ impl Health {
 
     /// What is waited for.
     pub fn waiting(&self) -> Vec<String> {
-        self.lock().waiting.values().cloned().collect()
+        self.0.borrow().waiting.values().cloned().collect()
     }
 }
 

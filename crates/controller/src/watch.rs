@@ -165,8 +165,11 @@ impl Watches {
         while let Some(next) = stream.next().await {
             match next {
                 Ok(event) => {
-                    self.health.may(right);
-                    self.health.waits(right.name(), None);
+                    // `Init` comes before anything was asked.
+                    if !matches!(event, Event::Init) {
+                        self.health.may(right);
+                        self.health.waits(right.name(), None);
+                    }
                     handle(event);
                 }
                 Err(error) => self.trouble(right, &K::kind(&()), error),
