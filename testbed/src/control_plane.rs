@@ -117,6 +117,12 @@ impl ControlPlane {
         definitions::install(&self.client(), manifests).await
     }
 
+    /// Starts a program that ends with this control plane, or with this process, however that
+    /// ends.
+    pub fn spawn(&self, command: &mut Command) -> std::io::Result<std::process::Child> {
+        self.lifeline.spawn(command)
+    }
+
     /// kubectl, as the user who may do everything.
     pub fn kubectl(&self) -> Result<Command> {
         let mut command = Command::new(self.assets.program("kubectl")?);

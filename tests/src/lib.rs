@@ -4,6 +4,7 @@
 pub mod arm;
 mod nodes;
 pub mod order;
+pub mod process;
 pub mod provider;
 pub mod stage;
 mod world;

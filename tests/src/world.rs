@@ -81,6 +81,11 @@ impl World {
         self.directory.path().join("azure-ca.pem")
     }
 
+    /// A directory that is removed in the end.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// Where the clock is advanced and faults are injected.
     pub fn control_endpoint(&self) -> String {
         self.control.endpoint()
