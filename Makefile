@@ -23,10 +23,10 @@ say = @printf '\n== %s\n' '$(1)' >&2
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: cargo ## Shows a node that fails: what Karpenter says, what Azure knew, what bringup says
+demo: cargo ## Shows nodes that fail: what Karpenter says, what bringup says (KEEP=1 keeps it up)
 	@echo "Building (the first time takes minutes) ..." >&2
 	@cargo build --quiet --locked -p bringup-cli -p bringup-end-to-end
-	@$(ASSETS) BRINGUP=$(CURDIR)/target/debug/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-demo
+	@$(ASSETS) KEEP=$(KEEP) BRINGUP=$(CURDIR)/target/debug/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-demo
 
 sim: cargo ## Starts a real control plane and a simulated Azure to look around in
 	@$(ASSETS) cargo run --quiet -p bringup-end-to-end --bin bringup-sim -- --scenario $(or $(SCENARIO),tests/scenarios/demo.yaml)

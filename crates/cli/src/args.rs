@@ -1,10 +1,17 @@
 //! What can be typed. What it means is in [`crate::request`].
 
+mod cluster;
+
 use std::path::PathBuf;
 
 use bringup_contract::{ImageVersion, Os};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+pub(crate) use cluster::{
+    ClusterArguments, ListForm, ReportArguments, ReportsArguments, WhyArguments,
+};
+use cluster::{REPORT_EXAMPLES, REPORTS_EXAMPLES, WHY_EXAMPLES};
 
 const EXIT_CODES: &str = "Exit codes:
   0   nothing failed
@@ -57,6 +64,15 @@ pub(crate) enum Command {
     /// Says from logs and answers of Azure why a node did not come up
     #[command(after_help = DIAGNOSE_EXAMPLES)]
     Diagnose(DiagnoseArguments),
+    /// Says why a node of the cluster did not come up, also after it is gone
+    #[command(after_help = WHY_EXAMPLES)]
+    Why(WhyArguments),
+    /// Lists the failures that the cluster keeps
+    #[command(after_help = REPORTS_EXAMPLES)]
+    Reports(ReportsArguments),
+    /// Shows one failure that the cluster keeps
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(ReportArguments),
     /// Observes a cluster, and says on each NodeClaim why its node does not come up
     #[command(after_help = crate::controller::EXAMPLES)]
     Controller(Box<crate::controller::ControllerArguments>),
@@ -123,7 +139,7 @@ pub(crate) struct DiagnoseArguments {
     pub(crate) image_version: Option<ImageVersion>,
     /// The form of the answer
     #[arg(short, long, value_name = "FORM", default_value = "text")]
-    pub(crate) output: DiagnoseForm,
+    pub(crate) output: AnswerForm,
     /// Stores the evidence, without secrets, to be diagnosed again
     #[arg(long, value_name = "FILE")]
     pub(crate) evidence_out: Option<PathBuf>,
@@ -164,9 +180,9 @@ pub(crate) enum ExplainForm {
     Json,
 }
 
-/// The forms of a diagnosis.
+/// The forms of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DiagnoseForm {
+pub(crate) enum AnswerForm {
     Text,
     Json,
     Yaml,

@@ -5,7 +5,7 @@ use bringup_contract::Os;
 use bringup_diagnosis::diagnosis::Platform;
 use bringup_diagnosis::{Diagnosis, Evidence, Piece, Source};
 
-use crate::args::DiagnoseForm;
+use crate::args::AnswerForm;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, Document};
 use crate::request::{About, Diagnose};
@@ -70,17 +70,13 @@ fn piece(text: &Document, about: About) -> Piece {
     Piece::seen(source, &text.name, &text.text)
 }
 
-fn answer(
-    diagnosis: &Diagnosis,
-    evidence: &Evidence,
-    form: DiagnoseForm,
-) -> anyhow::Result<String> {
+fn answer(diagnosis: &Diagnosis, evidence: &Evidence, form: AnswerForm) -> anyhow::Result<String> {
     match form {
-        DiagnoseForm::Text => Ok(report::text(diagnosis, evidence)),
-        DiagnoseForm::Json => {
+        AnswerForm::Text => Ok(report::text(diagnosis, evidence)),
+        AnswerForm::Json => {
             let json = serde_json::to_string_pretty(diagnosis).context("cannot write JSON")?;
             Ok(json + "\n")
         }
-        DiagnoseForm::Yaml => serde_saphyr::to_string(diagnosis).context("cannot write YAML"),
+        AnswerForm::Yaml => serde_saphyr::to_string(diagnosis).context("cannot write YAML"),
     }
 }

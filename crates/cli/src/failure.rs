@@ -55,6 +55,11 @@ impl Failure {
         Self { exit, primary: primary.into(), detail: None, hint: None }
     }
 
+    /// Something else.
+    pub(crate) fn error(primary: impl Into<String>) -> Self {
+        Self::new(Exit::Error, primary)
+    }
+
     /// The command line is wrong.
     pub(crate) fn usage(primary: impl Into<String>) -> Self {
         Self::new(Exit::Usage, primary)

@@ -1,6 +1,7 @@
 //! `bringup`: says what an exit code means, and why a node did not come up.
 
 mod args;
+mod cluster;
 mod controller;
 mod diagnose;
 mod docs;
@@ -8,25 +9,39 @@ mod excerpt;
 mod explain;
 mod explain_text;
 mod failure;
+mod images;
 mod input;
+mod kept;
 mod manual;
 mod output;
+mod program;
 mod report;
+mod reports;
 mod request;
+mod safe;
 mod sniff;
 mod stored;
+mod table;
+mod vm;
+mod why;
 mod wrap;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::args::Arguments;
 use crate::failure::{Exit, Failure};
+use crate::program::Program;
 use crate::request::Request;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    // Before any client is made: there must be one provider, and only one. Nobody else has
+    // installed one yet, so it cannot fail.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let program = Program::of(std::env::args_os().next().as_deref());
+    let typed = program.named(Arguments::command()).try_get_matches();
+    let arguments = match typed.and_then(|typed| Arguments::from_arg_matches(&typed)) {
         Ok(arguments) => arguments,
         Err(said) => {
             // Help and version come this way as well, and are no errors.
@@ -35,7 +50,7 @@ fn main() -> ExitCode {
             return exit.into();
         }
     };
-    let done = Request::try_from(arguments).and_then(run);
+    let done = Request::try_from(arguments).and_then(|request| run(request, program));
     let exit = done.unwrap_or_else(|failure| {
         output::failure(&failure);
         failure.exit
@@ -43,10 +58,13 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-fn run(request: Request) -> Result<Exit, Failure> {
+fn run(request: Request, program: Program) -> Result<Exit, Failure> {
     match request {
         Request::Explain(options) => explain::run(&options),
         Request::Diagnose(options) => diagnose::run(&options),
+        Request::Why(options) => why::run(&options, program),
+        Request::Reports(options) => reports::list(&options, program),
+        Request::Report(options) => reports::show(&options, program),
         Request::Controller(arguments) => controller::run(*arguments),
         Request::Completions(shell) => manual::completions(shell),
         Request::Man(command) => manual::page(command.as_deref()),

@@ -89,7 +89,7 @@ fn headline(diagnosis: &Diagnosis) -> String {
 }
 
 /// A summary is written to be quoted; here it stands alone.
-fn sentence(summary: &str) -> String {
+pub(crate) fn sentence(summary: &str) -> String {
     let mut characters = summary.chars();
     let first = characters.next().map(|first| first.to_uppercase().to_string());
     let whole = first.unwrap_or_default() + characters.as_str();
@@ -130,7 +130,8 @@ pub(crate) fn retry_in_words(retryable: Retryable) -> &'static str {
     }
 }
 
-fn confidence_in_words(confidence: Confidence) -> &'static str {
+/// How sure it is.
+pub(crate) fn confidence_in_words(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::High => "high: the text proves it",
         Confidence::Medium => "medium: the text speaks for it, and does not prove it",

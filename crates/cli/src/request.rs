@@ -3,13 +3,15 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use bringup_contract::{ImageVersion, Os};
+use bringup_contract::{Cause, ImageVersion, Os};
 use clap_complete::Shell;
+use jiff::SignedDuration;
 
 use crate::args::{
-    Arguments, Command, DiagnoseArguments, DiagnoseForm, ExplainArguments, ExplainForm,
-    TypedPlatform,
+    AnswerForm, Arguments, ClusterArguments, Command, DiagnoseArguments, ExplainArguments,
+    ExplainForm, ListForm, ReportArguments, ReportsArguments, TypedPlatform, WhyArguments,
 };
+use crate::cluster::Choice;
 use crate::controller::ControllerArguments;
 use crate::failure::Failure;
 
@@ -18,6 +20,9 @@ use crate::failure::Failure;
 pub(crate) enum Request {
     Explain(Explain),
     Diagnose(Diagnose),
+    Why(Why),
+    Reports(Reports),
+    Report(Report),
     Controller(Box<ControllerArguments>),
     Completions(Shell),
     Man(Option<String>),
@@ -46,8 +51,41 @@ pub(crate) struct Diagnose {
     pub(crate) inputs: Vec<Input>,
     pub(crate) about: About,
     pub(crate) image: Option<ImageVersion>,
-    pub(crate) form: DiagnoseForm,
+    pub(crate) form: AnswerForm,
     pub(crate) store: Option<PathBuf>,
+}
+
+/// What is asked for in a cluster, and how.
+#[derive(Debug)]
+pub(crate) struct Why {
+    pub(crate) name: String,
+    pub(crate) cluster: Choice,
+    pub(crate) form: AnswerForm,
+}
+
+/// Which reports are listed, and how.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    pub(crate) wanted: Wanted,
+    pub(crate) cluster: Choice,
+    pub(crate) form: ListForm,
+}
+
+/// What a report has to be to be listed; what is not said does not matter.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) pool: Option<String>,
+    pub(crate) image: Option<String>,
+    pub(crate) since: Option<SignedDuration>,
+    pub(crate) cause: Option<Cause>,
+}
+
+/// Which report is shown, and how.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) name: String,
+    pub(crate) cluster: Choice,
+    pub(crate) form: AnswerForm,
 }
 
 /// Where a text is read from.
@@ -79,6 +117,9 @@ impl TryFrom<Arguments> for Request {
         match arguments.command {
             Command::Explain(typed) => Ok(Self::Explain(typed.into())),
             Command::Diagnose(typed) => diagnose(typed).map(Self::Diagnose),
+            Command::Why(typed) => Ok(Self::Why(typed.into())),
+            Command::Reports(typed) => Ok(Self::Reports(typed.into())),
+            Command::Report(typed) => Ok(Self::Report(typed.into())),
             Command::Controller(typed) => Ok(Self::Controller(typed)),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man { command } => Ok(Self::Man(command)),
@@ -95,6 +136,32 @@ impl From<ExplainArguments> for Explain {
             image: typed.image_version,
             form: typed.output,
         }
+    }
+}
+
+impl From<ClusterArguments> for Choice {
+    fn from(typed: ClusterArguments) -> Self {
+        let ClusterArguments { kubeconfig, context, namespace } = typed;
+        Self { kubeconfig, context, namespace }
+    }
+}
+
+impl From<WhyArguments> for Why {
+    fn from(typed: WhyArguments) -> Self {
+        Self { name: typed.name, cluster: typed.cluster.into(), form: typed.output }
+    }
+}
+
+impl From<ReportsArguments> for Reports {
+    fn from(typed: ReportsArguments) -> Self {
+        let ReportsArguments { nodepool: pool, image, since, cause, output: form, cluster } = typed;
+        Self { wanted: Wanted { pool, image, since, cause }, cluster: cluster.into(), form }
+    }
+}
+
+impl From<ReportArguments> for Report {
+    fn from(typed: ReportArguments) -> Self {
+        Self { name: typed.name, cluster: typed.cluster.into(), form: typed.output }
     }
 }
 

@@ -14,6 +14,11 @@ fn wrong_usage_is_64() {
         &["diagnose", "--platform", "mars"],
         &["diagnose", "-", "-"],
         &["man", "nothing"],
+        &["why"],
+        &["report"],
+        &["reports", "--since", "soon"],
+        &["reports", "--cause", "Nothing"],
+        &["reports", "-o", "text"],
         &["completions", "nothing"],
         &["nothing"],
     ] {

@@ -6,7 +6,8 @@ use common::{bringup, fits};
 
 #[test]
 fn the_help_of_every_command_has_examples() {
-    for command in ["explain", "diagnose", "completions", "man", "docs"] {
+    for command in ["explain", "diagnose", "why", "reports", "report", "completions", "man", "docs"]
+    {
         let ran = bringup(&[command, "--help"]);
         assert_eq!(ran.code, 0);
         assert!(ran.out.contains("Examples:\n  "), "{command}");
@@ -21,9 +22,14 @@ fn the_help_of_every_command_has_examples() {
 fn completions_and_manual_pages_are_made() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let ran = bringup(&["completions", shell]);
-        assert!(ran.code == 0 && ran.out.contains("diagnose"), "{shell}");
+        assert!(
+            ran.code == 0 && ran.out.contains("diagnose") && ran.out.contains("reports"),
+            "{shell}"
+        );
     }
     assert!(bringup(&["man"]).out.contains(".TH bringup 1"));
     let page = bringup(&["man", "diagnose"]).out;
     assert!(page.contains(".TH bringup-diagnose 1") && page.contains("evidence\\-out"), "{page}");
+    let page = bringup(&["man", "why"]).out;
+    assert!(page.contains(".TH bringup-why 1") && page.contains("kubeconfig"), "{page}");
 }

@@ -46,6 +46,16 @@ pub fn bringup_reads(arguments: &[&str], input: &[u8]) -> Ran {
     }
 }
 
+/// Runs a command, and nothing to read.
+pub fn ran(command: &mut Command) -> Ran {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    Ran {
+        code: output.status.code().expect("it ends by itself"),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
 /// Writes a file to be read, and says where.
 pub fn file(directory: &Path, name: &str, content: &[u8]) -> String {
     let path = directory.join(name);

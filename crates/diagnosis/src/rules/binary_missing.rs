@@ -1,4 +1,4 @@
-//! A program that the bootstrap calls is absent, not in PATH or not executable.
+//! A program that the bootstrap calls cannot be run.
 //!
 //! # Looks like
 //! `oras: command not found`, `failed to run command 'X': No such file or directory`, `last exit status: 127`, `mv: cannot stat '/opt/bin/kubelet-V'`.
@@ -20,7 +20,7 @@ use crate::subject;
 /// The rule.
 pub static RULE: Rule = Rule {
     cause: Cause::BinaryMissing,
-    title: "a program that the bootstrap calls is absent, not in PATH or not executable",
+    title: "a program that the bootstrap calls cannot be run",
     remedy: "Use an image that has the program; tell the image owner which one is missing. On the node, `command -v NAME` and `ls -l /usr/bin /usr/local/bin /opt/bin` tell whether it is absent, not in PATH or not executable.",
     signs: &[
         Sign::new(30, &["failed to run command '", "no such file or directory"]),

@@ -1,0 +1,275 @@
+//! What is read from a cluster. Texts of others are made safe here, at the door.
+
+use std::time::Instant;
+
+use bringup_objects::karpenter::POOL_LABEL;
+use bringup_objects::{BootstrapReport, Node, NodeClaim};
+use http::HeaderValue;
+use http::header::ACCEPT;
+use kube::Resource;
+use kube::api::{ListParams, ObjectList, Request};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Cluster;
+use super::trouble::{Asked, Unseen};
+use crate::{safe, vm};
+
+/// How many objects are asked for at once.
+const PAGE: u32 = 500;
+/// The form in which `kubectl get` asks: names and a few columns, not the objects.
+const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;v=v1;g=meta.k8s.io");
+
+/// What a list of NodeClaims says of one of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ClaimRow {
+    pub(crate) name: String,
+    pub(crate) pool: Option<String>,
+    pub(crate) node: Option<String>,
+    pub(crate) vm: Option<String>,
+    pub(crate) image: Option<String>,
+    pub(crate) registered: bool,
+}
+
+/// A list, and whether it is whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listing<T> {
+    pub(crate) items: Vec<T>,
+    /// Nothing is left out for want of time.
+    pub(crate) whole: bool,
+}
+
+/// Which pools are meant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pools<'a> {
+    All,
+    This(&'a str),
+    Others(&'a str),
+}
+
+impl Cluster {
+    /// All reports.
+    pub(crate) async fn reports(&self) -> Result<Vec<BootstrapReport>, Unseen> {
+        let asked = asked("list", "bootstrapreports", "bringup.dev");
+        let mut reports = Vec::new();
+        let mut params = ListParams::default().limit(PAGE);
+        loop {
+            let path = BootstrapReport::url_path(&(), self.namespace.as_deref());
+            let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest);
+            let page: ObjectList<BootstrapReport> = self.ask(request, asked).await?;
+            reports.extend(page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(reports),
+            }
+        }
+    }
+
+    /// A NodeClaim, if there is one of that name.
+    pub(crate) async fn claim(&self, name: &str) -> Result<Option<NodeClaim>, Unseen> {
+        self.get(name, asked("get", "nodeclaims", "karpenter.sh")).await
+    }
+
+    /// A Node, if there is one of that name.
+    pub(crate) async fn node(&self, name: &str) -> Result<Option<Node>, Unseen> {
+        self.get(name, asked("get", "nodes", "")).await
+    }
+
+    async fn get<K>(&self, name: &str, asked: Asked) -> Result<Option<K>, Unseen>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let request = Request::new(K::url_path(&(), None))
+            .get(name, &kube::api::GetParams::default())
+            .map_err(kube::Error::BuildRequest);
+        match self.ask(request, asked).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Unseen::NotServed) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The NodeClaims of some pools, as many as can be read until a moment.
+    pub(crate) async fn claims(
+        &self,
+        pools: Pools<'_>,
+        until: Option<Instant>,
+    ) -> Result<Listing<ClaimRow>, Unseen> {
+        let asked = asked("list", "nodeclaims", "karpenter.sh");
+        let mut items = Vec::new();
+        let mut params = ListParams::default().limit(PAGE);
+        params.label_selector = match pools {
+            Pools::All => None,
+            Pools::This(pool) => Some(format!("{POOL_LABEL}={pool}")),
+            Pools::Others(pool) => Some(format!("{POOL_LABEL}!={pool}")),
+        };
+        loop {
+            let request = Request::new(NodeClaim::url_path(&(), None)).list(&params);
+            let request = request.map_err(kube::Error::BuildRequest);
+            let page: Rows = match request {
+                Ok(request) => self.client.request(request).await,
+                Err(error) => Err(error),
+            }
+            .map_err(|error| Unseen::of(&error, asked, &self.address))?;
+            items.extend(page.items.into_iter().map(ClaimRow::from));
+            let Some(token) = page.metadata.next.filter(|token| !token.is_empty()) else {
+                return Ok(Listing { items, whole: true });
+            };
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(Listing { items, whole: false });
+            }
+            params = params.continue_token(&token);
+        }
+    }
+
+    /// The names of all NodeClaims and of their Nodes: a fortieth of what the claims are.
+    pub(crate) async fn claim_names(&self) -> Result<Vec<ClaimRow>, Unseen> {
+        let path = NodeClaim::url_path(&(), None);
+        let table = self.table(&path, asked("list", "nodeclaims", "karpenter.sh")).await?;
+        let column = |name: &str| table.columns.iter().position(|column| column.name == name);
+        let (node, pool, id) = (column("Node"), column("NodePool"), column("ID"));
+        let rows = table.rows.iter().filter_map(|row| {
+            let cell = |at: Option<usize>| {
+                let text = row.cells.get(at?)?.as_str().filter(|text| !text.is_empty());
+                text.map(safe::line)
+            };
+            Some(ClaimRow {
+                name: cell(Some(0))?,
+                pool: cell(pool),
+                node: cell(node),
+                vm: cell(id).as_deref().and_then(vm::name),
+                ..ClaimRow::default()
+            })
+        });
+        Ok(rows.collect())
+    }
+
+    /// The names of all Nodes.
+    pub(crate) async fn node_names(&self) -> Result<Vec<String>, Unseen> {
+        let table = self.table("/api/v1/nodes", asked("list", "nodes", "")).await?;
+        let names = table.rows.iter().filter_map(|row| row.cells.first()?.as_str());
+        Ok(names.map(safe::line).collect())
+    }
+
+    async fn table(&self, path: &str, asked: Asked) -> Result<Table, Unseen> {
+        let request = http::Request::get(format!("{path}?includeObject=None&resourceVersion=0"))
+            .header(ACCEPT, TABLE)
+            .body(Vec::new())
+            .map_err(kube::Error::HttpError);
+        let answer = match request {
+            Ok(request) => self.client.request(request).await,
+            Err(error) => Err(error),
+        };
+        answer.map_err(|error| Unseen::of(&error, asked, &self.address))
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::Error>,
+        asked: Asked,
+    ) -> Result<T, Unseen> {
+        let answer = async {
+            let mut answer: Value = self.client.request(request?).await?;
+            safe::scrub(&mut answer);
+            serde_json::from_value(answer).map_err(kube::Error::SerdeError)
+        };
+        answer.await.map_err(|error| Unseen::of(&error, asked, &self.address))
+    }
+}
+
+fn asked(verb: &'static str, resource: &'static str, group: &'static str) -> Asked {
+    Asked { verb, resource, group }
+}
+
+/// A page of NodeClaims, of which most is passed over: ten thousand of them are many megabytes.
+#[derive(Debug, Deserialize)]
+struct Rows {
+    #[serde(default)]
+    metadata: Page,
+    #[serde(default)]
+    items: Vec<Row>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Page {
+    #[serde(default, rename = "continue")]
+    next: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    metadata: RowMeta,
+    #[serde(default)]
+    status: RowStatus,
+}
+
+#[derive(Debug, Deserialize)]
+struct RowMeta {
+    name: String,
+    #[serde(default)]
+    labels: RowLabels,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct RowLabels {
+    #[serde(default, rename = "karpenter.sh/nodepool")]
+    pool: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct RowStatus {
+    #[serde(default, rename = "providerID")]
+    provider_id: Option<String>,
+    #[serde(default, rename = "nodeName")]
+    node: Option<String>,
+    #[serde(default, rename = "imageID")]
+    image: Option<String>,
+    #[serde(default)]
+    conditions: Vec<RowCondition>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RowCondition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+}
+
+impl From<Row> for ClaimRow {
+    fn from(row: Row) -> Self {
+        let safe = |text: Option<String>| text.map(|text| safe::line(&text));
+        let registered = bringup_objects::condition::karpenter::REGISTERED;
+        Self {
+            name: safe::line(&row.metadata.name),
+            pool: safe(row.metadata.labels.pool),
+            node: safe(row.status.node).filter(|node| !node.is_empty()),
+            vm: safe(row.status.provider_id).as_deref().and_then(vm::name),
+            image: safe(row.status.image),
+            registered: row
+                .status
+                .conditions
+                .iter()
+                .any(|held| held.kind == registered && held.status == "True"),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Table {
+    #[serde(default, rename = "columnDefinitions")]
+    columns: Vec<Column>,
+    #[serde(default)]
+    rows: Vec<TableRow>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Column {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct TableRow {
+    #[serde(default)]
+    cells: Vec<Value>,
+}

@@ -1,0 +1,225 @@
+//! Why a cluster does not answer, or not with what was asked for.
+
+use kube::Error;
+use kube::client::AuthError;
+use kube::config::KubeconfigError;
+
+use crate::failure::Failure;
+use crate::safe;
+
+/// Something that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) verb: &'static str,
+    pub(crate) resource: &'static str,
+    pub(crate) group: &'static str,
+}
+
+impl Asked {
+    /// `list on bootstrapreports in bringup.dev`.
+    fn words(self) -> String {
+        let Self { verb, resource, group } = self;
+        if group.is_empty() {
+            format!("`{verb}` on `{resource}`")
+        } else {
+            format!("`{verb}` on `{resource}.{group}`")
+        }
+    }
+}
+
+/// Why something was not seen.
+#[derive(Debug)]
+pub(crate) enum Unseen {
+    /// The cluster does not know the kind.
+    NotServed,
+    /// We may not look. What else is known may still be an answer.
+    Forbidden { asked: Asked, said: String },
+    /// Nothing can be asked at all.
+    Failed(Failure),
+}
+
+impl Unseen {
+    /// What came of asking.
+    pub(super) fn of(error: &Error, asked: Asked, address: &str) -> Self {
+        match error {
+            Error::Api(status) if status.code == 404 => Self::NotServed,
+            Error::Api(status) if status.code == 403 => {
+                Self::Forbidden { asked, said: safe::line(&status.message) }
+            }
+            other => Self::Failed(failed(other, asked, address)),
+        }
+    }
+
+    /// What is missing, for an answer that is given all the same.
+    pub(crate) fn note(&self) -> Option<String> {
+        match self {
+            Self::Forbidden { asked, .. } => {
+                Some(format!("not looked at: you lack {}", asked.words()))
+            }
+            Self::NotServed | Self::Failed(_) => None,
+        }
+    }
+
+    /// The end, where there is no answer without it.
+    pub(crate) fn failure(self) -> Failure {
+        match self {
+            Self::Failed(failure) => failure,
+            Self::Forbidden { asked, said } => {
+                Failure::error(format!("you lack the right {}", asked.words()))
+                    .detail(said)
+                    .hint(grant(asked))
+            }
+            Self::NotServed => Failure::error(
+                "bringup is not installed in this cluster: it knows no BootstrapReports",
+            )
+            .detail("the API server does not serve bootstrapreports.bringup.dev")
+            .hint(
+                "install the chart: `helm install bringup charts/bringup --namespace \
+                 bringup-system --create-namespace`; or choose another cluster with --context",
+            ),
+        }
+    }
+}
+
+fn grant(asked: Asked) -> String {
+    if asked.group == "bringup.dev" {
+        "ask for the ClusterRole `bringup-reader`, which the chart installs and which the \
+         ClusterRole `view` includes"
+            .to_owned()
+    } else {
+        format!("ask for a ClusterRole with {}", asked.words())
+    }
+}
+
+fn failed(error: &Error, asked: Asked, address: &str) -> Failure {
+    match error {
+        Error::Api(status) if status.code == 401 => {
+            Failure::error(format!("the API server at {address} does not accept who you are"))
+                .detail(safe::line(&status.message))
+                .hint("log in again; `kubectl get nodes` should work first")
+        }
+        Error::Api(status) => {
+            Failure::error(format!("the API server at {address} refused {}", asked.words()))
+                .detail(format!("{}: {}", status.code, safe::line(&status.message)))
+        }
+        Error::SerdeError(source) => {
+            Failure::error(format!("the answer to {} cannot be read", asked.words()))
+                .detail(safe::line(&source.to_string()))
+                .hint("is this bringup older than the one in the cluster?")
+        }
+        other => connection(other, address),
+    }
+}
+
+/// Nobody answers, or not as an API server does.
+pub(super) fn connection(error: &Error, address: &str) -> Failure {
+    if let Error::Auth(error) = error {
+        return Failure::error("the kubeconfig's way to log in does not work")
+            .detail(login(error))
+            .hint("log in again; `kubectl get nodes` should work first");
+    }
+    Failure::error(format!("the API server at {address} cannot be reached"))
+        .detail(innermost(error))
+        .hint(
+            "does the cluster run, is the network (VPN, proxy) up, and is the context the right \
+             one? `kubectl config get-contexts` lists them",
+        )
+}
+
+/// Why nobody logged in. What a login program wrote may hold the token, and is not repeated; what
+/// it complained of is.
+fn login(error: &AuthError) -> String {
+    match error {
+        AuthError::AuthExecStart(source) => {
+            format!("the program that the kubeconfig names cannot be run: {source}")
+        }
+        AuthError::AuthExecRun { out, .. } => {
+            let said = safe::line(String::from_utf8_lossy(&out.stderr).trim());
+            let ended = format!("the program that the kubeconfig names ended with {}", out.status);
+            if said.is_empty() { ended } else { format!("{ended}: {said}") }
+        }
+        AuthError::AuthExecParse(_) => {
+            "the program that the kubeconfig names answered with something else".to_owned()
+        }
+        other => safe::line(&other.to_string()),
+    }
+}
+
+/// What lies beneath all the layers: those above repeat it or say less.
+fn innermost(error: &Error) -> String {
+    let mut deepest: &dyn std::error::Error = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    let timed_out = deepest
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut);
+    if timed_out {
+        return "it does not answer in time".to_owned();
+    }
+    safe::line(&deepest.to_string())
+}
+
+/// There is no usable kubeconfig.
+pub(super) fn kubeconfig(error: &KubeconfigError) -> Failure {
+    let hint = "name one with --kubeconfig or KUBECONFIG; `az aks get-credentials \
+                --resource-group GROUP --name CLUSTER` makes one";
+    match error {
+        KubeconfigError::ReadConfig(source, path) => {
+            Failure::error(format!("there is no cluster to ask: `{}`", path.display()))
+                .detail(source.to_string())
+                .hint(hint)
+        }
+        KubeconfigError::CurrentContextNotSet => {
+            Failure::error("there is no cluster to ask: the kubeconfig has no current context")
+                .hint("choose one with --context; `kubectl config get-contexts` lists them")
+        }
+        KubeconfigError::LoadContext(name) => {
+            Failure::usage(format!("the kubeconfig has no context `{}`", safe::line(name)))
+                .hint("`kubectl config get-contexts` lists them")
+        }
+        other => Failure::error("the kubeconfig cannot be used")
+            .detail(safe::line(&other.to_string()))
+            .hint(hint),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: Asked = Asked { verb: "list", resource: "bootstrapreports", group: "bringup.dev" };
+
+    fn refused(code: u16) -> Error {
+        let status = kube::core::Status::failure("no\u{1b}[2J way", "Why").with_code(code);
+        Error::Api(status.boxed())
+    }
+
+    #[test]
+    fn a_missing_right_is_named_with_who_gives_it() {
+        let text = Unseen::of(&refused(403), LIST, "https://a").failure().text();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("`list` on `bootstrapreports.bringup.dev`"), "{text}");
+        assert!(text.contains("`bringup-reader`") && !text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn what_a_login_program_wrote_is_not_repeated() {
+        use std::os::unix::process::ExitStatusExt as _;
+        let out = std::process::Output {
+            status: std::process::ExitStatus::from_raw(256),
+            stdout: b"token".to_vec(),
+            stderr: b"log in first\n".to_vec(),
+        };
+        let said = login(&AuthError::AuthExecRun { cmd: "x".to_owned(), out: Box::new(out) });
+        assert!(said.ends_with("exit status: 1: log in first"), "{said}");
+    }
+
+    #[test]
+    fn other_refusals_are_told_apart() {
+        let text = |code| Unseen::of(&refused(code), LIST, "https://a").failure().text();
+        assert!(text(404).contains("not installed"));
+        assert!(text(401).contains("does not accept who you are"));
+        assert!(text(500).contains("refused `list`"));
+    }
+}

@@ -1,0 +1,59 @@
+//! What the program is called by whoever runs it.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use clap::builder::StyledStr;
+
+/// How it was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// By its own name.
+    Bringup,
+    /// By kubectl, which looks for `kubectl-bringup` when `kubectl bringup` is typed.
+    Plugin,
+}
+
+impl Program {
+    /// What it is, by the name of the file that was started.
+    pub(crate) fn of(started: Option<&OsStr>) -> Self {
+        match started.map(Path::new).and_then(Path::file_stem).and_then(OsStr::to_str) {
+            Some("kubectl-bringup" | "kubectl_bringup") => Self::Plugin,
+            _ => Self::Bringup,
+        }
+    }
+
+    /// What is typed.
+    pub(crate) fn typed(self) -> &'static str {
+        match self {
+            Self::Bringup => "bringup",
+            Self::Plugin => "kubectl bringup",
+        }
+    }
+
+    /// The commands, with usage and examples as they are typed.
+    pub(crate) fn named(self, commands: clap::Command) -> clap::Command {
+        match self {
+            Self::Bringup => commands,
+            Self::Plugin => commands.bin_name(self.typed()).mut_subcommands(|command| {
+                let examples = command.get_after_help().map(StyledStr::to_string);
+                let examples = examples.unwrap_or_default();
+                command.after_help(examples.replace("  bringup ", "  kubectl bringup "))
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubectl_starts_it_by_another_name() {
+        let of = |path: &str| Program::of(Some(OsStr::new(path)));
+        assert_eq!(of("/usr/local/bin/kubectl-bringup"), Program::Plugin);
+        assert_eq!(of("kubectl-bringup.exe"), Program::Plugin);
+        assert_eq!(of("target/debug/bringup"), Program::Bringup);
+        assert_eq!(Program::of(None), Program::Bringup);
+    }
+}

@@ -1,0 +1,216 @@
+//! `bringup reports` and `bringup report`: the failures that the cluster keeps.
+
+use anyhow::Context as _;
+use bringup_objects::BootstrapReport;
+use bringup_objects::report::Phase;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use serde::Serialize;
+
+use crate::args::{AnswerForm, ListForm};
+use crate::cluster::{self, Choice, Cluster, Unseen};
+use crate::failure::{Exit, Failure};
+use crate::program::Program;
+use crate::request::{Report, Reports, Wanted};
+use crate::why::{Subject, exit_of, made, nearest, newest_first, starts};
+use crate::{images, kept, output, table};
+
+/// Lists the reports that are wanted, newest first.
+pub(crate) fn list(options: &Reports, program: Program) -> Result<Exit, Failure> {
+    let now = Timestamp::now();
+    let all = read(&options.cluster, program)?;
+    let known = all.len();
+    let reports: Vec<_> =
+        all.into_iter().filter(|report| is_wanted(report, &options.wanted, now)).collect();
+    let answer = match options.form {
+        ListForm::Table | ListForm::Wide if reports.is_empty() => none(known, &options.cluster),
+        ListForm::Table => narrow(&reports, now),
+        ListForm::Wide => wide(&reports, now),
+        ListForm::Json => json(&objects(&reports))?,
+        ListForm::Yaml => yaml(&objects(&reports))?,
+    };
+    output::answer(&answer)?;
+    Ok(Exit::Fine)
+}
+
+/// Shows one report.
+pub(crate) fn show(options: &Report, program: Program) -> Result<Exit, Failure> {
+    let all = read(&options.cluster, program)?;
+    let report = one(all, &options.name, program)?;
+    let answer = match options.form {
+        AnswerForm::Text => {
+            let told = table::ago(made(&report), Timestamp::now());
+            let who = format!("{}; judged {told}.", Subject::of_report(&report).words());
+            format!("{}\n{}", kept::story(&report, &who), kept::facts(&report))
+        }
+        AnswerForm::Json => json(&report)?,
+        AnswerForm::Yaml => yaml(&report)?,
+    };
+    output::answer(&answer)?;
+    Ok(exit_of(&report))
+}
+
+fn read(choice: &Choice, program: Program) -> Result<Vec<BootstrapReport>, Failure> {
+    let mut reports = cluster::run(async {
+        let cluster = Cluster::find(choice, program).await?;
+        cluster.reports().await.map_err(Unseen::failure)
+    })?;
+    newest_first(&mut reports);
+    Ok(reports)
+}
+
+fn is_wanted(report: &BootstrapReport, wanted: &Wanted, now: Timestamp) -> bool {
+    let Wanted { pool, image, since, cause } = wanted;
+    let recent = |since| made(report).is_some_and(|made| made.duration_until(now) <= since);
+    pool.as_deref().is_none_or(|pool| images::pool(report) == Some(pool))
+        && image.as_deref().is_none_or(|image| report.spec.image_version.as_deref() == Some(image))
+        && since.is_none_or(recent)
+        && cause.is_none_or(|cause| report.cause() == Some(cause.reason()))
+}
+
+/// The report of that name, or the only one that begins so.
+fn one(
+    reports: Vec<BootstrapReport>,
+    typed: &str,
+    program: Program,
+) -> Result<BootstrapReport, Failure> {
+    let (namespace, name) = match typed.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, typed),
+    };
+    let names: Vec<String> = reports.iter().map(ResourceExt::name_any).collect();
+    let (whole, begin): (Vec<_>, Vec<_>) = reports
+        .into_iter()
+        .filter(|report| namespace.is_none_or(|one| report.namespace().as_deref() == Some(one)))
+        .filter(|report| !name.is_empty() && starts(&report.name_any(), name))
+        .partition(|report| report.name_any().eq_ignore_ascii_case(name));
+    let mut fitting = if whole.is_empty() { begin } else { whole };
+    match fitting.len() {
+        1 => Ok(fitting.remove(0)),
+        0 => {
+            let list = format!(
+                "`{0} reports` lists them; `{0} why` takes the name of a NodeClaim, Node or VM",
+                program.typed()
+            );
+            let near = nearest(name, names.iter().map(String::as_str));
+            Err(Failure::usage(format!("no report is called `{typed}` or begins so")).hint(
+                match near {
+                    Some(near) => format!("did you mean `{near}`? {list}"),
+                    None => list,
+                },
+            ))
+        }
+        count => {
+            let places: Vec<String> = fitting.iter().take(20).map(kept::place).collect();
+            Err(Failure::usage(format!("`{typed}` fits {count} reports"))
+                .detail(places.join(", "))
+                .hint("type more of the name, or NAMESPACE/NAME"))
+        }
+    }
+}
+
+fn none(known: usize, choice: &Choice) -> String {
+    let place = match &choice.namespace {
+        Some(namespace) => format!("namespace {namespace}"),
+        None => "this cluster".to_owned(),
+    };
+    match known {
+        0 => format!("No failure is on record in {place}.\n"),
+        1 => format!("The 1 report of {place} is not of that kind.\n"),
+        _ => format!("None of the {known} reports of {place} is of that kind.\n"),
+    }
+}
+
+fn narrow(reports: &[BootstrapReport], now: Timestamp) -> String {
+    let rows: Vec<Vec<String>> = reports
+        .iter()
+        .map(|report| {
+            let cause = report.cause().unwrap_or("-");
+            let cause = match report.phase() {
+                Phase::Final => cause.to_owned(),
+                Phase::Collecting => format!("{cause} (collecting)"),
+                Phase::Lost => format!("{cause} (lost)"),
+                Phase::Superseded => format!("{cause} (recovered)"),
+            };
+            let mut row = vec![report.name_any(), cause];
+            row.extend(middle(report));
+            row.push(told_age(report, now));
+            row
+        })
+        .collect();
+    table::columns(&["NAME", "CAUSE", "CODE", "IMAGE", "NODEPOOL", "AGE"], &rows)
+}
+
+fn wide(reports: &[BootstrapReport], now: Timestamp) -> String {
+    let heads = [
+        "NAMESPACE",
+        "NAME",
+        "CAUSE",
+        "CODE",
+        "IMAGE",
+        "NODEPOOL",
+        "NODE",
+        "PHASE",
+        "CONFIDENCE",
+        "SIZE",
+        "ZONE",
+        "MODE",
+        "AGE",
+    ];
+    let rows: Vec<Vec<String>> = reports
+        .iter()
+        .map(|report| {
+            let spec = &report.spec;
+            let verdict = report.status.as_ref().and_then(|status| status.verdict.as_ref());
+            let mut row = vec![report.namespace().unwrap_or_default(), report.name_any()];
+            row.push(cell(report.cause()));
+            row.extend(middle(report));
+            row.push(cell(spec.node_name.as_deref()));
+            row.push(format!("{:?}", report.phase()));
+            row.push(cell(verdict.map(|verdict| verdict.confidence.as_str())));
+            row.push(cell(spec.vm_size.as_deref()));
+            row.push(cell(spec.zone.as_deref()));
+            row.push(cell(spec.provision_mode.as_deref()));
+            row.push(told_age(report, now));
+            row
+        })
+        .collect();
+    table::columns(&heads, &rows)
+}
+
+/// What both tables have: code, image, pool.
+fn middle(report: &BootstrapReport) -> [String; 3] {
+    let cse = report.status.as_ref().and_then(|status| status.cse.as_ref());
+    let code = cse.and_then(|cse| cse.exit_code).map(|code| code.to_string());
+    [cell(code.as_deref()), cell(report.spec.image_version.as_deref()), cell(images::pool(report))]
+}
+
+fn told_age(report: &BootstrapReport, now: Timestamp) -> String {
+    made(report).map_or_else(|| "-".to_owned(), |made| table::age(made.duration_until(now)))
+}
+
+/// What is not known is a dash, so that columns can be counted.
+fn cell(text: Option<&str>) -> String {
+    text.filter(|text| !text.is_empty()).unwrap_or("-").to_owned()
+}
+
+/// A list as kubectl writes one.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Objects<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    items: &'a [BootstrapReport],
+}
+
+fn objects(items: &[BootstrapReport]) -> Objects<'_> {
+    Objects { api_version: "v1", kind: "List", items }
+}
+
+fn json(value: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(value).context("cannot write JSON")? + "\n")
+}
+
+fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
+    serde_saphyr::to_string(value).context("cannot write YAML")
+}

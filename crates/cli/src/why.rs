@@ -1,0 +1,98 @@
+//! `bringup why`: why a node of the cluster did not come up.
+
+mod answer;
+mod case;
+#[cfg(test)]
+mod case_tests;
+mod find;
+mod names;
+mod text;
+#[cfg(test)]
+mod text_tests;
+
+use std::time::{Duration, Instant};
+
+use bringup_diagnosis::Verdict;
+use bringup_objects::BootstrapReport;
+use jiff::Timestamp;
+
+use case::Case;
+pub(crate) use case::{exit_of, made, newest_first};
+pub(crate) use names::{Subject, nearest, starts};
+
+use crate::cluster::{self, ClaimRow, Cluster, Listing, Pools, Unseen};
+use crate::failure::{Exit, Failure};
+use crate::images::{self, Attempt};
+use crate::output;
+use crate::program::Program;
+use crate::request::Why;
+
+/// How long a comparison of images may keep the answer waiting.
+const COMPARISON_LIMIT: Duration = Duration::from_millis(600);
+
+/// Looks, and answers.
+pub(crate) fn run(options: &Why, program: Program) -> Result<Exit, Failure> {
+    let until = Instant::now() + COMPARISON_LIMIT;
+    let case = cluster::run(async {
+        let cluster = Cluster::find(&options.cluster, program).await?;
+        let found = find::find(&cluster, &options.name).await?;
+        let mut case = found.case;
+        match case.verdict {
+            Verdict::Failed => compare(&cluster, &mut case, &found.reports, until).await,
+            Verdict::Succeeded => meet(&cluster, &mut case).await,
+            Verdict::Running | Verdict::Unknown => {}
+        }
+        Ok(case)
+    })?;
+    output::answer(&answer::form(&case, options.form, program, Timestamp::now())?)?;
+    Ok(case.exit())
+}
+
+/// Looks whether the Node that joined is still there. Without the right to, the rest is told.
+async fn meet(cluster: &Cluster, case: &mut Case) {
+    let name = case.node_name().filter(|_| case.node.is_none()).map(ToOwned::to_owned);
+    if let Some(name) = name {
+        case.node = cluster.node(&name).await.ok().flatten();
+    }
+}
+
+/// How the same image fared elsewhere. Whatever keeps that from being known is no reason to keep
+/// the rest.
+async fn compare(cluster: &Cluster, case: &mut Case, reports: &[BootstrapReport], until: Instant) {
+    let Some(image) = case.image() else { return };
+    let pool = case.pool().map(ToOwned::to_owned);
+    let mut attempts: Vec<Attempt> = reports.iter().filter_map(Attempt::of_report).collect();
+    match claims(cluster, pool.as_deref(), until).await {
+        Ok(claims) => {
+            attempts.extend(claims.items.iter().filter_map(Attempt::of_claim));
+            if !claims.whole {
+                let count = claims.items.len();
+                case.notes.push(format!("only {count} NodeClaims were compared, to save time"));
+            }
+        }
+        Err(unseen) => {
+            let note = unseen.note().filter(|note| !case.notes.contains(note));
+            case.notes.extend(note);
+        }
+    }
+    case.images = images::compare(&image, pool.as_deref(), attempts);
+}
+
+/// The claims of the pool, then those of the others, as far as time allows.
+async fn claims(
+    cluster: &Cluster,
+    pool: Option<&str>,
+    until: Instant,
+) -> Result<Listing<ClaimRow>, Unseen> {
+    let Some(pool) = pool else { return cluster.claims(Pools::All, Some(until)).await };
+    let mut claims = cluster.claims(Pools::This(pool), Some(until)).await?;
+    if claims.whole && Instant::now() >= until {
+        claims.whole = false;
+    }
+    if claims.whole {
+        let others = cluster.claims(Pools::Others(pool), Some(until)).await?;
+        claims.items.extend(others.items);
+        claims.whole = others.whole;
+    }
+    Ok(claims)
+}

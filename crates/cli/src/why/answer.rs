@@ -1,0 +1,74 @@
+//! An answer in each of its forms.
+
+use anyhow::Context as _;
+use bringup_diagnosis::Verdict;
+use bringup_objects::BootstrapReport;
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::case::Case;
+use super::text::text;
+use crate::args::AnswerForm;
+use crate::images::Fared;
+use crate::kept;
+use crate::program::Program;
+
+/// What programs read.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    kind: &'a str,
+    name: &'a str,
+    /// Whether it still exists.
+    exists: bool,
+    verdict: Verdict,
+    cause: Option<&'a str>,
+    node_name: Option<&'a str>,
+    node_ready: Option<bool>,
+    node_pool: Option<&'a str>,
+    image_version: Option<String>,
+    /// What its conditions say, while it exists.
+    conditions: Vec<&'a Condition>,
+    images: &'a [Fared],
+    report: Option<&'a BootstrapReport>,
+    other_reports: Vec<String>,
+    notes: &'a [String],
+}
+
+/// The answer in the form that is wanted.
+pub(super) fn form(
+    case: &Case,
+    form: AnswerForm,
+    program: Program,
+    now: Timestamp,
+) -> anyhow::Result<String> {
+    match form {
+        AnswerForm::Text => Ok(text(case, program, now)),
+        AnswerForm::Json => {
+            let json = serde_json::to_string_pretty(&answer(case)).context("cannot write JSON")?;
+            Ok(json + "\n")
+        }
+        AnswerForm::Yaml => serde_saphyr::to_string(&answer(case)).context("cannot write YAML"),
+    }
+}
+
+fn answer(case: &Case) -> Answer<'_> {
+    let conditions = [case.cse(), case.condition(BOOTSTRAP_SUCCEEDED)];
+    Answer {
+        kind: &case.subject.kind,
+        name: &case.subject.name,
+        exists: case.claim.is_some() || case.subject.kind == "Node",
+        verdict: case.verdict,
+        cause: case.cause(),
+        node_name: case.node_name(),
+        node_ready: case.node.as_ref().map(bringup_objects::Node::is_ready),
+        node_pool: case.pool(),
+        image_version: case.image().map(|image| image.version),
+        conditions: conditions.into_iter().flatten().collect(),
+        images: &case.images,
+        report: case.report.as_ref(),
+        other_reports: case.others.iter().map(kept::place).collect(),
+        notes: &case.notes,
+    }
+}

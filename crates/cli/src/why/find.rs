@@ -1,0 +1,269 @@
+//! Looks for what is meant by a name: whole names first, which cost one request each, and long
+//! lists only where those find nothing.
+
+use bringup_objects::{BootstrapReport, Node, NodeClaim};
+
+use super::case::{Case, is_watched};
+use super::names::{Entry, Meaning, Subject, exactly, meaning, nearest};
+use crate::cluster::{Cluster, Pools, Unseen};
+use crate::failure::{Exit, Failure};
+use crate::{safe, vm};
+
+/// How many names are listed where one is meant.
+const MOST_NAMES: usize = 20;
+
+/// What was found, and the reports of everything for comparison.
+pub(crate) struct Found {
+    pub(crate) case: Case,
+    pub(crate) reports: Vec<BootstrapReport>,
+}
+
+/// Finds what is meant by a name.
+pub(crate) async fn find(cluster: &Cluster, typed: &str) -> Result<Found, Failure> {
+    let wanted = name_in(typed);
+    if wanted.is_empty() {
+        return Err(Failure::usage("the name is empty"));
+    }
+    let (claim, node, reports) =
+        tokio::join!(get_claim(cluster, &wanted), get_node(cluster, &wanted), cluster.reports());
+    let mut search =
+        Search { cluster, wanted, notes: Vec::new(), no_reports: None, names: Vec::new() };
+    let claim = search.noted(claim)?.flatten();
+    let node = search.noted(node)?.flatten();
+    let reports = match reports {
+        Ok(reports) => reports,
+        Err(Unseen::Failed(failure)) => return Err(failure),
+        Err(unseen) => {
+            search.no_reports = Some(unseen);
+            Vec::new()
+        }
+    };
+    let (subject, claim, node) = search.subject(claim, node, &reports).await?;
+    search.finish(subject, claim, node, reports)
+}
+
+/// What was typed is a name, or an id that ends with it. Kubernetes knows no capital letters.
+fn name_in(typed: &str) -> String {
+    let typed = typed.trim().trim_end_matches('/');
+    let name = vm::name(typed);
+    name.as_deref().or(typed.rsplit('/').next()).unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Whether an object of Kubernetes can be called so.
+fn is_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.')
+        && name.bytes().any(|byte| byte.is_ascii_alphanumeric())
+}
+
+async fn get_claim(cluster: &Cluster, name: &str) -> Result<Option<NodeClaim>, Unseen> {
+    if is_name(name) { cluster.claim(name).await } else { Ok(None) }
+}
+
+async fn get_node(cluster: &Cluster, name: &str) -> Result<Option<Node>, Unseen> {
+    if is_name(name) { cluster.node(name).await } else { Ok(None) }
+}
+
+/// A search, and what it could not look at.
+struct Search<'a> {
+    cluster: &'a Cluster,
+    wanted: String,
+    notes: Vec<String>,
+    no_reports: Option<Unseen>,
+    /// All names that were seen on the way.
+    names: Vec<String>,
+}
+
+type Objects = (Subject, Option<NodeClaim>, Option<Node>);
+
+impl Search<'_> {
+    /// What was seen. What may not be seen is noted, what cannot be asked ends the search.
+    fn noted<T>(&mut self, seen: Result<T, Unseen>) -> Result<Option<T>, Failure> {
+        match seen {
+            Ok(seen) => Ok(Some(seen)),
+            Err(Unseen::Failed(failure)) => Err(failure),
+            Err(unseen) => {
+                let note = unseen.note().filter(|note| !self.notes.contains(note));
+                self.notes.extend(note);
+                Ok(None)
+            }
+        }
+    }
+
+    async fn subject(
+        &mut self,
+        claim: Option<NodeClaim>,
+        node: Option<Node>,
+        reports: &[BootstrapReport],
+    ) -> Result<Objects, Failure> {
+        if let Some(claim) = claim {
+            return Ok((Subject::claim(&self.wanted), Some(claim), node));
+        }
+        let mut entries: Vec<Entry> = reports.iter().map(Entry::of_report).collect();
+        if let Some(node) = node {
+            return self.owner(node, &entries).await;
+        }
+        if let Meaning::One(subject) = exactly(&self.wanted, &entries) {
+            return self.with_claim(subject, None).await;
+        }
+        let listed = self.cluster.claim_names().await;
+        let rows = self.noted(listed)?.unwrap_or_default();
+        entries.extend(rows.iter().map(Entry::of_claim));
+        if let Some(subject) = self.one(&entries)? {
+            return self.with_claim(subject, None).await;
+        }
+        // A VM whose name nothing but its id tells, or a Node that is nobody's.
+        let (rows, nodes) =
+            tokio::join!(self.cluster.claims(Pools::All, None), self.cluster.node_names());
+        let rows = self.noted(rows)?.map(|listing| listing.items).unwrap_or_default();
+        let nodes = self.noted(nodes)?.unwrap_or_default();
+        let vms: Vec<Entry> = rows.iter().map(Entry::of_claim).collect();
+        if let Some(subject) = self.one(&vms)? {
+            return self.with_claim(subject, None).await;
+        }
+        let nodes: Vec<Entry> = nodes
+            .into_iter()
+            .map(|name| Entry { subject: Subject::node(&name), names: vec![name] })
+            .collect();
+        if let Some(subject) = self.one(&nodes)? {
+            let seen = get_node(self.cluster, &subject.name).await;
+            let node = self.noted(seen)?.flatten();
+            return match node {
+                Some(node) => self.owner(node, &entries).await,
+                None => Ok((subject, None, None)),
+            };
+        }
+        self.names = entries.into_iter().chain(nodes).flat_map(|entry| entry.names).collect();
+        Err(self.nothing())
+    }
+
+    /// The only subject with that name or beginning.
+    fn one(&self, entries: &[Entry]) -> Result<Option<Subject>, Failure> {
+        match meaning(&self.wanted, entries) {
+            Meaning::Nothing => Ok(None),
+            Meaning::One(subject) => Ok(Some(subject)),
+            Meaning::Several(subjects) => Err(several(&self.wanted, &subjects)),
+        }
+    }
+
+    /// What a Node was made for: its owner says so, or its name, or its id.
+    async fn owner(&mut self, node: Node, reports: &[Entry]) -> Result<Objects, Failure> {
+        let owners = node.metadata.owner_references.iter().flatten();
+        let owner = owners.into_iter().find(|owner| owner.kind == "NodeClaim");
+        if let Some(subject) = owner.map(|owner| Subject::claim(&owner.name)) {
+            return self.with_claim(subject, Some(node)).await;
+        }
+        let called = node.metadata.name.clone().unwrap_or_default();
+        let vm = node.spec.provider_id.as_deref().and_then(vm::name);
+        let find = |entries: &[Entry]| {
+            let names = [Some(called.as_str()), vm.as_deref()].into_iter().flatten();
+            names.into_iter().find_map(|name| match exactly(name, entries) {
+                Meaning::One(subject) => Some(subject),
+                Meaning::Nothing | Meaning::Several(_) => None,
+            })
+        };
+        let listed = self.cluster.claim_names().await;
+        let rows = self.noted(listed)?.unwrap_or_default();
+        let claims: Vec<Entry> = rows.iter().map(Entry::of_claim).collect();
+        match find(&claims).or_else(|| find(reports)) {
+            Some(subject) => self.with_claim(subject, Some(node)).await,
+            None => Ok((Subject::node(&called), None, Some(node))),
+        }
+    }
+
+    async fn with_claim(
+        &mut self,
+        subject: Subject,
+        node: Option<Node>,
+    ) -> Result<Objects, Failure> {
+        if subject.kind != "NodeClaim" {
+            return Ok((subject, None, node));
+        }
+        let seen = get_claim(self.cluster, &subject.name).await;
+        let claim = self.noted(seen)?.flatten();
+        Ok((subject, claim, node))
+    }
+
+    fn finish(
+        self,
+        subject: Subject,
+        claim: Option<NodeClaim>,
+        node: Option<Node>,
+        reports: Vec<BootstrapReport>,
+    ) -> Result<Found, Failure> {
+        let watched = claim.as_ref().is_some_and(is_watched);
+        let own = reports.iter().filter(|report| Subject::of_report(report) == subject);
+        let own = own.cloned().collect();
+        let mut case = Case::new(subject, claim, node, own, &self.wanted);
+        case.notes = self.notes;
+        match self.no_reports {
+            // Whether it came up is known without reports, and so is what the conditions say.
+            Some(unseen) if !watched && case.exit() != Exit::Fine => {
+                return Err(unseen.failure());
+            }
+            Some(Unseen::NotServed) => {
+                case.notes.push("bringup is not installed in this cluster".to_owned());
+            }
+            Some(unseen) => case.notes.extend(unseen.note()),
+            None => {}
+        }
+        Ok(Found { case, reports })
+    }
+
+    /// Nothing has that name.
+    fn nothing(&mut self) -> Failure {
+        if let Some(unseen) = self.no_reports.take() {
+            return unseen.failure();
+        }
+        let program = self.cluster.program.typed();
+        let failure = Failure::usage(format!(
+            "no NodeClaim, Node, VM or report is called `{}` or begins so",
+            safe::line(&self.wanted)
+        ));
+        let place = match &self.cluster.namespace {
+            Some(namespace) => format!("the reports of namespace {namespace}"),
+            None => "the reports of all namespaces".to_owned(),
+        };
+        let mut looked = format!("looked at the NodeClaims, the Nodes and {place}");
+        for note in &self.notes {
+            looked.push_str("; ");
+            looked.push_str(note);
+        }
+        let list = format!("`{program} reports` lists the failures that are kept");
+        let near = nearest(&self.wanted, self.names.iter().map(String::as_str));
+        failure.detail(looked).hint(match near {
+            Some(name) => format!("did you mean `{name}`? {list}"),
+            None => list,
+        })
+    }
+}
+
+/// A beginning that fits several.
+fn several(wanted: &str, subjects: &[Subject]) -> Failure {
+    let shown = subjects.iter().take(MOST_NAMES).map(Subject::words).collect::<Vec<_>>().join(", ");
+    let more = subjects.len().saturating_sub(MOST_NAMES);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    Failure::usage(format!("`{}` fits {} things", safe::line(wanted), subjects.len()))
+        .detail(format!("{shown}{more}"))
+        .hint("type more of the name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_can_be_typed_as_the_end_of_an_id() {
+        let id = "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/AKS-1";
+        assert_eq!(name_in(id), "aks-1");
+        assert_eq!(name_in("nodeclaim/default-x"), "default-x");
+        assert_eq!(name_in(" Default-X "), "default-x");
+    }
+
+    #[test]
+    fn only_what_can_be_a_name_is_asked_for() {
+        for wrong in ["", "..", "a?b", "a/b", "ä", "pool_3"] {
+            assert!(!is_name(wrong), "{wrong}");
+        }
+        assert!(is_name("default-x7k2p.1"));
+    }
+}

@@ -1,0 +1,16 @@
+//! `bringup why`, `reports` and `report`, on a real API server.
+
+#[path = "common/mod.rs"]
+mod common;
+#[path = "cluster/reports.rs"]
+mod reports;
+#[path = "cluster/scale.rs"]
+mod scale;
+#[path = "cluster/story.rs"]
+mod story;
+#[path = "cluster/trouble.rs"]
+mod trouble;
+#[path = "cluster/why.rs"]
+mod why;
+#[path = "cluster/world.rs"]
+mod world;

@@ -1,0 +1,57 @@
+//! From a node that fails in the simulated Azure to the answer at the terminal.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use bringup_world::stage::{Stage, shared};
+
+use crate::common::fits;
+use crate::world::{bringup_as, flat};
+
+/// An image without oras, and the one before.
+const ORAS_MISSING: &str = include_str!("../../../../tests/scenarios/demo.yaml");
+
+#[tokio::test]
+async fn what_the_controller_found_is_told_after_the_claims_are_gone() -> Result<()> {
+    let stage = Stage::set("story", ORAS_MISSING).await?;
+    let _controller = stage.observe();
+    for name in ["b1xq9", "c2m4t", "d8w0z", "e5r6y", "f3n7u"] {
+        let claim = stage.claim_name(name);
+        stage.karpenter.launch(&claim, stage.pool(), "202601.13.0").await?;
+        assert_eq!(stage.karpenter.bootstrap(&claim)?, None);
+        stage.azure.advance(Duration::from_secs(30));
+        stage.node_when_there(&claim).await?;
+        stage.karpenter.register(&claim).await?;
+    }
+    for (before, name) in ["k9p2v", "q4s8j", "x7k2p"].into_iter().enumerate() {
+        let claim = stage.claim_name(name);
+        stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
+        let error = stage.karpenter.bootstrap(&claim)?.expect("this image has no oras");
+        stage.karpenter.report_failure(&claim, &error).await?;
+        let told = |reports: &[bringup_objects::BootstrapReport]| {
+            reports.len() == before + 1 && reports.iter().all(|report| report.is_announced())
+        };
+        stage.reports_when("the report", told).await?;
+        stage.karpenter.clean_up(&claim).await?;
+    }
+    let ran = bringup_as(shared().await?.admin(), &["why", "story-x7"]);
+    assert_eq!(ran.code, 10, "{}", ran.err);
+    assert!(
+        ran.out.starts_with("FAILED: BinaryMissing, exit code 211 ERR_ORAS_PULL"),
+        "{}",
+        ran.out
+    );
+    let said = flat(&ran.out);
+    for part in [
+        "NodeClaim story-x7k2p of pool story, node aks-story-x7k2p, is gone;",
+        "Proof (extension message): | unexpected response from acr: timeout: failed to run command",
+        "What misled: ERR_ORAS_PULL_NETWORK_TIMEOUT: Says network timeout;",
+        "What to do: ",
+        "How images fared: 202601.27.0: 3 of 3 failed; 202601.13.0: 5 of 5 joined Owner: image owner",
+        "Report: bringup-story/story-x7k2p-",
+    ] {
+        assert!(said.contains(part), "`{part}` in\n{}", ran.out);
+    }
+    fits(&ran.out);
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Clusters that are not there, lack something, or do not let everybody look.
+
+use std::process::Command;
+
+use anyhow::Result;
+use bringup_objects::report::definition;
+use bringup_testbed::{ControlPlane, CrdSet};
+use serde_json::json;
+
+use crate::common::{Ran, file, fits, ran};
+use crate::world::{BAD, bringup_as, claim, create, failed, flat, report, shared};
+
+fn says(text: &str, parts: &[&str]) {
+    let text = flat(text);
+    for part in parts {
+        assert!(text.contains(part), "`{part}` in\n{text}");
+    }
+}
+
+/// Runs bringup with a kubeconfig of its own, or none.
+fn bringup_at(kubeconfig: &str, arguments: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
+    command.args(arguments).env("KUBECONFIG", kubeconfig);
+    command.env_remove("KUBERNETES_SERVICE_HOST").env_remove("KUBERNETES_SERVICE_PORT");
+    ran(&mut command)
+}
+
+#[test]
+fn without_a_kubeconfig_there_is_no_cluster_to_ask() {
+    let directory = tempfile::tempdir().unwrap();
+    let nowhere = directory.path().join("none").display().to_string();
+    for command in [&["why", "x"][..], &["reports"], &["report", "x"]] {
+        let ran = bringup_at(&nowhere, command);
+        assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+        says(&ran.err, &["there is no cluster to ask", &nowhere, "--kubeconfig"]);
+    }
+    let empty = file(directory.path(), "empty", b"apiVersion: v1\nkind: Config\n");
+    let ran = bringup_at(&empty, &["reports"]);
+    says(&ran.err, &["the kubeconfig has no current context", "--context"]);
+    let broken = file(directory.path(), "broken", b"{{");
+    assert_eq!(bringup_at(&broken, &["reports"]).code, 1);
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    // Nobody listens on the port of a listener that is gone.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    drop(listener);
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{ "name": "k", "cluster": { "server": address } }],
+        "contexts": [{ "name": "c", "context": { "cluster": "k" } }],
+    });
+    let path = file(directory.path(), "config", config.to_string().as_bytes());
+    let ran = bringup_at(&path, &["why", "x"]);
+    assert_eq!(ran.code, 1);
+    says(&ran.err, &[&address, "cannot be reached", "Connection refused", "get-contexts"]);
+    fits(&ran.err);
+    let other = bringup_at(&path, &["why", "x", "--context", "d"]);
+    assert_eq!(other.code, 64);
+    says(&other.err, &["the kubeconfig has no context `d`"]);
+}
+
+#[tokio::test]
+async fn who_may_not_look_is_told_which_verb_on_what_is_missing() -> Result<()> {
+    let plane = shared().await?;
+    let nobody = plane.user("nobody", None).await?;
+    for command in [&["why", "default-gone"][..], &["reports"], &["report", "x"]] {
+        let ran = bringup_as(&nobody, command);
+        assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+        says(&ran.err, &["you lack the right `list` on `bootstrapreports.bringup.dev`"]);
+        says(&ran.err, &["User \"nobody\" cannot list", "the ClusterRole `bringup-reader`"]);
+        fits(&ran.err);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_may_be_seen_is_told_and_what_may_not_is_noted() -> Result<()> {
+    let plane = shared().await?;
+    let role = |name: &str, group: &str, resource: &str| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": { "name": name },
+            "rules": [{ "apiGroups": [group], "resources": [resource], "verbs": ["get", "list"] }],
+        })
+    };
+    create(&plane.client(), &role("claims", "karpenter.sh", "nodeclaims")).await?;
+    create(&plane.client(), &role("reports", "bringup.dev", "bootstrapreports")).await?;
+    let claims = plane.user("claims", None).await?;
+    plane.bind(&claims, "claims").await?;
+    let ran = bringup_as(&claims, &["why", "default-alive"]);
+    assert_eq!(ran.code, 10, "{}", ran.err);
+    says(&ran.out, &["FAILED: BinaryMissing", "oras is absent. Use another image."]);
+    says(&ran.out, &["Note: not looked at: you lack `list` on `bootstrapreports.bringup.dev`"]);
+    let reports = plane.user("reports", None).await?;
+    plane.bind(&reports, "reports").await?;
+    let ran = bringup_as(&reports, &["why", "default-go"]);
+    assert_eq!(ran.code, 10, "{}", ran.err);
+    says(&ran.out, &["FAILED: BinaryMissing", "202601.27.0: 3 of 3 failed"]);
+    says(&ran.out, &["you lack `list` on `nodeclaims.karpenter.sh`"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_reports_only_what_the_conditions_say_is_told() -> Result<()> {
+    let plane = ControlPlane::builder().crds([]).start().await?;
+    for command in [&["why", "x"][..], &["reports"]] {
+        let ran = bringup_as(plane.admin(), command);
+        assert_eq!(ran.code, 1);
+        says(&ran.err, &["bringup is not installed in this cluster", "helm install"]);
+        fits(&ran.err);
+    }
+    plane.install(CrdSet::Karpenter).await?;
+    let client = plane.client();
+    claim(&client, "alone", "default", BAD, &failed()).await?;
+    claim(&client, "silent", "default", BAD, &failed()[..2]).await?;
+    let ran = bringup_as(plane.admin(), &["why", "alone"]);
+    assert_eq!(ran.code, 10, "{}", ran.err);
+    says(&ran.out, &["FAILED: BinaryMissing", "CSE exited with code 211.", "not installed"]);
+    let ran = bringup_as(plane.admin(), &["why", "silent"]);
+    assert_eq!(ran.code, 1);
+    says(&ran.err, &["bringup is not installed in this cluster"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_karpenter_reports_are_enough() -> Result<()> {
+    let plane = ControlPlane::builder().crds([]).start().await?;
+    plane.install_definitions([definition()]).await?;
+    let told = report("default", "old-x7k2p", "u1", "old", BAD, 60);
+    create(&plane.client(), &told).await?;
+    for name in ["old-x7k2p", "old-", "aks-old-x7k2p"] {
+        let ran = bringup_as(plane.admin(), &["why", name]);
+        assert_eq!(ran.code, 10, "{}", ran.err);
+        says(&ran.out, &["FAILED: BinaryMissing", "202601.27.0: 1 of 1 failed"]);
+        assert!(!ran.out.contains("Note:"), "{}", ran.out);
+    }
+    Ok(())
+}
