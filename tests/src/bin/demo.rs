@@ -42,7 +42,7 @@ async fn main() -> Result<()> {
     heading("Two NodeClaims on AzureLinux V3: images 202601.13.0 and 202601.27.0")?;
     demo.karpenter.launch(healthy, "default", "202601.13.0").await?;
     demo.karpenter.bootstrap(healthy)?;
-    demo.fail(broken).await?;
+    demo.fail(broken, "202601.27.0").await?;
     demo.join(healthy).await?;
 
     heading("$ kubectl describe nodeclaim default-x7k2p     (as Karpenter leaves it)")?;
@@ -64,7 +64,7 @@ async fn main() -> Result<()> {
     demo.describe(broken)?;
 
     heading("Another node fails with the same code, and here the code is right")?;
-    demo.fail(cut_off).await?;
+    demo.fail(cut_off, "202601.13.0").await?;
     let began = Instant::now();
     demo.verdict(cut_off).await?;
     let took = began.elapsed().as_secs_f64();
@@ -117,8 +117,8 @@ struct Demo {
 
 impl Demo {
     /// A claim whose script fails, as Karpenter tells it.
-    async fn fail(&self, claim: &str) -> Result<()> {
-        self.karpenter.launch(claim, "default", "202601.27.0").await?;
+    async fn fail(&self, claim: &str, image: &str) -> Result<()> {
+        self.karpenter.launch(claim, "default", image).await?;
         let error = self.karpenter.bootstrap(claim)?.context("the demo's node should fail")?;
         self.karpenter.report_failure(claim, &error).await
     }
