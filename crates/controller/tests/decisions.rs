@@ -1,5 +1,7 @@
 //! What is decided, without a cluster and without Azure: snapshots in, steps out.
 
+#![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
+
 use bringup_azure::Priority;
 use bringup_controller::faces::conditions;
 use bringup_controller::judge::{Joined, Signal};
