@@ -64,6 +64,12 @@ impl Cluster {
     pub fn claim_seen(&self, claim: &NodeClaim) -> Option<Key> {
         let subject = Arc::new(claims::subject(claim, &self.classes)?);
         let mut inner = self.lock();
+        let known = inner.subjects.get(&subject.name).map(|entry| &entry.subject);
+        if known.is_some_and(|known| {
+            known.uid == subject.uid && is_older(&subject.resource_version, &known.resource_version)
+        }) {
+            return None;
+        }
         if let Place::Known(id) = &subject.place {
             inner.subject_at.insert(lower(&id.to_string()), subject.name.clone());
         }
@@ -138,6 +144,11 @@ impl Cluster {
     pub fn report_seen(&self, report: BootstrapReport) -> Vec<Key> {
         let name = report.name_any();
         let mut inner = self.lock();
+        let version = |report: &BootstrapReport| report.resource_version().unwrap_or_default();
+        let known = inner.reports.get(&name).map(|known| version(known));
+        if known.is_some_and(|known| is_older(&version(&report), &known)) {
+            return Vec::new();
+        }
         let uid = report.spec.target_ref.uid.clone();
         let target = report.spec.target_ref.name.clone();
         // Of several, the newest: names are stable, so it is another VM's.
@@ -236,6 +247,16 @@ impl Inner {
     }
 }
 
+/// Whether one version of an object is older than another. The answer to a write may come after
+/// the watch has told of a later one, and must not undo it.
+fn is_older(version: &str, known: &str) -> bool {
+    match (version.parse::<u64>(), known.parse::<u64>()) {
+        (Ok(version), Ok(known)) => version < known,
+        // Versions that are no numbers cannot be compared.
+        _ => false,
+    }
+}
+
 /// A Node as a judgement sees it.
 pub fn joined(node: &Node) -> Joined {
     Joined { name: node.name_any(), ready: node.is_ready() }
@@ -243,4 +264,48 @@ pub fn joined(node: &Node) -> Joined {
 
 fn lower(id: &str) -> String {
     id.to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::claims::default_classes;
+
+    fn claim(version: &str, uid: &str, conditions: &serde_json::Value) -> NodeClaim {
+        serde_json::from_value(json!({
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodeClaim",
+            "metadata": { "name": "a", "uid": uid, "resourceVersion": version },
+            "spec": { "nodeClassRef": { "group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "d" } },
+            "status": { "conditions": conditions },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_late_answer_to_a_write_does_not_undo_what_the_watch_has_told() {
+        let cluster = Cluster::new(default_classes());
+        let ours = json!([{ "type": "BootstrapSucceeded", "status": "False", "reason": "X", "message": "", "lastTransitionTime": "2026-01-27T14:32:00Z" }]);
+        let (written, wiped) = (claim("10", "u", &ours), claim("11", "u", &json!([])));
+        assert!(cluster.claim_seen(&wiped).is_some());
+        assert!(cluster.claim_seen(&written).is_none());
+        assert!(cluster.subject("a").unwrap().subject.conditions.is_empty());
+        let another = claim("9", "other", &ours);
+        assert!(cluster.claim_seen(&another).is_some(), "another claim of that name");
+    }
+
+    #[test]
+    fn a_claim_that_is_gone_is_kept_only_if_it_was_pending() {
+        let cluster = Cluster::new(default_classes());
+        let launched = json!([{ "type": "Launched", "status": "True", "reason": "Launched", "message": "", "lastTransitionTime": "2026-01-27T14:32:00Z" }]);
+        cluster.claim_seen(&claim("1", "u", &json!([])));
+        assert_eq!(cluster.claim_gone("a", Some("u")), None);
+        assert!(cluster.subject("a").is_none());
+        cluster.claim_seen(&claim("1", "u", &launched));
+        assert_eq!(cluster.claim_gone("a", Some("other")), None, "it is another one's end");
+        assert_eq!(cluster.claim_gone("a", Some("u")), Some(Key::Subject("a".to_owned())));
+        assert!(cluster.subject("a").unwrap().departed);
+    }
 }

@@ -110,6 +110,7 @@ impl Controller {
             &self.settings.namespace,
             self.health.clone(),
             self.witness.clone(),
+            self.metrics.clone(),
             self.settings.dry_run,
         );
         let observer = Observer::new(

@@ -52,6 +52,11 @@ struct ModeLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WriteLabel {
+    what: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RuleLabel {
     rule: String,
 }
@@ -68,6 +73,7 @@ pub struct Metrics {
     reasserts: Counter,
     lost: Family<ModeLabel, Counter>,
     redactions: Family<RuleLabel, Counter>,
+    writes: Family<WriteLabel, Counter>,
     cluster: Shown,
 }
 
@@ -104,6 +110,7 @@ impl Default for Metrics {
             reasserts: Counter::default(),
             lost: Family::default(),
             redactions: Family::default(),
+            writes: Family::default(),
             cluster: Shown::default(),
             registry: Arc::default(),
         };
@@ -142,6 +149,11 @@ impl Default for Metrics {
             "redactions",
             "Secrets removed from evidence, by rule",
             metrics.redactions.clone(),
+        );
+        registry.register(
+            "api_writes",
+            "Writes to the API server, by what was written",
+            metrics.writes.clone(),
         );
         *metrics.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
         metrics
@@ -237,6 +249,11 @@ impl Metrics {
             let registered = subject.registered.unwrap_or(now);
             self.durations.get_or_create(&phase).observe(seconds(launched, registered));
         }
+    }
+
+    /// Something was written to the API server.
+    pub(crate) fn wrote(&self, what: &'static str) {
+        self.writes.get_or_create(&WriteLabel { what }).inc();
     }
 
     /// A condition was written again that another writer had dropped.

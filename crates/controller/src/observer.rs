@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bringup_azure::clock::Clock;
-use bringup_objects::condition::{self, BOOTSTRAP_SUCCEEDED};
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
 use bringup_objects::report::BootstrapReport;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -42,6 +42,10 @@ struct Memory {
     errors: u32,
     /// When our conditions were last written, and how often in quick succession.
     applied: Option<(Timestamp, u32)>,
+    /// It was seen while it was pending.
+    was_pending: bool,
+    /// Of a dry run: what would be on it by now.
+    pretended: Option<Vec<Condition>>,
 }
 
 /// When to come back.
@@ -153,14 +157,20 @@ impl Observer {
             self.lock().remove(name);
             return Ok(Next::Never);
         };
-        let (observation, looks) = {
+        let (observation, looks, was_pending, pretended) = {
             let mut memory = self.lock();
             let memory = memory.entry(name.to_owned()).or_default();
             // A claim of the same name is another one.
             if memory.uid != subject.uid {
                 *memory = Memory { uid: subject.uid.clone(), ..Memory::default() };
             }
-            (memory.observation.clone(), memory.looks)
+            memory.was_pending |= subject.is_pending();
+            let Memory { observation, looks, was_pending, pretended, .. } = memory;
+            (observation.clone(), *looks, *was_pending, pretended.clone())
+        };
+        let subject = match pretended {
+            Some(conditions) => Arc::new(Subject { conditions, ..(*subject).clone() }),
+            None => subject,
         };
         let node = self.cluster.node_of(&subject);
         let report = self.cluster.report_of(&subject.uid);
@@ -175,16 +185,14 @@ impl Observer {
             looks,
             signal: signal.as_ref(),
             namespace: &self.settings.namespace,
+            was_pending,
         };
         let is_up =
             snapshot.node.as_ref().is_some_and(|node| node.ready) || subject.registered.is_some();
         let step = snapshot.next_step();
         let next = match step {
             Step::Rest => {
-                if departed {
-                    self.cluster.forget(name);
-                    self.lock().remove(name);
-                }
+                self.settle(name, departed, is_up);
                 return Ok(Next::Never);
             }
             Step::Wait(until) => return Ok(Next::At(until)),
@@ -222,6 +230,23 @@ impl Observer {
         };
         self.remember(name, &subject.uid, |memory| memory.errors = 0);
         Ok(next)
+    }
+
+    /// Nothing is to be done: lets go of what is not needed any more.
+    fn settle(&self, name: &str, departed: bool, is_up: bool) {
+        let mut memories = self.lock();
+        if departed {
+            self.cluster.forget(name);
+            memories.remove(name);
+        } else if let Some(memory) = memories.get_mut(name) {
+            if is_up && memory.observation.is_none() && !memory.was_pending {
+                memories.remove(name);
+            } else if let Some(seen) = memory.observation.as_mut().filter(|_| is_up) {
+                // What the script said is not needed any more, only how it ended.
+                *seen =
+                    Observation { at: seen.at, cse: seen.cse.clone(), ..Observation::default() };
+            }
+        }
     }
 
     fn remember(&self, name: &str, uid: &str, change: impl FnOnce(&mut Memory)) {
@@ -299,11 +324,11 @@ impl Observer {
         &self,
         name: &str,
         subject: &Subject,
-        conditions: Vec<condition::Condition>,
+        conditions: Vec<Condition>,
     ) -> kube::Result<Next> {
         let now = self.clock.now();
         // What was there before was dropped by somebody, or it is new.
-        let verdict = condition::find(&conditions, BOOTSTRAP_SUCCEEDED);
+        let verdict = find(&conditions, BOOTSTRAP_SUCCEEDED);
         let times = match self.lock().get(name).and_then(|memory| memory.applied) {
             Some((at, times)) if now < at + LONGEST_PAUSE => {
                 let earliest = if times > 1 { at + growing(times - 1) } else { at };
@@ -317,7 +342,12 @@ impl Observer {
         let is_reassertion = subject.conditions.len() < conditions.len() && times > 1;
         match self.writer.apply_conditions(subject, &conditions).await? {
             Written::Done(claim) => {
-                self.cluster.claim_seen(&claim.trimmed());
+                if self.settings.dry_run {
+                    let pretended = Some(conditions.clone());
+                    self.remember(name, &subject.uid, |memory| memory.pretended = pretended);
+                } else {
+                    self.cluster.claim_seen(&claim.trimmed());
+                }
                 let quick = if is_reassertion { times } else { 1 };
                 self.remember(name, &subject.uid, |memory| memory.applied = Some((now, quick)));
                 if is_reassertion {

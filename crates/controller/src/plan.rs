@@ -4,7 +4,7 @@
 use bringup_azure::Priority;
 use bringup_contract::Cause;
 use bringup_diagnosis::Confidence;
-use bringup_objects::condition::Condition;
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, find};
 use bringup_objects::report::{BootstrapReport, Phase};
 use jiff::{SignedDuration, Timestamp};
 
@@ -35,6 +35,8 @@ pub struct Snapshot<'a> {
     pub signal: Option<&'a Signal>,
     /// Where reports are kept.
     pub namespace: &'a str,
+    /// It was seen while it was pending.
+    pub was_pending: bool,
 }
 
 /// How often a subject was looked at.
@@ -73,6 +75,8 @@ pub enum Step {
 
 /// How soon a VM is looked at again when Karpenter says that it failed and ARM does not show it.
 const SIGNAL_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+/// A node that joined less than this ago may have been pending while nobody looked.
+const LATELY: SignedDuration = SignedDuration::from_mins(10);
 /// How often.
 const SIGNAL_LOOKS: usize = 15;
 
@@ -100,10 +104,20 @@ impl Snapshot<'_> {
             (Judgement::Up, Some(old)) if old.phase() != Phase::Superseded => {
                 Step::Revise(Box::new(report::superseded(old, self.subject, self.now)))
             }
+            (Judgement::Up, None) if !self.is_ours() => Step::Rest,
             (Judgement::Up, _) => self.tell(true),
             (Judgement::Failed(_), Some(_)) | (Judgement::Underway, _) => self.tell(false),
             (Judgement::Withdrawn, _) => Step::Rest,
         }
+    }
+
+    /// A node that joined long before anybody looked is not ours to talk of: a controller that is
+    /// new to a cluster does not write to thousands of claims.
+    fn is_ours(&self) -> bool {
+        let told = find(&self.subject.conditions, BOOTSTRAP_SUCCEEDED).is_some();
+        let lately =
+            self.subject.registered.is_some_and(|registered| registered + LATELY > self.now);
+        told || lately || self.was_pending
     }
 
     /// A failure whose cause is not proven is worth a second question before it is told.
@@ -145,11 +159,8 @@ impl Snapshot<'_> {
             return Step::Rest;
         };
         // Known from an earlier life.
-        let is_told = bringup_objects::condition::find(
-            &self.subject.conditions,
-            bringup_objects::condition::CSE_PROVISIONED,
-        )
-        .is_some_and(|cse| cse.status == "True");
+        let is_told =
+            find(&self.subject.conditions, CSE_PROVISIONED).is_some_and(|cse| cse.status == "True");
         if is_told {
             return Step::Rest;
         }

@@ -1,7 +1,6 @@
 //! Writes to the API server: few at a time, counted, each as if it could be the second attempt.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bringup_objects::condition::Condition;
 use bringup_objects::report::BootstrapReport;
@@ -16,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::faces::events::NAMESPACE as EVENT_NAMESPACE;
 use crate::health::{Health, Right};
+use crate::metrics::Metrics;
 use crate::subject::{Parent, Subject};
 use crate::witness::Witness;
 
@@ -41,7 +41,7 @@ pub struct Writer {
     health: Health,
     witness: Witness,
     turns: Arc<Semaphore>,
-    writes: Arc<AtomicU64>,
+    metrics: Metrics,
     dry_run: bool,
 }
 
@@ -52,6 +52,7 @@ impl Writer {
         namespace: &str,
         health: Health,
         witness: Witness,
+        metrics: Metrics,
         dry_run: bool,
     ) -> Self {
         Self {
@@ -60,14 +61,9 @@ impl Writer {
             health,
             witness,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
-            writes: Arc::default(),
+            metrics,
             dry_run,
         }
-    }
-
-    /// How many writes were made.
-    pub fn writes(&self) -> u64 {
-        self.writes.load(Ordering::Relaxed)
     }
 
     fn reports(&self) -> Api<BootstrapReport> {
@@ -90,7 +86,7 @@ impl Writer {
         let done = work.await;
         match &done {
             Ok(_) => {
-                self.writes.fetch_add(1, Ordering::Relaxed);
+                self.metrics.wrote(effect);
                 self.health.may(right);
                 self.witness.saw(effect).await;
             }
@@ -125,6 +121,10 @@ impl Writer {
     ) -> kube::Result<Written<BootstrapReport>> {
         let parameters =
             PostParams { field_manager: Some(MANAGER.to_owned()), dry_run: self.dry_run };
+        if self.dry_run {
+            // There is nothing to replace.
+            return Ok(Written::Done(report.clone()));
+        }
         let reports = self.reports();
         let name = report.name_any();
         let replace = reports.replace(&name, &parameters, report);
@@ -141,8 +141,11 @@ impl Writer {
 
     /// Deletes a report.
     pub async fn delete_report(&self, name: &str) -> kube::Result<()> {
-        let parameters = DeleteParams { dry_run: self.dry_run, ..DeleteParams::default() };
+        if self.dry_run {
+            return Ok(());
+        }
         let reports = self.reports();
+        let parameters = DeleteParams::default();
         let delete = reports.delete(name, &parameters);
         match self.write("report deleted", Right::WriteReports, delete).await {
             Ok(_) => Ok(()),

@@ -63,6 +63,7 @@ fn snapshot<'a>(
         looks: Looks::default(),
         signal: None,
         namespace: "bringup-system",
+        was_pending: true,
     }
 }
 
@@ -123,6 +124,16 @@ fn a_node_that_is_ready_is_no_failure_whatever_the_script_said() {
     let Step::Apply(conditions) = snapshot.next_step() else { panic!("no conditions") };
     let verdict = find(&conditions, BOOTSTRAP_SUCCEEDED).unwrap();
     assert_eq!(verdict.status, "True");
+}
+
+#[test]
+fn a_node_that_joined_long_before_anybody_looked_is_left_alone() {
+    let subject = Subject { registered: Some(at(60)), ..subject() };
+    let mut old = snapshot(&subject, None, None, at(3600));
+    old.was_pending = false;
+    assert!(matches!(old.next_step(), Step::Rest));
+    old.now = at(120);
+    assert!(matches!(old.next_step(), Step::Apply(_)), "one that joined just now is not");
 }
 
 #[test]

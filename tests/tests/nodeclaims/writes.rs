@@ -285,3 +285,28 @@ async fn failures_of_one_pool_with_the_same_cause_share_one_event_that_counts() 
     assert!(says(&stage.claims().get("series-a").await?, BOOTSTRAP_SUCCEEDED).is_some());
     Ok(())
 }
+
+#[tokio::test]
+async fn a_dry_run_reaches_its_verdict_and_writes_nothing() -> Result<()> {
+    let mut stage = Stage::set("dry", ORAS_MISSING).await?;
+    stage.settings.dry_run = true;
+    let dry = stage.observe();
+    let claim = stage.claim_name("a");
+    start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
+    let version = stage.claims().get(&claim).await?.metadata.resource_version;
+    let failed =
+        |text: &str| text.contains("bringup_bootstrap_failures_total{cause=\"BinaryMissing\"");
+    let told = async {
+        while !failed(&dry.controller.metrics().text()) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), told).await.context("no verdict")?;
+    assert_eq!(stage.claims().get(&claim).await?.metadata.resource_version, version);
+    assert!(stage.events(&claim).await?.is_empty());
+    assert!(stage.reports_when("no report", <[_]>::is_empty).await?.is_empty());
+    let metrics = dry.controller.metrics().text();
+    let created = "bringup_api_writes_total{what=\"report created\"} 1\n";
+    assert!(metrics.contains(created), "tried once: {metrics}");
+    Ok(())
+}
