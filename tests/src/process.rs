@@ -99,6 +99,15 @@ impl ControllerProcess {
         self.child.id()
     }
 
+    /// Asks it to end, as the kubelet does, and waits for its exit code.
+    pub fn terminate(mut self) -> Result<Option<i32>> {
+        let id = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        let id = id.context("a process has an id")?;
+        rustix::process::kill_process(id, rustix::process::Signal::TERM)
+            .context("ask the controller to end")?;
+        Ok(self.child.wait().context("wait for the controller's end")?.code())
+    }
+
     /// Ends it at once, as SIGKILL does.
     pub fn kill(mut self) -> Result<()> {
         self.child.kill().context("kill the controller")?;

@@ -27,8 +27,8 @@ use crate::output;
 use crate::program::Program;
 use crate::request::Why;
 
-/// How long a comparison of images may keep the answer waiting.
-const COMPARISON_LIMIT: Duration = Duration::from_millis(600);
+/// When, after the start, a comparison of images begins no further page.
+const COMPARISON_LIMIT: Duration = Duration::from_millis(400);
 
 /// Looks, and answers.
 pub(crate) fn run(options: &Why, program: Program) -> Result<Exit, Failure> {
@@ -86,13 +86,8 @@ async fn claims(
 ) -> Result<Listing<ClaimRow>, Unseen> {
     let Some(pool) = pool else { return cluster.claims(Pools::All, Some(until)).await };
     let mut claims = cluster.claims(Pools::This(pool), Some(until)).await?;
-    if claims.whole && Instant::now() >= until {
-        claims.whole = false;
-    }
-    if claims.whole {
-        let others = cluster.claims(Pools::Others(pool), Some(until)).await?;
-        claims.items.extend(others.items);
-        claims.whole = others.whole;
-    }
+    let others = cluster.claims(Pools::Others(pool), Some(until)).await?;
+    claims.items.extend(others.items);
+    claims.whole &= others.whole;
     Ok(claims)
 }

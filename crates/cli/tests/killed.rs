@@ -11,6 +11,7 @@ use bringup_testbed::CrdSet;
 use bringup_world::World;
 use bringup_world::process::ControllerProcess;
 use bringup_world::provider::Provider;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, ObjectMeta, PostParams};
@@ -49,6 +50,15 @@ async fn a_controller_that_is_killed_and_started_again_says_everything_once() ->
     let claims: Api<NodeClaim> = Api::all(client.clone());
     let reports: Api<BootstrapReport> = Api::namespaced(client.clone(), NAMESPACE);
     let events: Api<Event> = Api::namespaced(client, "default");
+
+    // Asked to end, it gives its lease back: the next leader does not have to wait.
+    let mut polite = ControllerProcess::start(program(), &world, NAMESPACE, &[]).await?;
+    polite.logged("leading").await?;
+    assert_eq!(polite.terminate()?, Some(0));
+    let leases: Api<Lease> = Api::namespaced(world.control_plane.client(), NAMESPACE);
+    let lease = leases.get("bringup-controller").await?;
+    let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+    assert_eq!(holder, "");
 
     for (claim, moment) in [
         ("default-a", Moment::AtOnce),

@@ -149,21 +149,24 @@ async fn test_25_a_crash_after_any_effect_leads_to_the_same_end() -> Result<()> 
     Ok(())
 }
 
+/// Stops whoever has created a report, for ever.
+fn stop_after_the_report(created: &Arc<Notify>) -> Witness {
+    let created = created.clone();
+    Witness::new(move |effect| {
+        if effect == "report created" {
+            created.notify_one();
+            return futures::future::pending().boxed();
+        }
+        futures::future::ready(()).boxed()
+    })
+}
+
 #[tokio::test]
 async fn a_crash_after_the_report_with_the_vm_gone_meanwhile_loses_nothing() -> Result<()> {
     let stage = Stage::set("gone", ORAS_MISSING).await?;
     let claim = stage.claim_name("a");
     let created = Arc::new(Notify::new());
-    let witness = Witness::new({
-        let created = created.clone();
-        move |effect| {
-            if effect == "report created" {
-                created.notify_one();
-                return futures::future::pending().boxed();
-            }
-            futures::future::ready(()).boxed()
-        }
-    });
+    let witness = stop_after_the_report(&created);
     let first = stage.observe_with(stage.client.clone(), witness);
     start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
     created.notified().await;
@@ -182,16 +185,7 @@ async fn a_change_of_leader_in_the_middle_leads_to_the_same_end() -> Result<()> 
     let claim = stage.claim_name("a");
     // The first leader hangs after its report, and then stops in good order.
     let (created, stop) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let witness = Witness::new({
-        let created = created.clone();
-        move |effect| {
-            if effect == "report created" {
-                created.notify_one();
-                return futures::future::pending().boxed();
-            }
-            futures::future::ready(()).boxed()
-        }
-    });
+    let witness = stop_after_the_report(&created);
     let first = stage.controller("first", witness);
     let second = stage.controller("second", Witness::default());
     let first = tokio::spawn({

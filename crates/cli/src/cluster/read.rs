@@ -90,7 +90,8 @@ impl Cluster {
         }
     }
 
-    /// The NodeClaims of some pools, as many as can be read until a moment.
+    /// The NodeClaims of some pools. After a moment no further page is begun; the first always is,
+    /// so that of a small cluster everything is seen however slow it is.
     pub(crate) async fn claims(
         &self,
         pools: Pools<'_>,

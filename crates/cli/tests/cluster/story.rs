@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use bringup_objects::BootstrapReport;
 use bringup_world::stage::{Stage, shared};
 
 use crate::common::fits;
@@ -28,8 +29,8 @@ async fn what_the_controller_found_is_told_after_the_claims_are_gone() -> Result
         stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
         let error = stage.karpenter.bootstrap(&claim)?.expect("this image has no oras");
         stage.karpenter.report_failure(&claim, &error).await?;
-        let told = |reports: &[bringup_objects::BootstrapReport]| {
-            reports.len() == before + 1 && reports.iter().all(|report| report.is_announced())
+        let told = |reports: &[BootstrapReport]| {
+            reports.len() == before + 1 && reports.iter().all(BootstrapReport::is_announced)
         };
         stage.reports_when("the report", told).await?;
         stage.karpenter.clean_up(&claim).await?;
