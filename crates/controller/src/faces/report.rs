@@ -195,7 +195,8 @@ fn status(observation: Option<&Observation>, failure: &Failure, now: Timestamp) 
         phase: if failure.lost { Phase::Lost } else { Phase::Final },
         verdict: Some(verdict(diagnosis)),
         cse: cse(diagnosis, observation),
-        root_evidence: lines.first().cloned(),
+        // Without a proof there are lines all the same, to look at.
+        root_evidence: lines.first().filter(|_| !diagnosis.proof.is_empty()).cloned(),
         evidence: lines,
         contributing: contributing(diagnosis),
         timeline: timeline(diagnosis, observation, now),
