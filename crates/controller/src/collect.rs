@@ -75,6 +75,10 @@ impl Collect {
                     let beneath = machine.resource_id.as_ref();
                     instance = beneath.and_then(|id| InstanceId::try_from(id).ok()).or(instance);
                     seen = seen.with_machine(&machine, self.clock.now());
+                    // While AKS is at it, its VM costs a read and says little.
+                    if machine.is_underway() && priority == Priority::Schedule {
+                        return seen;
+                    }
                 }
                 Err(error) => {
                     let (state, detail) = refusal(&error);

@@ -35,6 +35,15 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Whether AKS is still making it.
+    pub fn is_underway(&self) -> bool {
+        self.provisioning_state.as_deref().is_some_and(|state| {
+            ["Creating", "Updating", "Provisioning"]
+                .iter()
+                .any(|word| state.eq_ignore_ascii_case(word))
+        })
+    }
+
     /// Looks into an answer.
     pub fn of(raw: Value) -> Self {
         let null = Value::Null;

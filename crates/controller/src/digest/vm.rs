@@ -1,0 +1,161 @@
+//! What a VM shows: its extension, what it is, what it says.
+
+use bringup_azure::error::ArmFailure;
+use bringup_azure::model::{Extension, ImageReference, OsType, Status, VirtualMachine};
+use bringup_contract::Os;
+use bringup_diagnosis::{Piece, Source};
+use bringup_objects::condition::cut;
+use jiff::Timestamp;
+
+use crate::observation::{Cse, Facts};
+
+/// The extension that runs the bootstrap; of several, the one that failed.
+pub(super) fn script(vm: &VirtualMachine) -> Option<&Extension> {
+    let scripts = vm.extensions.iter().filter(|extension| extension.is_custom_script());
+    scripts.max_by_key(|extension| match state(extension) {
+        Cse::Failed { .. } => 3,
+        Cse::Running { .. } => 2,
+        Cse::Succeeded { .. } => 1,
+        Cse::Absent => 0,
+    })
+}
+
+/// The guest's word goes before the model's: the model follows it.
+pub(super) fn state(extension: &Extension) -> Cse {
+    let reported = extension.statuses.first();
+    let at = reported.and_then(|status| status.time);
+    let word = reported
+        .and_then(|status| status.state("ProvisioningState"))
+        .or(extension.provisioning_state.as_deref())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let word = word.split('/').next().unwrap_or_default();
+    match word {
+        _ if reported.is_some_and(Status::is_error) => Cse::Failed { at },
+        "failed" => Cse::Failed { at },
+        "succeeded" => Cse::Succeeded { at },
+        _ => Cse::Running { since: at },
+    }
+}
+
+/// A state that Azure does not date is dated by when it was first seen.
+pub(super) fn dated(new: Cse, known: &Cse, now: Timestamp) -> Cse {
+    match (new, known) {
+        (Cse::Running { since: None }, Cse::Running { since: Some(since) }) => {
+            Cse::Running { since: Some(*since) }
+        }
+        (Cse::Succeeded { at: None }, Cse::Succeeded { at: Some(at) }) => {
+            Cse::Succeeded { at: Some(*at) }
+        }
+        (Cse::Failed { at: None }, Cse::Failed { at: Some(at) }) => Cse::Failed { at: Some(*at) },
+        (Cse::Running { since: None }, _) => Cse::Running { since: Some(now) },
+        (Cse::Succeeded { at: None }, _) => Cse::Succeeded { at: Some(now) },
+        (new, _) => new,
+    }
+}
+
+pub(super) fn facts(vm: &VirtualMachine, known: Facts) -> Facts {
+    Facts {
+        vm_id: vm.vm_id.clone().or(known.vm_id),
+        size: vm.size.clone().or(known.size),
+        region: vm.location.clone().or(known.region),
+        zone: vm.zones.first().cloned().or(known.zone),
+        image: vm.image.as_ref().map(image).or(known.image),
+        computer_name: vm.computer_name.clone().or(known.computer_name),
+        os: vm.os.map(|kind| word_of(kind).to_owned()).or(known.os),
+    }
+}
+
+pub(super) fn image(reference: &ImageReference) -> String {
+    match reference {
+        ImageReference::CommunityGallery(id)
+        | ImageReference::SharedGallery(id)
+        | ImageReference::Id(id) => id.clone(),
+        ImageReference::Marketplace { .. } => {
+            format!("marketplace image {}", reference.version().unwrap_or("latest"))
+        }
+    }
+}
+
+pub(super) fn os(kind: OsType) -> Os {
+    match kind {
+        OsType::Linux => Os::Linux,
+        OsType::Windows => Os::Windows,
+    }
+}
+
+pub(super) fn word_of(kind: OsType) -> &'static str {
+    match kind {
+        OsType::Linux => "linux",
+        OsType::Windows => "windows",
+    }
+}
+
+/// Everything on the VM that says something: extensions, and what has failed.
+pub(super) fn pieces(vm: &VirtualMachine) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for extension in &vm.extensions {
+        let statuses = extension.statuses.iter().chain(&extension.substatuses);
+        let messages: Vec<&str> = statuses
+            .filter(|status| extension.is_custom_script() || status.is_error())
+            .filter_map(|status| status.message.as_deref())
+            .collect();
+        if !messages.is_empty() {
+            let name = format!("extension {}", extension.name);
+            pieces.push(Piece::seen(Source::Extension, &name, &messages.join("\n")));
+        }
+    }
+    let errors: Vec<String> =
+        vm.statuses.iter().filter(|status| status.is_error()).map(said).collect();
+    if !errors.is_empty() {
+        pieces.push(Piece::seen(Source::Arm, "VM status", &errors.join("\n")));
+    }
+    let agent = vm.agent.iter().flat_map(|agent| {
+        let handlers = agent.handlers.iter().filter_map(|handler| handler.status.as_ref());
+        agent.statuses.iter().chain(handlers.filter(|status| status.is_error()))
+    });
+    let agent: Vec<String> = agent
+        .filter(|status| status.state("ProvisioningState") != Some("succeeded"))
+        .map(said)
+        .collect();
+    if !agent.is_empty() {
+        pieces.push(Piece::seen(Source::Arm, "VM agent", &agent.join("\n")));
+    }
+    pieces
+}
+
+pub(super) fn said(status: &Status) -> String {
+    let code = status.code.as_deref().unwrap_or_default();
+    let message = status.message.as_deref().or(status.display.as_deref()).unwrap_or_default();
+    format!("{code}: {message}")
+}
+
+/// A failure and what lies beneath it, as one text.
+pub(super) fn words(failure: &ArmFailure) -> String {
+    let said = failure.chain().into_iter().map(|failure| {
+        let code = failure.code.as_deref().unwrap_or_default();
+        let message = failure.message.as_deref().unwrap_or_default();
+        format!("Code=\"{code}\" Message={message}")
+    });
+    said.collect::<Vec<_>>().join("\n")
+}
+
+pub(super) fn shown(vm: &VirtualMachine) -> String {
+    let state = vm.provisioning_state.as_deref().unwrap_or("no state");
+    let names: Vec<&str> = vm.extensions.iter().map(|extension| extension.name.as_str()).collect();
+    let extensions =
+        if names.is_empty() { "no extension".to_owned() } else { cut(&names.join(", "), 120) };
+    format!("{state}; {extensions}")
+}
+
+pub(super) fn timeline(vm: &VirtualMachine) -> Vec<(Timestamp, String)> {
+    let created = vm.created.map(|at| (at, "VM created".to_owned()));
+    let agent = vm.agent.iter().filter(|agent| agent.is_ready()).flat_map(|agent| &agent.statuses);
+    let agent = agent.filter_map(|status| Some((status.time?, "agent ready".to_owned())));
+    let script = script(vm).and_then(|script| {
+        let status = script.statuses.first()?;
+        let state = status.state("ProvisioningState")?.split('/').next()?.to_owned();
+        Some((status.time?, format!("CSE {state}")))
+    });
+    created.into_iter().chain(agent.take(1)).chain(script).collect()
+}
