@@ -80,6 +80,8 @@ pub(crate) enum Key {
 pub struct Budget {
     limits: Limits,
     meters: HashMap<Key, Meter>,
+    /// At how many meters those that say nothing are next looked for.
+    many: usize,
     remaining: BTreeMap<String, u64>,
     latest: Timestamp,
 }
@@ -87,7 +89,13 @@ pub struct Budget {
 impl Budget {
     /// A budget that nothing was drawn on.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, meters: HashMap::new(), remaining: BTreeMap::new(), latest: Timestamp::MIN }
+        Self {
+            limits,
+            meters: HashMap::new(),
+            many: MANY_METERS,
+            remaining: BTreeMap::new(),
+            latest: Timestamp::MIN,
+        }
     }
 
     /// Says what time it is now. A wall clock may be set back: what was due is then due that much
@@ -120,9 +128,11 @@ impl Budget {
 
     /// Counts a request. Whether it may be made is [`Budget::ready_at`]'s to say.
     pub fn take(&mut self, call: &Call, now: Timestamp) {
-        if self.meters.len() >= MANY_METERS {
+        if self.meters.len() >= self.many {
             let limits = self.limits.clone();
             self.meters.retain(|key, meter| !meter.is_idle(limit_of(&limits, key), now));
+            // Not again with each request while that many are in use.
+            self.many = MANY_METERS.max(2 * self.meters.len());
         }
         for key in &call.keys {
             let limit = self.limit(key);

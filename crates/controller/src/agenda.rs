@@ -1,6 +1,6 @@
 //! Who is due when. A wait is an entry here, never a sleeping task.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +24,8 @@ pub struct Agenda<K> {
 struct State<K> {
     due: BTreeMap<(Timestamp, u64), K>,
     planned: HashMap<K, (Timestamp, u64)>,
-    running: HashSet<K>,
+    /// Who is worked on; the bell rings when he is planned meanwhile.
+    running: HashMap<K, Arc<Notify>>,
     /// Planned meanwhile.
     again: HashMap<K, Timestamp>,
     count: u64,
@@ -36,7 +37,7 @@ impl<K: Clone + Eq + Hash> Agenda<K> {
         let state = State {
             due: BTreeMap::new(),
             planned: HashMap::new(),
-            running: HashSet::new(),
+            running: HashMap::new(),
             again: HashMap::new(),
             count: 0,
         };
@@ -81,6 +82,15 @@ impl<K: Clone + Eq + Hash> Agenda<K> {
         }
     }
 
+    /// Waits until somebody who was handed out is planned again.
+    pub async fn recalled(&self, key: &K) {
+        let bell = self.lock().running.get(key).cloned();
+        match bell {
+            Some(bell) => bell.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Gives back whoever was handed out, to be handed out again at `next`.
     pub fn done(&self, key: &K, next: Option<Timestamp>) {
         {
@@ -98,7 +108,8 @@ impl<K: Clone + Eq + Hash> Agenda<K> {
 
 impl<K: Clone + Eq + Hash> State<K> {
     fn plan(&mut self, key: K, at: Timestamp) {
-        if self.running.contains(&key) {
+        if let Some(bell) = self.running.get(&key) {
+            bell.notify_one();
             let again = self.again.entry(key).or_insert(at);
             *again = at.min(*again);
             return;
@@ -118,7 +129,7 @@ impl<K: Clone + Eq + Hash> State<K> {
     fn take(&mut self) -> Option<K> {
         let (_, key) = self.due.pop_first()?;
         self.planned.remove(&key);
-        self.running.insert(key.clone());
+        self.running.insert(key.clone(), Arc::default());
         Some(key)
     }
 }

@@ -25,6 +25,8 @@ const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
 const ADDRESS_MINUTES: u16 = 5;
 /// When a verdict has to be made, read or not.
 const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(12 * 60 + 50);
+/// How long a read may take that begins later.
+const GRACE: SignedDuration = SignedDuration::from_secs(2);
 /// How many certificate requests are looked through.
 const MOST_REQUESTS: u32 = 500;
 
@@ -60,7 +62,7 @@ impl Collect {
         since: Timestamp,
     ) -> Observation {
         let turn = priority.since(since);
-        let deadline = deadline(subject, priority);
+        let deadline = deadline(subject, priority, self.clock.now());
         let mut seen = known.unwrap_or_default();
         if let Some(signal) = signal {
             seen = seen.with_signal(&signal.text);
@@ -121,7 +123,8 @@ impl Collect {
     ) -> Observation {
         let turn = priority.since(self.clock.now());
         let console = self.console(subject, seen.clone(), turn);
-        let seen = match self.in_time(deadline(subject, priority), console).await {
+        let deadline = deadline(subject, priority, self.clock.now());
+        let seen = match self.in_time(deadline, console).await {
             Some(seen) => seen,
             None => seen.without_turn(collector::SERIAL_LOG, self.clock.now()),
         };
@@ -225,9 +228,7 @@ impl Collect {
         deadline: Option<Timestamp>,
         work: impl Future<Output = T>,
     ) -> Option<T> {
-        let Some(deadline) = deadline.filter(|deadline| *deadline > self.clock.now()) else {
-            return Some(work.await);
-        };
+        let Some(deadline) = deadline else { return Some(work.await) };
         tokio::select! {
             biased;
             done = work => Some(done),
@@ -241,11 +242,14 @@ impl Collect {
     }
 }
 
-/// A look that has to be made in time is given up just before the claim is deleted.
-fn deadline(subject: &Subject, priority: Priority) -> Option<Timestamp> {
+/// A look that has to be made in time is given up just before the claim is deleted. One that
+/// begins later has a moment: whoever came in time and found no turn must not wait for ever.
+fn deadline(subject: &Subject, priority: Priority, now: Timestamp) -> Option<Timestamp> {
     match priority {
-        Priority::Forced | Priority::Schedule => Some(subject.created + LAST_MOMENT),
-        Priority::Event | Priority::Deletion => None,
+        Priority::Forced | Priority::Schedule if subject.registered.is_none() => {
+            Some((subject.created + LAST_MOMENT).max(now + GRACE))
+        }
+        Priority::Forced | Priority::Schedule | Priority::Event | Priority::Deletion => None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The shell around [`crate::plan`]: takes whoever is due, looks at everything, does one step.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use bringup_azure::Priority;
 use bringup_azure::clock::Clock;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
 use bringup_objects::report::BootstrapReport;
@@ -13,40 +13,29 @@ use kube::ResourceExt as _;
 use tracing::warn;
 
 use crate::agenda::Agenda;
-use crate::cluster::{Cluster, Entry, Key, joined};
+use crate::cluster::{Cluster, Entry, Key};
 use crate::collect::Collect;
 use crate::faces::{events, report};
 use crate::health::advice;
 use crate::log;
 use crate::lost::ActivityMemo;
+use crate::memory::Memories;
 use crate::metrics::Metrics;
-use crate::observation::Observation;
-use crate::plan::{Looks, Snapshot, Step};
+use crate::plan::Step;
 use crate::settings::Settings;
 use crate::subject::Subject;
+use crate::view::View;
 use crate::watch::Watches;
 use crate::writer::{Writer, Written};
 
-/// How many are worked on at once. Most of them wait for their turn to read.
-const AT_ONCE: usize = 2048;
+/// How many are worked on at once: more than are ever pending. Nearly all of them wait for their
+/// turn to read, in ten kilobytes each; whoever is urgent must not wait behind them for a place.
+const AT_ONCE: usize = 16_384;
+/// How soon after a new report it is seen whether there are too many.
+const SWEEP_SOON: SignedDuration = SignedDuration::from_secs(5);
 /// The pauses after errors, and between writes of a condition that somebody keeps dropping.
 const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
-
-/// What is remembered of a subject. All of it can be had again.
-#[derive(Debug, Default)]
-struct Memory {
-    uid: String,
-    observation: Option<Observation>,
-    looks: Looks,
-    errors: u32,
-    /// When our conditions were last written, and how often in quick succession.
-    applied: Option<(Timestamp, u32)>,
-    /// It was seen while it was pending.
-    was_pending: bool,
-    /// Of a dry run: what would be on it by now.
-    pretended: Option<Vec<Condition>>,
-}
 
 /// When to come back.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +56,7 @@ pub struct Observer {
     pub(crate) metrics: Metrics,
     pub(crate) watches: Watches,
     pub(crate) activity: ActivityMemo,
-    memory: Mutex<HashMap<String, Memory>>,
+    memories: Memories,
 }
 
 impl Observer {
@@ -90,7 +79,7 @@ impl Observer {
             metrics,
             watches,
             activity: ActivityMemo::default(),
-            memory: Mutex::default(),
+            memories: Memories::default(),
         }
     }
 
@@ -133,76 +122,43 @@ impl Observer {
         self.agenda.done(&key, at);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Memory>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// After an error: later, and later each time.
     fn pause(&self, key: &Key, error: &kube::Error) -> Next {
         warn!(?key, error = %advice(error), "a step failed; trying again");
         let errors = match key {
-            Key::Subject(name) => {
-                let mut memory = self.lock();
-                let memory = memory.entry(name.clone()).or_default();
-                memory.errors += 1;
-                memory.errors
-            }
+            Key::Subject(name) => self.memories.failed(name),
             Key::Report(_) | Key::Sweep => 3,
         };
         Next::At(self.clock.now() + growing(errors))
     }
 
     async fn subject(&self, name: &str) -> kube::Result<Next> {
-        let Some(Entry { subject, departed }) = self.cluster.subject(name) else {
-            self.lock().remove(name);
+        let Some(view) = self.view(name) else {
+            self.memories.forget(name);
             return Ok(Next::Never);
         };
-        let (observation, looks, was_pending, pretended) = {
-            let mut memory = self.lock();
-            let memory = memory.entry(name.to_owned()).or_default();
-            // A claim of the same name is another one.
-            if memory.uid != subject.uid {
-                *memory = Memory { uid: subject.uid.clone(), ..Memory::default() };
-            }
-            memory.was_pending |= subject.is_pending();
-            let Memory { observation, looks, was_pending, pretended, .. } = memory;
-            (observation.clone(), *looks, *was_pending, pretended.clone())
-        };
-        let subject = match pretended {
-            Some(conditions) => Arc::new(Subject { conditions, ..(*subject).clone() }),
-            None => subject,
-        };
-        let node = self.cluster.node_of(&subject);
-        let report = self.cluster.report_of(&subject.uid);
-        let signal = self.cluster.signal_of(&subject.uid);
-        let snapshot = Snapshot {
-            now: self.clock.now(),
-            subject: &subject,
-            departed,
-            node: node.as_deref().map(joined),
-            report: report.as_deref(),
-            observation: observation.as_ref(),
-            looks,
-            signal: signal.as_ref(),
-            namespace: &self.settings.namespace,
-            was_pending,
-        };
-        let is_up =
-            snapshot.node.as_ref().is_some_and(|node| node.ready) || subject.registered.is_some();
-        let step = snapshot.next_step();
+        let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();
+        let View { subject, departed, node, report, signal, memory } = view;
+        let observation = memory.observation;
+        let is_up = node.as_deref().is_some_and(bringup_objects::Node::is_ready)
+            || subject.registered.is_some();
         let next = match step {
             Step::Rest => {
-                self.settle(name, departed, is_up);
+                if departed {
+                    self.cluster.forget(name);
+                }
+                self.memories.settle(name, departed, is_up);
                 return Ok(Next::Never);
             }
             Step::Wait(until) => return Ok(Next::At(until)),
             Step::Look(priority) => {
-                let since = snapshot.now;
-                let seen = self
-                    .collect
-                    .look(&subject, observation, signal.as_ref(), priority, since)
-                    .await;
-                self.remember(name, &subject.uid, |memory| {
+                let since = self.clock.now();
+                let look =
+                    self.collect.look(&subject, observation, signal.as_ref(), priority, since);
+                let Some(seen) = self.unless_outranked(name, priority, look).await else {
+                    return Ok(Next::Now);
+                };
+                self.memories.remember(name, &subject.uid, |memory| {
                     if is_up {
                         memory.looks.joined += 1;
                     } else {
@@ -217,7 +173,8 @@ impl Observer {
             Step::Deepen(priority) => {
                 let seen = observation.unwrap_or_default();
                 let seen = self.collect.deepen(&subject, seen, node.as_deref(), priority).await;
-                self.remember(name, &subject.uid, |memory| memory.observation = Some(seen));
+                self.memories
+                    .remember(name, &subject.uid, |memory| memory.observation = Some(seen));
                 Next::Now
             }
             Step::Publish(report) => self.publish(&subject, *report).await?,
@@ -228,32 +185,47 @@ impl Observer {
                 None => Next::Never,
             },
         };
-        self.remember(name, &subject.uid, |memory| memory.errors = 0);
+        self.memories.remember(name, &subject.uid, |memory| memory.errors = 0);
         Ok(next)
     }
 
-    /// Nothing is to be done: lets go of what is not needed any more.
-    fn settle(&self, name: &str, departed: bool, is_up: bool) {
-        let mut memories = self.lock();
-        if departed {
-            self.cluster.forget(name);
-            memories.remove(name);
-        } else if let Some(memory) = memories.get_mut(name) {
-            if is_up && memory.observation.is_none() && !memory.was_pending {
-                memories.remove(name);
-            } else if let Some(seen) = memory.observation.as_mut().filter(|_| is_up) {
-                // What the script said is not needed any more, only how it ended.
-                *seen =
-                    Observation { at: seen.at, cse: seen.cse.clone(), ..Observation::default() };
-            }
-        }
+    /// Everything that is seen of a subject now.
+    fn view(&self, name: &str) -> Option<View> {
+        let Entry { subject, departed } = self.cluster.subject(name)?;
+        let (subject, memory) = self.memories.recall(subject);
+        Some(View {
+            departed,
+            node: self.cluster.node_of(&subject),
+            report: self.cluster.report_of(&subject.uid),
+            signal: self.cluster.signal_of(&subject.uid),
+            subject,
+            memory,
+        })
     }
 
-    fn remember(&self, name: &str, uid: &str, change: impl FnOnce(&mut Memory)) {
-        if let Some(memory) = self.lock().get_mut(name)
-            && memory.uid == uid
-        {
-            change(memory);
+    /// What a look brings, unless something else has to be done first by now: Karpenter says that
+    /// it failed, it is being deleted, its Node has come. Then it no longer waits for its turn.
+    async fn unless_outranked<T>(
+        &self,
+        name: &str,
+        priority: Priority,
+        look: impl Future<Output = T>,
+    ) -> Option<T> {
+        let key = Key::Subject(name.to_owned());
+        let mut look = std::pin::pin!(look);
+        loop {
+            tokio::select! {
+                biased;
+                seen = &mut look => return Some(seen),
+                () = self.agenda.recalled(&key) => {}
+            }
+            let view = self.view(name)?;
+            match view.snapshot(self.clock.now(), &self.settings.namespace).next_step() {
+                Step::Look(other) if other >= priority => {}
+                // What is about to be gone is read before anything is written.
+                Step::Apply(_) if priority < Priority::Forced => {}
+                _ => return None,
+            }
         }
     }
 
@@ -270,7 +242,8 @@ impl Observer {
         match self.writer.create_report(&report).await? {
             Written::Done(report) => {
                 self.cluster.report_seen(report);
-                self.agenda.plan_now(Key::Sweep);
+                // Soon, and once for all who are reported meanwhile: it looks at every report.
+                self.agenda.plan(Key::Sweep, self.clock.now() + SWEEP_SOON);
             }
             Written::Stale(report) => drop(self.cluster.report_seen(report)),
             Written::Gone => {}
@@ -329,7 +302,7 @@ impl Observer {
         let now = self.clock.now();
         // What was there before was dropped by somebody, or it is new.
         let verdict = find(&conditions, BOOTSTRAP_SUCCEEDED);
-        let times = match self.lock().get(name).and_then(|memory| memory.applied) {
+        let times = match self.memories.applied(name) {
             Some((at, times)) if now < at + LONGEST_PAUSE => {
                 let earliest = if times > 1 { at + growing(times - 1) } else { at };
                 if now < earliest {
@@ -344,12 +317,14 @@ impl Observer {
             Written::Done(claim) => {
                 if self.settings.dry_run {
                     let pretended = Some(conditions.clone());
-                    self.remember(name, &subject.uid, |memory| memory.pretended = pretended);
+                    self.memories
+                        .remember(name, &subject.uid, |memory| memory.pretended = pretended);
                 } else {
                     self.cluster.claim_seen(&claim.trimmed());
                 }
                 let quick = if is_reassertion { times } else { 1 };
-                self.remember(name, &subject.uid, |memory| memory.applied = Some((now, quick)));
+                self.memories
+                    .remember(name, &subject.uid, |memory| memory.applied = Some((now, quick)));
                 if is_reassertion {
                     self.metrics.reasserted();
                 } else if let Some(verdict) = verdict {

@@ -118,17 +118,22 @@ impl Meter {
         if self.not_before > now {
             return 0;
         }
-        let passed = self.empty.duration_until(now).max(SignedDuration::ZERO).unsigned_abs();
-        let left = passed.as_nanos() / limit.every.as_nanos().max(1);
-        u64::try_from(left).unwrap_or(u64::MAX).min(limit.burst).max(self.spare)
+        self.counted(limit, now).max(self.spare)
     }
 
-    /// Whether forgetting it changes nothing.
+    /// What has come since the bucket was empty.
+    fn counted(&self, limit: Limit, now: Timestamp) -> u64 {
+        let passed = self.empty.duration_until(now).max(SignedDuration::ZERO).unsigned_abs();
+        let came = passed.as_nanos() / limit.every.as_nanos().max(1);
+        u64::try_from(came).unwrap_or(u64::MAX).min(limit.burst)
+    }
+
+    /// Whether forgetting it changes nothing. What Azure said to be there says nothing any more
+    /// once the bucket is full by itself.
     pub(crate) fn is_idle(&self, limit: Option<Limit>, now: Timestamp) -> bool {
         self.under_way == 0
             && self.not_before <= now
-            && self.spare == 0
-            && limit.is_none_or(|limit| self.left(limit, now) == limit.burst)
+            && limit.is_none_or(|limit| self.counted(limit, now) == limit.burst)
     }
 }
 

@@ -200,6 +200,22 @@ fn meters_that_say_nothing_are_forgotten() {
     assert!(budget.meters.len() <= MANY_METERS + 3, "{}", budget.meters.len());
 }
 
+#[test]
+fn machines_of_which_azure_has_said_how_much_is_left_are_forgotten_too() {
+    let mut budget = Budget::new(Limits::default());
+    let left = "Microsoft.Compute/LowCostGetResource".to_owned();
+    let signals = Signals { remaining: vec![(left, 35)], ..Signals::default() };
+    for n in 0..10_000 {
+        // A dozen a second, as in a cluster that is busy for a quarter of an hour.
+        let now = at(f64::from(n) / 12.0);
+        let call = read(&format!("vm-{n}"));
+        budget.take(&call, now);
+        budget.ended(&call);
+        budget.heed(&call, &signals, now);
+    }
+    assert!(budget.meters.len() < 5_000, "{}", budget.meters.len());
+}
+
 fn headers(pairs: &[(&'static str, &'static str)]) -> Headers {
     let mut headers = Headers::new();
     for (name, value) in pairs {

@@ -1,0 +1,96 @@
+//! What is remembered of subjects between two passes. All of it can be had again: it saves reads.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bringup_objects::condition::Condition;
+use jiff::Timestamp;
+
+use crate::observation::Observation;
+use crate::plan::Looks;
+use crate::subject::Subject;
+
+/// What is remembered of a subject.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory {
+    uid: String,
+    /// What the last look brought.
+    pub(crate) observation: Option<Observation>,
+    /// How often it was looked at.
+    pub(crate) looks: Looks,
+    /// How many passes in a row failed.
+    pub(crate) errors: u32,
+    /// When our conditions were last written, and how often in quick succession.
+    pub(crate) applied: Option<(Timestamp, u32)>,
+    /// It was seen while it was pending.
+    pub(crate) was_pending: bool,
+    /// Of a dry run: what would be on it by now.
+    pub(crate) pretended: Option<Vec<Condition>>,
+}
+
+/// What is remembered, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Memories(Mutex<HashMap<String, Memory>>);
+
+impl Memories {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Memory>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is remembered of a subject; and the subject, in a dry run with what would be on it.
+    pub(crate) fn recall(&self, subject: Arc<Subject>) -> (Arc<Subject>, Memory) {
+        let mut memories = self.lock();
+        let memory = memories.entry(subject.name.clone()).or_default();
+        // A claim of the same name is another one.
+        if memory.uid != subject.uid {
+            *memory = Memory { uid: subject.uid.clone(), ..Memory::default() };
+        }
+        memory.was_pending |= subject.is_pending();
+        let subject = match &memory.pretended {
+            Some(conditions) => {
+                Arc::new(Subject { conditions: conditions.clone(), ..(*subject).clone() })
+            }
+            None => subject,
+        };
+        (subject, memory.clone())
+    }
+
+    /// Changes what is remembered of a subject, unless it is another one by now.
+    pub(crate) fn remember(&self, name: &str, uid: &str, change: impl FnOnce(&mut Memory)) {
+        if let Some(memory) = self.lock().get_mut(name)
+            && memory.uid == uid
+        {
+            change(memory);
+        }
+    }
+
+    /// Counts a pass that failed; how many in a row is answered.
+    pub(crate) fn failed(&self, name: &str) -> u32 {
+        let mut memories = self.lock();
+        let memory = memories.entry(name.to_owned()).or_default();
+        memory.errors += 1;
+        memory.errors
+    }
+
+    /// When our conditions were last written.
+    pub(crate) fn applied(&self, name: &str) -> Option<(Timestamp, u32)> {
+        self.lock().get(name).and_then(|memory| memory.applied)
+    }
+
+    /// Forgets a subject.
+    pub(crate) fn forget(&self, name: &str) {
+        self.lock().remove(name);
+    }
+
+    /// Nothing is to be done: lets go of what is not needed any more.
+    pub(crate) fn settle(&self, name: &str, departed: bool, is_up: bool) {
+        let mut memories = self.lock();
+        let Some(memory) = memories.get_mut(name) else { return };
+        if departed || is_up && memory.observation.is_none() && !memory.was_pending {
+            memories.remove(name);
+        } else if let Some(seen) = memory.observation.as_mut().filter(|_| is_up) {
+            // What the script said is not needed any more, only how it ended.
+            *seen = Observation { at: seen.at, cse: seen.cse.clone(), ..Observation::default() };
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Everything that is seen of a subject, held while it is decided what to do.
+
+use std::sync::Arc;
+
+use bringup_objects::Node;
+use bringup_objects::report::BootstrapReport;
+use jiff::Timestamp;
+
+use crate::cluster::joined;
+use crate::judge::Signal;
+use crate::memory::Memory;
+use crate::plan::Snapshot;
+use crate::subject::Subject;
+
+/// Everything that is seen of a subject.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) departed: bool,
+    pub(crate) node: Option<Arc<Node>>,
+    pub(crate) report: Option<Arc<BootstrapReport>>,
+    pub(crate) signal: Option<Signal>,
+    pub(crate) memory: Memory,
+}
+
+impl View {
+    /// As a decision sees it.
+    pub(crate) fn snapshot<'a>(&'a self, now: Timestamp, namespace: &'a str) -> Snapshot<'a> {
+        Snapshot {
+            now,
+            subject: &self.subject,
+            departed: self.departed,
+            node: self.node.as_deref().map(joined),
+            report: self.report.as_deref(),
+            observation: self.memory.observation.as_ref(),
+            looks: self.memory.looks,
+            signal: self.signal.as_ref(),
+            namespace,
+            was_pending: self.memory.was_pending,
+        }
+    }
+}
