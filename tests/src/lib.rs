@@ -2,8 +2,11 @@
 //! for the VMs that join, and a stand-in for Karpenter's Azure provider.
 
 pub mod arm;
+pub mod counted;
+pub mod crowd;
 mod nodes;
 pub mod order;
+pub mod paper;
 pub mod process;
 pub mod provider;
 pub mod stage;

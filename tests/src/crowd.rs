@@ -1,0 +1,174 @@
+//! Many VMs at once. Whoever orders them acts as many: it is not his limits that are under test.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use async_trait::async_trait;
+use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
+use azure_core::time::OffsetDateTime;
+use bringup_azure::{Arm, Cloud};
+use bringup_azure_sim::azure::Delivery;
+use bringup_azure_sim::doors::InProcess;
+use bringup_azure_sim::journal::Recorded;
+use bringup_azure_sim::simulator::Simulator;
+use bringup_controller::{Controller, Settings};
+use bytes::Bytes;
+use http::Request;
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::Value;
+
+use crate::order::Order;
+use crate::provider::Provider;
+use crate::stage::SimulatedClock;
+
+/// What the observer may read: at once, and in a second.
+const AT_ONCE: f64 = 125.0;
+const A_SECOND: f64 = 12.0;
+
+/// Orders VMs, each as a principal of its own.
+#[derive(Debug, Clone)]
+pub struct Crowd(Simulator);
+
+impl Crowd {
+    /// A crowd in this Azure.
+    pub fn new(azure: Simulator) -> Self {
+        Self(azure)
+    }
+
+    /// Puts a NIC and a VM for a claim.
+    pub fn put_vm(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
+        let name = format!("aks-{claim}");
+        let vm = Provider::vm_path(claim);
+        let nic =
+            vm.replace("Microsoft.Compute/virtualMachines", "Microsoft.Network/networkInterfaces");
+        self.send("PUT", claim, &nic, Some(&Order::nic(pool)))?;
+        self.send("PUT", claim, &vm, Some(&order.vm(&name, pool, &nic))).map(drop)
+    }
+
+    /// Puts the Custom Script extension.
+    pub fn start_script(&self, claim: &str, order: &Order) -> Result<()> {
+        let extension = format!("{}/extensions/cse-agent-karpenter", Provider::vm_path(claim));
+        self.send("PUT", claim, &extension, Some(&order.extension())).map(drop)
+    }
+
+    /// Begins to delete a VM, as Karpenter does it.
+    pub fn delete_vm(&self, claim: &str) -> Result<()> {
+        let vm = format!("{}?forceDeletion=true", Provider::vm_path(claim));
+        self.send("DELETE", claim, &vm, None).map(drop)
+    }
+
+    fn send(&self, method: &str, principal: &str, path: &str, body: Option<&Value>) -> Result<()> {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{path}{separator}api-version=2024-11-01"))
+            .header("host", "management.azure.com")
+            .header("authorization", format!("Bearer karpenter-for-{principal}"))
+            .body(body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string())))
+            .with_context(|| format!("{method} {path}"))?;
+        match self.0.answer(&request).delivery {
+            Delivery::Response(response) if response.status().is_success() => Ok(()),
+            Delivery::Response(response) => {
+                let said = String::from_utf8_lossy(response.body()).into_owned();
+                bail!("{method} {path}: {} {said}", response.status())
+            }
+            Delivery::Cut(..) | Delivery::Dropped => bail!("{method} {path}: the connection broke"),
+        }
+    }
+}
+
+/// A credential that asks nobody.
+#[derive(Debug)]
+struct Token;
+
+#[async_trait]
+impl TokenCredential for Token {
+    async fn get_token(
+        &self,
+        _: &[&str],
+        _: Option<TokenRequestOptions<'_>>,
+    ) -> azure_core::Result<AccessToken> {
+        Ok(AccessToken::new("observer", OffsetDateTime::now_utc() + Duration::from_hours(1)))
+    }
+}
+
+/// A controller that looks after all of this, in an Azure whose clock is also its own.
+pub fn controller(azure: &Simulator, client: Client, settings: Settings) -> Controller {
+    let clock = Arc::new(SimulatedClock(azure.clone()));
+    let line = Arc::new(InProcess::new(azure.clone()));
+    let arm = Arm::new(Cloud::Public.endpoint(), Arc::new(Token), line, clock.clone());
+    Controller::new(settings, client, arm, clock)
+}
+
+/// What the observer asked of an Azure in which nobody else reads VMs.
+#[derive(Debug, Clone)]
+pub struct Reads {
+    /// Every read of a VM: when, and its path in lower case.
+    pub of_vms: Vec<(Timestamp, String)>,
+    /// Every read of the activity log.
+    pub of_activity: Vec<Timestamp>,
+    /// Everything that was refused as one too many, whoever asked.
+    pub refused: usize,
+}
+
+impl Reads {
+    /// What was asked so far.
+    pub fn of(azure: &Simulator) -> Self {
+        azure.with(|azure| {
+            let all = azure.journal().requests();
+            let is_vm = |read: &&Recorded| read.operation == "GetVm";
+            let of_vms = all.iter().filter(is_vm).map(|read| {
+                let path = read.path.split('?').next().unwrap_or_default();
+                (read.at, path.to_ascii_lowercase())
+            });
+            Self {
+                of_vms: of_vms.collect(),
+                of_activity: all
+                    .iter()
+                    .filter(|read| read.path.contains("eventtypes"))
+                    .map(|read| read.at)
+                    .collect(),
+                refused: all.iter().filter(|read| read.status == Some(429)).count(),
+            }
+        })
+    }
+
+    /// How many reads there were of each VM that was read, by its path in lower case.
+    pub fn by_vm(&self) -> HashMap<&str, usize> {
+        let mut counts = HashMap::new();
+        for (_, path) in &self.of_vms {
+            *counts.entry(path.as_str()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// How many reads there were of a claim's VM.
+    pub fn of_claim(&self, claim: &str) -> usize {
+        let path = Provider::vm_path(claim).to_ascii_lowercase();
+        self.of_vms.iter().filter(|(_, read)| *read == path).count()
+    }
+
+    /// The moment of the first read that our own budget would not have allowed, if any.
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds of a simulation fit a double")]
+    pub fn beyond_budget(&self) -> Option<Timestamp> {
+        let of_vms = self.of_vms.iter().map(|(at, _)| *at);
+        let mut all: Vec<Timestamp> = of_vms.chain(self.of_activity.iter().copied()).collect();
+        all.sort_unstable();
+        let mut tokens = AT_ONCE;
+        let mut last = *all.first()?;
+        for at in all {
+            let passed = last.duration_until(at).as_millis() as f64 / 1000.0;
+            tokens = (tokens + passed * A_SECOND).min(AT_ONCE);
+            // The simulator's clock has milliseconds.
+            if tokens < 1.0 - A_SECOND / 1000.0 {
+                return Some(at);
+            }
+            tokens -= 1.0;
+            last = at;
+        }
+        None
+    }
+}

@@ -1,0 +1,160 @@
+//! Thousands of pending claims and a budget of a dozen reads a second. Only the test moves the
+//! clock, and the API server is made of paper, so what is counted is what the controller does.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use bringup_azure_sim::scenario;
+use bringup_azure_sim::simulator::Simulator;
+use bringup_controller::Settings;
+use bringup_objects::BootstrapReport;
+use bringup_objects::report::CollectorState;
+use bringup_world::crowd::{self, Crowd, Reads};
+use bringup_world::order::Order;
+use bringup_world::paper::Paper;
+use bringup_world::provider::Provider;
+use jiff::{SignedDuration, Timestamp};
+use tokio::task::JoinHandle;
+
+/// No script ever ends.
+const HANGING: &str = "rules: [{name: all, boot: {script: hangs}}]";
+/// How many VMs Azure lets anybody create in a minute, in the long run.
+const VMS_A_MINUTE: usize = 500;
+
+/// Steps of the clock: while nothing happens but reads, and while seconds count.
+const COARSE: Duration = Duration::from_secs(8);
+const FINE: Duration = Duration::from_secs(1);
+
+/// Claims that were all launched at the same moment, and a controller that looks after them.
+struct Crowded {
+    azure: Simulator,
+    paper: Paper,
+    launched: Timestamp,
+    controller: JoinHandle<()>,
+}
+
+impl Drop for Crowded {
+    fn drop(&mut self) {
+        self.controller.abort();
+    }
+}
+
+fn name(nth: usize) -> String {
+    format!("claim-{nth}")
+}
+
+impl Crowded {
+    fn with(claims: usize) -> Result<Self> {
+        let azure = Simulator::manual(scenario::parse("hanging", HANGING)?);
+        let (crowd, order) = (Crowd::new(azure.clone()), Order::default());
+        for nth in 0..claims {
+            crowd.put_vm(&name(nth), "default", &order)?;
+            crowd.start_script(&name(nth), &order)?;
+            if nth % VMS_A_MINUTE == 0 {
+                azure.advance(Duration::from_mins(1));
+            }
+        }
+        azure.advance(Duration::from_mins(2));
+        let (paper, launched) = (Paper::default(), azure.clock().now());
+        for nth in 0..claims {
+            let place = format!("azure://{}", Provider::vm_path(&name(nth)));
+            paper.launch(&name(nth), "AKSNodeClass", &place, launched);
+        }
+        let settings =
+            Settings { reports_per_parent: claims, ..Settings::new("bringup-system", "test-0") };
+        let controller = crowd::controller(&azure, paper.client(), settings);
+        let controller = tokio::spawn(async move { controller.observe().await });
+        Ok(Self { azure, paper, launched, controller })
+    }
+
+    fn age(&self) -> SignedDuration {
+        self.launched.duration_until(self.azure.clock().now())
+    }
+
+    /// Lets time pass, and everything happen that it brings.
+    async fn pass(&self, time: Duration) {
+        self.azure.advance(time);
+        let done =
+            || (self.paper.requests(), self.azure.with(|azure| azure.journal().requests().len()));
+        let (mut before, mut still) = (done(), 0);
+        while still < 24 {
+            tokio::task::yield_now().await;
+            let after = done();
+            still = if after == before { still + 1 } else { 0 };
+            before = after;
+        }
+    }
+
+    /// Lets time pass in steps that all of the budget can be used in.
+    async fn until(&self, age: SignedDuration, step: Duration) {
+        while self.age() < age {
+            self.pass(step).await;
+        }
+    }
+}
+
+fn state_of(report: &BootstrapReport, collector: &str) -> Option<CollectorState> {
+    let status = report.status.as_ref()?;
+    status.collectors.iter().find(|asked| asked.name == collector).map(|asked| asked.state)
+}
+
+#[tokio::test]
+async fn test_26_each_of_5000_pending_claims_is_captured_in_time_or_says_that_it_was_throttled()
+-> Result<()> {
+    let claims = 5_000;
+    let crowded = Crowded::with(claims)?;
+    crowded.until(SignedDuration::from_mins(12), COARSE).await;
+    crowded.until(SignedDuration::from_mins(13), FINE).await;
+
+    let reads = Reads::of(&crowded.azure);
+    assert_eq!(reads.refused, 0, "requests that were one too many");
+    assert_eq!(reads.beyond_budget(), None);
+    let reports = crowded.paper.reports();
+    let mut states: BTreeMap<String, usize> = BTreeMap::new();
+    for report in &reports {
+        let state = format!("{:?}", state_of(report, "virtual machine"));
+        *states.entry(state).or_default() += 1;
+    }
+    let unread = claims - reads.by_vm().len();
+    println!(
+        "5,000 pending claims until T+13 min: {} reports, {states:?}; {} reads, {unread} never read",
+        reports.len(),
+        reads.of_vms.len(),
+    );
+    assert_eq!(reports.len(), claims, "each has a verdict before Karpenter's limit");
+    for report in &reports {
+        let name = &report.spec.target_ref.name;
+        let at = report.finished_at().map(|at| crowded.launched.duration_until(at));
+        assert!(at.is_some_and(|at| at < SignedDuration::from_mins(13)), "{name}: {at:?}");
+        match state_of(report, "virtual machine") {
+            Some(CollectorState::Ok | CollectorState::Throttled) => {}
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    assert_eq!(unread, 0, "claims that were never read although everybody could be, once");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_karpenter_says_is_looked_at_before_thousands_who_only_wait_for_their_turn()
+-> Result<()> {
+    let claims = 3_000;
+    let crowded = Crowded::with(claims)?;
+    crowded.until(SignedDuration::from_secs(90), COARSE).await;
+    // Some of these wait for a scheduled read, some have had one, none has had one just now.
+    let said: Vec<String> = (0..claims).step_by(claims / 20).map(name).collect();
+    let before = Reads::of(&crowded.azure);
+    let now = crowded.azure.clock().now();
+    for claim in &said {
+        crowded.paper.signal(claim, now);
+    }
+    crowded.until(crowded.age() + SignedDuration::from_secs(3), FINE).await;
+    let after = Reads::of(&crowded.azure);
+    assert!(before.of_vms.len() < claims, "there are others who wait");
+    for claim in &said {
+        assert!(after.of_claim(claim) > before.of_claim(claim), "{claim} was not read in 3 s");
+    }
+    assert_eq!(after.refused, 0);
+    Ok(())
+}
