@@ -22,7 +22,7 @@ use bringup_objects::report::{BootstrapReport, definition};
 use bringup_objects::{Node, NodeClaim};
 use bringup_testbed::{ControlPlane, CrdSet};
 use futures::StreamExt as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, ObjectMeta, PostParams};
@@ -122,9 +122,29 @@ impl Stage {
         Ok(stage)
     }
 
+    /// The same with a clock that is an hour behind: minutes that pass in Azure do not make claims
+    /// old, which the API server stamps by the wall's clock.
+    pub async fn set_behind(name: &str, scenario: &str) -> Result<Self> {
+        let scenario = scenario::parse(name, scenario)?;
+        let client = shared().await?.client();
+        let start = Timestamp::now() - SignedDuration::from_hours(1);
+        let stage = Self::starting(client, name, scenario, start).await?;
+        stage.karpenter.create_pool(name).await?;
+        Ok(stage)
+    }
+
     /// A stage on an API server of its own; its pool is not made yet.
     pub async fn on(client: Client, name: &str, scenario: Scenario) -> Result<Self> {
-        let azure = Simulator::new(scenario, Pace::Real, Timestamp::now());
+        Self::starting(client, name, scenario, Timestamp::now()).await
+    }
+
+    async fn starting(
+        client: Client,
+        name: &str,
+        scenario: Scenario,
+        start: Timestamp,
+    ) -> Result<Self> {
+        let azure = Simulator::new(scenario, Pace::Real, start);
         let namespace = format!("bringup-{name}");
         let object = Namespace {
             metadata: ObjectMeta { name: Some(namespace.clone()), ..ObjectMeta::default() },

@@ -84,7 +84,7 @@ impl Case<'_> {
         }
         let Some(seen) = self.observation else { return Judgement::Underway };
         match (&seen.cse, &seen.vm) {
-            (Cse::Failed { .. }, _) | (_, Vm::Failed) => failed(seen, None),
+            (Cse::Failed { .. }, _) | (_, Vm::Failed) => self.shown(seen),
             (_, Vm::Gone | Vm::Deleting) => self.gone(seen),
             (Cse::Succeeded { at }, _) if self.node.is_none() && is_silent(*at, seen) => {
                 failed(seen, Some(SILENT))
@@ -109,6 +109,20 @@ impl Case<'_> {
     pub fn signal(&self) -> Option<&Signal> {
         let deleting = self.subject.deleting;
         self.signal.filter(|signal| deleting.is_none_or(|deleting| signal.stamped <= deleting))
+    }
+
+    /// ARM shows a failure. A VM on its way out may show that its script failed and no longer
+    /// what that said: then this is lost, too.
+    fn shown(&self, seen: &Observation) -> Judgement {
+        let Judgement::Failed(mut failure) = failed(seen, None) else {
+            return Judgement::Underway;
+        };
+        let known = failure.diagnosis.cause.reason != Cause::Unknown
+            || failure.diagnosis.exit_code.is_some();
+        // What the guest says has its time; what is left of it in the model has none.
+        let wordless = matches!(seen.cse, Cse::Failed { at: None });
+        failure.lost = wordless && !known && self.signal().is_some();
+        Judgement::Failed(failure)
     }
 
     /// The VM is gone: with its evidence if Karpenter said that it failed, or if it never came.

@@ -38,9 +38,11 @@ impl Observer {
     /// A report: if its evidence was lost, the activity log is asked.
     pub(crate) async fn report(&self, name: &str) -> kube::Result<Next> {
         let Some(report) = self.cluster.report(name) else { return Ok(Next::Never) };
-        let departed =
-            self.cluster.subject(&report.spec.target_ref.name).is_none_or(|entry| entry.departed);
-        if !report.is_announced() && departed {
+        let target = &report.spec.target_ref;
+        let entry = self.cluster.subject(&target.name);
+        // As long as somebody looks after the subject, he does this too, and only he.
+        let is_orphan = entry.is_none_or(|entry| entry.subject.uid != target.uid);
+        if !report.is_announced() && is_orphan {
             return self.announce(&report).await;
         }
         if report.phase() != Phase::Lost {

@@ -146,6 +146,10 @@ impl Observer {
             Step::Rest => {
                 if departed {
                     self.cluster.forget(name);
+                    // What is still to be done about its report is not its business any more.
+                    if let Some(report) = report {
+                        self.agenda.plan_now(Key::Report(report.name_any()));
+                    }
                 }
                 self.memories.settle(name, departed, is_up);
                 return Ok(Next::Never);
@@ -282,15 +286,24 @@ impl Observer {
     }
 
     pub(crate) async fn revise(&self, report: BootstrapReport) -> kube::Result<Next> {
-        match self.writer.replace_report(&report).await? {
-            Written::Done(report) | Written::Stale(report) => {
-                for key in self.cluster.report_seen(report) {
-                    self.agenda.plan_now(key);
-                }
-            }
-            Written::Gone => self.cluster.report_gone(&report.name_any()),
-        }
+        self.replace(report).await?;
         Ok(Next::Now)
+    }
+
+    /// Writes a report anew; whether it was us is answered.
+    async fn replace(&self, report: BootstrapReport) -> kube::Result<bool> {
+        let (present, is_ours) = match self.writer.replace_report(&report).await? {
+            Written::Done(report) => (report, true),
+            Written::Stale(report) => (report, false),
+            Written::Gone => {
+                self.cluster.report_gone(&report.name_any());
+                return Ok(false);
+            }
+        };
+        for key in self.cluster.report_seen(present) {
+            self.agenda.plan_now(key);
+        }
+        Ok(is_ours)
     }
 
     async fn apply(
@@ -351,10 +364,12 @@ impl Observer {
             let count = self.alike(report);
             self.writer.create_or_count_event(&event, count).await?;
         }
-        let next = self.revise(report::announced(report, now)).await?;
-        log::verdict(report);
-        self.metrics.announced(report, now);
-        Ok(next)
+        // Said and counted by whoever noted it: a second one finds it noted.
+        if self.replace(report::announced(report, now)).await? {
+            log::verdict(report);
+            self.metrics.announced(report, now);
+        }
+        Ok(Next::Now)
     }
 
     /// How many reports share one Event: counted from the reports, so that nobody counts twice.

@@ -147,9 +147,23 @@ impl Snapshot<'_> {
         }
         match self.report {
             Some(report) if !report.is_announced() => Step::Announce,
-            Some(report) if matches!(report.phase(), Phase::Final | Phase::Lost) => Step::Rest,
+            Some(report) if matches!(report.phase(), Phase::Final | Phase::Lost) => {
+                self.look_once_more(report)
+            }
             _ if is_up => self.look_after_join(),
             _ => self.look(),
+        }
+    }
+
+    /// A verdict stands; but where the cause is not known, what Karpenter says later is worth a
+    /// look.
+    fn look_once_more(&self, report: &BootstrapReport) -> Step {
+        let is_open = report.cause() == Some(Cause::Unknown.reason());
+        let is_new = self.case().signal().is_some() && self.looks.signalled == 0;
+        if is_open && is_new && report.phase() == Phase::Final {
+            Step::Look(Priority::Event)
+        } else {
+            Step::Rest
         }
     }
 

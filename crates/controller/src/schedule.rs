@@ -6,15 +6,16 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::observation::{Agent, Cse, Observation};
+use crate::observation::{Agent, Cse, Mode, Observation, Vm};
 use crate::subject::Subject;
 
 /// The first look after the VM was accepted.
 const FIRST: SignedDuration = SignedDuration::from_secs(45);
 /// How long after a look the next one follows; the last is repeated.
 const PAUSES: [i64; 5] = [15, 15, 30, 30, 60];
-/// When a VM without an extension is looked at, after it was accepted.
-const WITHOUT_EXTENSION: [i64; 4] = [60, 240, 300, 600];
+/// When a VM without an extension is looked at, after it was accepted. The second time is for
+/// those that were created just before the first, and get their extension a moment later.
+const WITHOUT_EXTENSION: [i64; 5] = [60, 90, 240, 300, 600];
 /// The verdict has to stand before the claim is deleted: all that can be had is read here.
 pub const FORCED: SignedDuration = SignedDuration::from_mins(12);
 /// A guest agent that has not reported until now will not.
@@ -33,6 +34,10 @@ pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) ->
         return Some((launched + jittered(FIRST, &subject.uid)).min(forced));
     };
     let regular = match &last.cse {
+        // It is still being created: its extension comes afterwards.
+        Cse::Absent if last.vm == Vm::Present && last.mode == Mode::Unknown => {
+            pause_after(last.at, looks, &subject.uid)
+        }
         Cse::Absent => WITHOUT_EXTENSION
             .iter()
             .map(|seconds| launched + SignedDuration::from_secs(*seconds))

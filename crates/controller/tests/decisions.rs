@@ -5,7 +5,7 @@
 use bringup_azure::Priority;
 use bringup_controller::faces::conditions;
 use bringup_controller::judge::{Joined, Signal};
-use bringup_controller::observation::{Agent, Cse, Observation, Vm};
+use bringup_controller::observation::{Agent, Cse, Mode, Observation, Vm};
 use bringup_controller::plan::{Looks, Snapshot, Step};
 use bringup_controller::schedule;
 use bringup_controller::subject::{Kind, Labels, Launch, Parent, Place, Subject};
@@ -157,6 +157,22 @@ fn what_karpenter_says_is_looked_into_at_once_and_before_the_schedule() {
 }
 
 #[test]
+fn a_vm_that_still_shows_its_failure_but_not_the_words_has_lost_its_evidence() {
+    let subject = subject();
+    let signal = Signal { stamped: at(89), text: "Failed to register: ".to_owned() };
+    let seen = Observation {
+        cse: Cse::Failed { at: None },
+        evidence: Evidence::default(),
+        ..failed_cse()
+    };
+    let mut snapshot = snapshot(&subject, Some(&seen), None, at(90));
+    snapshot.signal = Some(&signal);
+    let step = snapshot.next_step();
+    let Step::Publish(report) = step else { panic!("{step:?}") };
+    assert_eq!((report.phase(), report.cause()), (Phase::Lost, Some("Unknown")));
+}
+
+#[test]
 fn a_signal_that_came_after_the_deletion_is_its_consequence() {
     let subject = Subject { deleting: Some(at(20)), ..subject() };
     let borne = conditions::desired(&subject, None, None, false, at(10));
@@ -218,6 +234,16 @@ fn a_healthy_node_is_read_at_most_six_times() {
         last = Some(Observation { at: joins, agent: Agent::Ready, cse, ..Observation::default() });
     }
     assert!(looks + after <= 6, "{looks} before, {after} after");
+}
+
+#[test]
+fn a_vm_that_is_still_being_created_is_looked_at_again_soon_and_one_without_extension_is_not() {
+    let subject = subject();
+    let creating = Observation { at: at(100), vm: Vm::Present, ..Observation::default() };
+    let due = schedule::next_look(&subject, 3, Some(&creating)).unwrap();
+    assert!(due <= at(136), "its extension may come any moment: {due}");
+    let scriptless = Observation { mode: Mode::Scriptless, ..creating };
+    assert_eq!(schedule::next_look(&subject, 3, Some(&scriptless)), Some(at(242)));
 }
 
 #[test]

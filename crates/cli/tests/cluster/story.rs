@@ -14,7 +14,7 @@ const ORAS_MISSING: &str = include_str!("../../../../tests/scenarios/demo.yaml")
 
 #[tokio::test]
 async fn what_the_controller_found_is_told_after_the_claims_are_gone() -> Result<()> {
-    let stage = Stage::set("story", ORAS_MISSING).await?;
+    let stage = Stage::set_behind("story", ORAS_MISSING).await?;
     let _controller = stage.observe();
     for name in ["b1xq9", "c2m4t", "d8w0z", "e5r6y", "f3n7u"] {
         let claim = stage.claim_name(name);
