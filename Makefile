@@ -18,7 +18,7 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit charts manifests eval conformance bench fuzz testbed chart-tools cargo
+.PHONY: help demo sim test lint unit charts manifests eval conformance bench bench-scale fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ lint: cargo $(DENY) ## Checks format, lints, licences, sources and shell scripts
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(DENY) --log-level error check licenses sources bans
-	@for script in testbed/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh .ci/run; do bash -n "$$script"; done
+	@for script in testbed/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh .ci/run; do bash -n "$$script"; done
 	@test -z "$$(gofmt -l testbed)" || { echo "gofmt: testbed is not formatted" >&2; exit 1; }
 
 unit: cargo testbed chart-tools ## Runs unit and end-to-end tests
@@ -55,11 +55,14 @@ manifests: cargo chart-tools ## Writes anew what is generated: the definition in
 
 # Labelled failures are kept outside the repository.
 EVAL_DATA ?= ../shared/data
-eval: cargo ## Measures the diagnosis on labelled failures, where there are any
+eval: cargo ## Measures the diagnosis on labelled failures and compares node configurations
 	$(call say,evaluation)
 	@if [ -e $(EVAL_DATA)/failures-dev.jsonl ]; then \
 	  cargo run --quiet --locked -p bringup-diagnosis --example eval -- $(EVAL_DATA); \
 	else echo "eval: skipped, there are no labelled failures in $(EVAL_DATA)"; fi
+	@if [ -e $(EVAL_DATA)/nodeconfig-golden/INDEX.json ]; then \
+	  cargo run --quiet --locked -p bringup-contract --example goldens -- $(EVAL_DATA); \
+	else echo "eval: skipped, there are no node configurations in $(EVAL_DATA)"; fi
 
 conformance: cargo ## Drives the simulated Azure with Azure's own Python SDK
 	$(call say,conformance: the simulated Azure under the SDK of the real one)
@@ -67,6 +70,10 @@ conformance: cargo ## Drives the simulated Azure with Azure's own Python SDK
 
 bench: cargo ## Measures; see docs/benchmarks.md
 	cargo bench --workspace --locked
+
+bench-scale: cargo ## Measures the controller in a cluster of 10,000 nodes; takes minutes
+	cargo build --quiet --locked --release -p bringup-cli
+	@$(ASSETS) BRINGUP=$(CURDIR)/target/release/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench
 
 fuzz: cargo $(FUZZ) ## Fuzzes diagnosis and redaction, FUZZ_SECONDS each (needs a nightly compiler)
 	$(call say,fuzz)

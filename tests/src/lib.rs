@@ -4,6 +4,7 @@
 pub mod arm;
 pub mod counted;
 pub mod crowd;
+pub mod fast;
 mod nodes;
 pub mod order;
 pub mod paper;

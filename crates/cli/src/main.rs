@@ -13,6 +13,7 @@ mod images;
 mod input;
 mod kept;
 mod manual;
+mod nodeconfig;
 mod output;
 mod program;
 mod report;
@@ -66,6 +67,7 @@ fn run(request: Request, program: Program) -> Result<Exit, Failure> {
         Request::Reports(options) => reports::list(&options, program),
         Request::Report(options) => reports::show(&options, program),
         Request::Controller(arguments) => controller::run(*arguments),
+        Request::NodeConfig(command) => nodeconfig::run(&command),
         Request::Completions(shell) => manual::completions(shell),
         Request::Man(command) => manual::page(command.as_deref()),
         Request::Docs { directory, rules } => docs::run(&directory, &rules),

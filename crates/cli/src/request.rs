@@ -14,6 +14,7 @@ use crate::args::{
 use crate::cluster::Choice;
 use crate::controller::ControllerArguments;
 use crate::failure::Failure;
+use crate::nodeconfig::NodeConfigCommand;
 
 /// What is to be done.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub(crate) enum Request {
     Reports(Reports),
     Report(Report),
     Controller(Box<ControllerArguments>),
+    NodeConfig(NodeConfigCommand),
     Completions(Shell),
     Man(Option<String>),
     Docs { directory: PathBuf, rules: PathBuf },
@@ -121,6 +123,7 @@ impl TryFrom<Arguments> for Request {
             Command::Reports(typed) => Ok(Self::Reports(typed.into())),
             Command::Report(typed) => Ok(Self::Report(typed.into())),
             Command::Controller(typed) => Ok(Self::Controller(typed)),
+            Command::NodeConfig(typed) => Ok(Self::NodeConfig(typed)),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man { command } => Ok(Self::Man(command)),
             Command::Docs { directory, rules } => Ok(Self::Docs { directory, rules }),

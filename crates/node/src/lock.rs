@@ -1,0 +1,58 @@
+//! One provisioner at a time.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::paths::Root;
+use crate::store;
+
+/// Takes the lock, which is held as long as the file is open; nothing if another has it.
+pub(crate) fn take(root: &Root) -> io::Result<Option<File>> {
+    let path = root.lock();
+    if let Some(directory) = path.parent() {
+        store::directory_for(directory)?;
+    }
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether somebody has the lock. The kernel's list is read: to try it would take it for a
+/// moment, in which a provisioner would believe that another one runs.
+pub(crate) fn held(root: &Root) -> bool {
+    let Ok(data) = root.lock().metadata() else { return false };
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    lists(&locks, data.ino())
+}
+
+fn lists(locks: &str, inode: u64) -> bool {
+    let inode = inode.to_string();
+    locks.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.get(1) == Some(&"FLOCK")
+            && words.get(5).and_then(|place| place.rsplit(':').next()) == Some(&inode)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_is_seen_without_being_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(Some(folder.path().to_owned()));
+        assert!(!held(&root));
+        let taken = take(&root).unwrap();
+        assert!(taken.is_some() && held(&root) && take(&root).unwrap().is_none());
+        drop(taken);
+        assert!(!held(&root));
+    }
+}

@@ -1,0 +1,86 @@
+//! The log: JSON lines, in the file of aks-node-controller. What cannot be logged is not worth
+//! failing for.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use bringup_diagnosis::redaction::redact;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::paths::Root;
+use crate::store;
+
+/// A line is not longer than this.
+const LINE: usize = 16 * 1024;
+
+/// The log.
+#[derive(Debug)]
+pub(crate) struct Log(Option<File>);
+
+/// How much a line matters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Level {
+    /// What happens.
+    Info,
+    /// What is odd.
+    Warn,
+    /// What failed.
+    Error,
+}
+
+impl Level {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Info => "INFO",
+            Self::Warn => "WARN",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+impl Log {
+    /// Opens the log, or the one in the working directory if that cannot be.
+    pub(crate) fn open(root: &Root) -> Self {
+        let append = |path: &Path| {
+            if let Some(directory) = path.parent().filter(|part| !part.as_os_str().is_empty()) {
+                store::directory_for(directory)?;
+            }
+            OpenOptions::new().append(true).create(true).mode(0o644).open(path)
+        };
+        let fallback = || append(Path::new("aks-node-controller.log")).ok();
+        let file = append(&root.log()).ok();
+        Self(file.or_else(|| if root.directory().is_none() { fallback() } else { None }))
+    }
+
+    /// A log that goes nowhere.
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+
+    /// Writes a line.
+    pub(crate) fn line(&self, level: Level, message: &str, more: &[(&str, &str)]) {
+        let Some(mut file) = self.0.as_ref() else { return };
+        let mut object = Map::new();
+        object.insert("time".to_owned(), Timestamp::now().to_string().into());
+        object.insert("level".to_owned(), level.word().into());
+        let texts = [("msg", message)].into_iter().chain(more.iter().copied());
+        for (key, text) in texts {
+            let text = redact(text).text.truncated(LINE / (more.len() + 1)).into_string();
+            object.insert(key.to_owned(), text.into());
+        }
+        let _ = file.write_all(format!("{}\n", Value::Object(object)).as_bytes());
+    }
+
+    /// What happens.
+    pub(crate) fn info(&self, message: &str) {
+        self.line(Level::Info, message, &[]);
+    }
+
+    /// What is odd.
+    pub(crate) fn warn(&self, message: &str) {
+        self.line(Level::Warn, message, &[]);
+    }
+}

@@ -1,0 +1,105 @@
+//! `bringup-node`: brings the node up on which it runs, and says why that failed.
+
+mod agent;
+mod args;
+mod code;
+mod config;
+mod environment;
+mod events;
+mod faces;
+mod keeper;
+mod launch;
+mod leftovers;
+mod lock;
+mod log;
+mod output;
+mod paths;
+mod postmortem;
+mod preflight;
+mod process;
+mod provision;
+mod result;
+mod run;
+mod settings;
+mod store;
+mod summary;
+mod usage;
+mod wait;
+mod waiter;
+mod watch;
+
+use std::process::ExitCode;
+
+use crate::agent::Agent;
+use crate::args::Arguments;
+use crate::log::Log;
+use crate::paths::Root;
+use crate::settings::Settings;
+
+fn main() -> ExitCode {
+    // What is wrong with the program goes into the result, not onto the console.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut typed = std::env::args_os();
+    let program = typed.next().unwrap_or_default();
+    let typed: Vec<_> = typed.collect();
+    if typed.first().is_some_and(|word| word == keeper::COMMAND) {
+        return if keeper::keep(&typed[1..]).is_ok() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
+    }
+    let program = usage::Program::of(&program);
+    let typed = typed.into_iter().map(|word| word.to_string_lossy().into_owned());
+    let (arguments, wrong) = match Arguments::read(typed) {
+        Ok(arguments) => (arguments, None),
+        Err(mistake) => (mistake.0, Some(mistake.1)),
+    };
+    let root = Root::new(arguments.root.clone());
+    let settings = Settings::read(&arguments, &root);
+    let wrong = wrong.or_else(|| settings.as_ref().err().cloned());
+    let plain = || Settings::read(&Arguments::default(), &Root::new(None));
+    let Ok(settings) = settings.or_else(|_| plain()) else {
+        return ExitCode::from(usage::EXIT);
+    };
+    let agent = Agent { log: Log::none(), root, settings };
+    if let Some(wrong) = wrong {
+        return usage::mistake(agent, &program, &arguments, &wrong.to_string()).into();
+    }
+    let code = run(agent, &program, &arguments);
+    code.into()
+}
+
+fn run(agent: Agent, program: &usage::Program, arguments: &Arguments) -> u8 {
+    let logged = |agent: Agent| Agent { log: Log::open(&agent.root), ..agent };
+    match arguments.command.as_deref() {
+        Some("provision") => {
+            let agent = logged(agent);
+            agent.settings.status(provision::run(&agent, arguments, &[]))
+        }
+        Some("provision-wait") => {
+            let agent = logged(agent);
+            agent.settings.status(waiter::run(&agent))
+        }
+        Some("launch") => {
+            let agent = logged(agent);
+            agent.settings.status(launch::run(&agent, arguments))
+        }
+        Some("preflight") => usage::preflight(&agent, program, arguments),
+        Some("report") => code::status(agent.report(arguments.given("json"))),
+        Some("postmortem") => usage::postmortem(&agent),
+        Some("check-hotfix") => {
+            logged(agent).log.info("check-hotfix outcome: noHotfixAvailable");
+            0
+        }
+        Some("download-hotfix") => usage::download_hotfix(&logged(agent), arguments),
+        Some("version") => usage::version(None),
+        Some("--version") => usage::version(Some(program)),
+        Some("help" | "--help" | "--h") => usage::help(program),
+        Some(other) => {
+            let why = format!("unknown command: {other}");
+            usage::mistake(agent, program, arguments, &why)
+        }
+        None => usage::mistake(agent, program, arguments, "missing command argument"),
+    }
+}

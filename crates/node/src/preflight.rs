@@ -1,0 +1,142 @@
+//! Checks before the scripts run: would the attempt fail anyway, and what is odd about this node?
+//!
+//! All run at once. The whole takes a second at most; who is late is called late and not waited
+//! for. Nothing is written, nothing is retried, no lock is taken.
+
+mod oras;
+mod programs;
+mod system;
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use bringup_contract::Cause;
+use bringup_diagnosis::redaction::{Redacted, redact};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::paths::Root;
+
+/// The budget of all checks.
+const BUDGET: Duration = Duration::from_millis(950);
+
+/// What a check found.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Finding {
+    /// Which check.
+    pub(crate) check: &'static str,
+    /// How it ended.
+    pub(crate) state: State,
+    /// What was found in a word, such as `absent`; for the summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) found: Option<&'static str>,
+    /// What it would make the attempt fail with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<Cause>,
+    /// The name of the code, where it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<&'static str>,
+    /// How long it took.
+    pub(crate) ms: u128,
+    /// What was found in a sentence.
+    pub(crate) detail: Redacted,
+    /// Everything that was looked at.
+    pub(crate) data: Value,
+}
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    /// As it should.
+    Ok,
+    /// It is odd; the attempt may work.
+    Warn,
+    /// The attempt cannot work.
+    Fatal,
+    /// It was late.
+    Timeout,
+}
+
+impl State {
+    /// The same in words.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fatal => "fatal",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+impl Finding {
+    fn new(check: &'static str, state: State, detail: &str, data: Value) -> Self {
+        let detail = redact(detail).text;
+        Self { check, state, found: None, cause: None, name: None, ms: 0, detail, data }
+    }
+
+    fn because(self, cause: Cause) -> Self {
+        Self { cause: Some(cause), ..self }
+    }
+
+    /// `oras:absent`.
+    pub(crate) fn short(&self) -> String {
+        format!("{}:{}", self.check, self.found.unwrap_or(self.state.word()))
+    }
+}
+
+/// What the checks have to know.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    /// Where to look.
+    pub(crate) root: Root,
+    /// The value of PATH.
+    pub(crate) path: String,
+    /// Without oras the attempt cannot work.
+    pub(crate) needs_oras: bool,
+}
+
+/// Which checks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// All of them.
+    All,
+    /// Only whether oras can be used.
+    Oras,
+}
+
+type Check = fn(&Subject) -> Finding;
+
+/// Runs the checks.
+pub(crate) fn run(subject: &Subject, which: Which) -> Vec<Finding> {
+    let all: [(&'static str, Check); 4] = [
+        ("oras", oras::check),
+        ("binaries", programs::check),
+        ("disk", system::disk),
+        ("image", system::image),
+    ];
+    let chosen: Vec<_> =
+        all.into_iter().filter(|(name, _)| which == Which::All || *name == "oras").collect();
+    let begun = Instant::now();
+    let (sender, receiver) = mpsc::channel();
+    for (at, (_, check)) in chosen.iter().copied().enumerate() {
+        let (sender, subject) = (sender.clone(), subject.clone());
+        std::thread::spawn(move || {
+            let mut finding = check(&subject);
+            finding.ms = begun.elapsed().as_millis();
+            let _ = sender.send((at, finding));
+        });
+    }
+    drop(sender);
+    let mut found: Vec<Option<Finding>> = chosen.iter().map(|_| None).collect();
+    while let Ok((at, finding)) = receiver.recv_timeout(BUDGET.saturating_sub(begun.elapsed())) {
+        found[at] = Some(finding);
+    }
+    let late = |name| Finding {
+        ms: begun.elapsed().as_millis(),
+        ..Finding::new(name, State::Timeout, "the check was late", Value::Null)
+    };
+    let pairs = chosen.iter().zip(found);
+    pairs.map(|((name, _), finding)| finding.unwrap_or_else(|| late(name))).collect()
+}

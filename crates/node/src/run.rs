@@ -1,0 +1,166 @@
+//! `run.json`: what is known of the attempt that is under way, or of the last one.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::paths::Root;
+use crate::process::Process;
+use crate::store;
+
+/// What is known of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    v: u8,
+    /// Its name.
+    #[serde(rename = "run_id")]
+    pub(crate) id: String,
+    /// The boot it belongs to.
+    pub(crate) boot_id: Option<String>,
+    /// The machine it belongs to.
+    pub(crate) machine_id: Option<String>,
+    /// How far it has come.
+    pub(crate) state: State,
+    pid: Option<u32>,
+    pid_start: Option<u64>,
+    child_pid: Option<u32>,
+    child_start: Option<u64>,
+    /// When it began.
+    pub(crate) started: Timestamp,
+    /// When it ended.
+    pub(crate) finished: Option<Timestamp>,
+    /// What it was made from.
+    pub(crate) config_sha256: Option<String>,
+    /// The exit code.
+    pub(crate) exit: Option<i32>,
+    /// The name of the exit code.
+    pub(crate) name: Option<String>,
+}
+
+/// How far an attempt has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    /// The checks run.
+    Preflight,
+    /// The scripts run.
+    Running,
+    /// It succeeded.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// It was killed.
+    Died,
+}
+
+/// Which machine this is, and since when it is up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// Changes with every boot.
+    pub(crate) boot: Option<String>,
+    /// Differs between machines.
+    pub(crate) machine: Option<String>,
+    /// cloud-init saw another instance before: the disk was copied.
+    pub(crate) copied: bool,
+}
+
+impl Identity {
+    /// Looks.
+    pub(crate) fn observe(root: &Root) -> Self {
+        let instance = store::line(&root.instance_id());
+        let previous = store::line(&root.previous_instance_id());
+        // cloud-init writes NO_PREVIOUS_INSTANCE_ID when there was none.
+        let copied = match (instance, previous) {
+            (Some(instance), Some(previous)) => {
+                previous != instance && previous != "NO_PREVIOUS_INSTANCE_ID"
+            }
+            _ => false,
+        };
+        Self {
+            boot: store::line(&root.boot_id()),
+            machine: store::line(&root.machine_id()).map(|id| id.to_ascii_lowercase()),
+            copied,
+        }
+    }
+
+    /// The beginning of the boot's id.
+    pub(crate) fn boot_short(&self) -> Option<String> {
+        self.boot.as_ref().map(|boot| boot.chars().take(8).collect())
+    }
+}
+
+impl Run {
+    /// An attempt that begins now, made by this process.
+    pub(crate) fn begin(
+        identity: &Identity,
+        now: Timestamp,
+        config_sha256: Option<String>,
+    ) -> Self {
+        let this = Process::this();
+        let id = store::line(std::path::Path::new("/proc/sys/kernel/random/uuid"));
+        Self {
+            v: 1,
+            id: id.map_or_else(
+                || format!("{:x}-{:x}", now.as_nanosecond(), std::process::id()),
+                |id| id.chars().filter(char::is_ascii_hexdigit).take(16).collect(),
+            ),
+            boot_id: identity.boot.clone(),
+            machine_id: identity.machine.clone(),
+            state: State::Preflight,
+            pid: this.map(|this| this.pid),
+            pid_start: this.map(|this| this.start),
+            child_pid: None,
+            child_start: None,
+            started: now,
+            finished: None,
+            config_sha256,
+            exit: None,
+            name: None,
+        }
+    }
+
+    /// What is written, if it can be read.
+    pub(crate) fn load(root: &Root) -> Option<Self> {
+        serde_json::from_str(&store::head(&root.run(), 64 * 1024).ok()?).ok()
+    }
+
+    /// Writes it.
+    pub(crate) fn save(&self, root: &Root) -> std::io::Result<()> {
+        store::write(&root.run(), serde_json::to_string(self)?.as_bytes())
+    }
+
+    /// The agent that made it.
+    pub(crate) fn agent(&self) -> Option<Process> {
+        Some(Process { pid: self.pid?, start: self.pid_start? })
+    }
+
+    /// The scripts.
+    pub(crate) fn child(&self) -> Option<Process> {
+        Some(Process { pid: self.child_pid?, start: self.child_start? })
+    }
+
+    /// The scripts run.
+    pub(crate) fn running(&mut self, child: Process) {
+        self.state = State::Running;
+        self.child_pid = Some(child.pid);
+        self.child_start = Some(child.start);
+    }
+
+    /// It ended.
+    pub(crate) fn ended(&mut self, exit: i32, name: &str, now: Timestamp) {
+        self.state = if exit == 0 { State::Succeeded } else { State::Failed };
+        self.finished = Some(now);
+        self.exit = Some(exit);
+        self.name = Some(name.to_owned());
+    }
+
+    /// Whether it belongs to this boot of this machine and has not ended.
+    pub(crate) fn open(&self, identity: &Identity) -> bool {
+        let same = |ours: &Option<String>, theirs: &Option<String>| match (ours, theirs) {
+            (Some(ours), Some(theirs)) => ours == theirs,
+            _ => true,
+        };
+        matches!(self.state, State::Preflight | State::Running)
+            && same(&self.boot_id, &identity.boot)
+            && same(&self.machine_id, &identity.machine)
+    }
+}

@@ -1,0 +1,161 @@
+//! Settings: a flag beats a variable, a variable beats the file, the file beats the default.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::args::{Arguments, Wrong, duration};
+use crate::code;
+use crate::paths::Root;
+use crate::store;
+
+/// What is set.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// Processes end with 0 or 1 only, as upstream.
+    pub(crate) legacy: bool,
+    /// Where the own codes begin.
+    pub(crate) base: i32,
+    /// The number of a missing oras, if it is set.
+    pub(crate) oras: Option<i32>,
+    /// What the checks may do.
+    pub(crate) preflight: Policy,
+    /// How long the waiter waits.
+    pub(crate) timeout: Duration,
+    /// How long the waiter waits for a sign of a run.
+    pub(crate) start_timeout: Duration,
+}
+
+/// What the checks may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// Nothing: they do not run.
+    Off,
+    /// Report.
+    Report,
+    /// Stop an attempt that cannot work.
+    Enforce,
+}
+
+/// The guest agent ends an extension after 90 minutes.
+const LONGEST: Duration = Duration::from_mins(85);
+
+impl Settings {
+    /// Reads what is set.
+    pub(crate) fn read(arguments: &Arguments, root: &Root) -> Result<Self, Wrong> {
+        let file = file(&store::head(&root.settings(), 64 * 1024).unwrap_or_default());
+        let find = |name: &str| {
+            let variable = format!("BRINGUP_NODE_{}", name.to_uppercase().replace('-', "_"));
+            arguments
+                .value(name)
+                .map(str::to_owned)
+                .or_else(|| std::env::var(variable).ok())
+                .or_else(|| file.get(name).cloned())
+        };
+        let wrong = |name: &str, value: String, why| Wrong::BadValue(name.to_owned(), value, why);
+        let time = |name: &str, default: Duration| match find(name) {
+            Some(value) => duration(&value).ok_or_else(|| wrong(name, value, "not a duration")),
+            None => Ok(default),
+        };
+        let cse = std::env::var("CSE_TIMEOUT").ok().and_then(|value| value.parse::<u64>().ok());
+        let cse = cse.filter(|seconds| (1..=21_600).contains(seconds)).unwrap_or(900);
+        Ok(Self {
+            legacy: match find("exit-code") {
+                None => false,
+                Some(value) if value == "propagate" => false,
+                Some(value) if value == "legacy" => true,
+                Some(value) => {
+                    return Err(wrong("exit-code", value, "neither propagate nor legacy"));
+                }
+            },
+            base: match find("own-code-base") {
+                None => code::BASE,
+                Some(value) => {
+                    value.parse().ok().filter(|base| (1..=250).contains(base)).ok_or_else(|| {
+                        wrong("own-code-base", value, "not a number from 1 to 250")
+                    })?
+                }
+            },
+            oras: oras(arguments, &file)?,
+            preflight: match find("preflight").as_deref() {
+                None | Some("enforce") => Policy::Enforce,
+                Some("report") => Policy::Report,
+                Some("off") => Policy::Off,
+                Some(value) => {
+                    let why = "none of off, report, enforce";
+                    return Err(wrong("preflight", value.to_owned(), why));
+                }
+            },
+            timeout: time("timeout", Duration::from_secs(cse + 1_500).min(LONGEST))?,
+            start_timeout: time("start-timeout", Duration::from_mins(10))?,
+        })
+    }
+
+    /// What a process ends with.
+    pub(crate) fn status(&self, code: i32) -> u8 {
+        if self.legacy { u8::from(code != 0) } else { code::status(code) }
+    }
+}
+
+/// `--code NAME=N`, else the section `[codes]` of the file. Only oras has a name of ours.
+fn oras(arguments: &Arguments, file: &BTreeMap<String, String>) -> Result<Option<i32>, Wrong> {
+    let mut found = file.get(&format!("codes.{}", code::ORAS)).cloned();
+    for value in arguments.values("code") {
+        match value.split_once('=') {
+            Some((name, number)) if name == code::ORAS => found = Some(number.to_owned()),
+            _ => {
+                let why = "not ERR_ORAS_BINARY_NOT_FOUND=N";
+                return Err(Wrong::BadValue("code".to_owned(), value.to_owned(), why));
+            }
+        }
+    }
+    let Some(value) = found else { return Ok(None) };
+    match value.parse() {
+        Ok(number @ 1..=255) => Ok(Some(number)),
+        _ => Err(Wrong::BadValue("code".to_owned(), value, "not a number from 1 to 255")),
+    }
+}
+
+/// The file: sections, and keys with a text or a number. That is all of TOML that it needs.
+fn file(text: &str) -> BTreeMap<String, String> {
+    let mut section = String::new();
+    let mut found = BTreeMap::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = format!("{}.", name.trim());
+        } else if let Some((key, value)) = line.split_once('=') {
+            let value = value.trim();
+            let value = match value.strip_prefix('"') {
+                Some(rest) => rest.split('"').next().unwrap_or_default(),
+                None => value.split('#').next().unwrap_or_default().trim(),
+            };
+            let key = key.trim().trim_matches('"').replace('_', "-");
+            let key = if section == "codes." { key.replace('-', "_") } else { key };
+            found.insert(format!("{section}{key}"), value.to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_has_sections_texts_and_numbers() {
+        let found =
+            file("# x\nstart_timeout = \"5m\"\n[codes]\nERR_ORAS_BINARY_NOT_FOUND = 251 # y\n");
+        assert_eq!(found["start-timeout"], "5m");
+        assert_eq!(found["codes.ERR_ORAS_BINARY_NOT_FOUND"], "251");
+    }
+
+    #[test]
+    fn a_flag_beats_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(Some(folder.path().to_owned()));
+        store::write(&root.settings(), b"own-code-base = 100\nexit-code = \"legacy\"").unwrap();
+        let typed = ["provision", "--own-code-base=50"].map(str::to_owned);
+        let settings = Settings::read(&Arguments::read(typed).unwrap(), &root).unwrap();
+        assert_eq!((settings.base, settings.legacy), (50, true));
+        assert_eq!([0, 211].map(|code| settings.status(code)), [0, 1]);
+    }
+}

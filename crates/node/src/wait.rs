@@ -1,0 +1,180 @@
+//! When the waiter is done waiting: a pure decision on what is seen at one moment.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::leftovers::Leftovers;
+use crate::run::{Identity, Run};
+
+/// How long what happens at the end of an attempt may take: the mark after
+/// `provision.complete`, the result after the end of the processes.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// Everything that is seen.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    /// The results.
+    pub(crate) left: Leftovers,
+    /// The attempt.
+    pub(crate) run: Option<Run>,
+    /// This machine.
+    pub(crate) identity: Identity,
+    /// Who is at work.
+    pub(crate) work: Work,
+    /// How long it has been waited.
+    pub(crate) waited: Duration,
+    /// How long the results have been there.
+    pub(crate) complete_for: Duration,
+    /// How long nobody has been at work.
+    pub(crate) idle_for: Duration,
+    /// When this machine was booted, where that is known.
+    pub(crate) booted: Option<Timestamp>,
+}
+
+/// Who is at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Our agent.
+    Agent,
+    /// The scripts, without our agent.
+    Scripts,
+    /// A launcher, or a provisioner of another make.
+    Others,
+    /// Nobody.
+    Nobody,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Go on waiting.
+    Wait,
+    /// The results count.
+    Judge,
+    /// Only the base of an image was prepared, and it was.
+    BasePrepared,
+    /// Nobody ever came.
+    NeverStarted,
+    /// They came and are gone, without a result.
+    Died,
+    /// Time is up.
+    TimedOut,
+}
+
+/// Decides.
+pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration) -> Step {
+    let open = seen.run.as_ref().filter(|run| run.open(&seen.identity));
+    let begun = open.map(|run| run.started);
+    let of_this_run = |at: Timestamp| begun.is_none_or(|begun| at >= begun);
+    let foreign = seen.left.foreign(&seen.identity, seen.run.as_ref()).is_some();
+    if seen.left.complete.is_some_and(of_this_run) && !foreign {
+        let stamped = open.is_none();
+        return match seen.work {
+            Work::Agent if !stamped && seen.complete_for < SETTLE => Step::Wait,
+            Work::Agent | Work::Scripts | Work::Others | Work::Nobody => Step::Judge,
+        };
+    }
+    // An image that was prepared and copied brings the file along.
+    let since = seen.run.as_ref().map(|run| run.started).or(seen.booted);
+    let fresh = |at: Timestamp| since.is_some_and(|since| at >= since);
+    if seen.left.base_prep.is_some_and(fresh) {
+        return Step::BasePrepared;
+    }
+    if open.is_some() && seen.work == Work::Nobody && seen.idle_for >= SETTLE {
+        return Step::Died;
+    }
+    if seen.waited >= timeout {
+        return Step::TimedOut;
+    }
+    if seen.waited >= start_timeout && seen.work == Work::Nobody && open.is_none() {
+        return Step::NeverStarted;
+    }
+    Step::Wait
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::Outcome;
+
+    const TIMEOUT: Duration = Duration::from_secs(100);
+    const START: Duration = Duration::from_secs(10);
+
+    fn seen(work: Work, waited: u64) -> Seen {
+        Seen {
+            left: Leftovers::default(),
+            run: None,
+            identity: Identity::default(),
+            work,
+            waited: Duration::from_secs(waited),
+            complete_for: Duration::ZERO,
+            idle_for: Duration::ZERO,
+            booted: Some(at(0)),
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn run(started: i64) -> Run {
+        Run::begin(&Identity::default(), at(started), None)
+    }
+
+    fn with_result(seen: Seen, second: i64) -> Seen {
+        let left = Leftovers {
+            complete: Some(at(second)),
+            result: Some(Ok(Outcome::own(0, "", ""))),
+            ..Leftovers::default()
+        };
+        Seen { left, ..seen }
+    }
+
+    fn step(seen: &Seen) -> Step {
+        next_step(seen, TIMEOUT, START)
+    }
+
+    #[test]
+    fn nobody_in_sight_is_waited_for_until_the_start_limit_and_somebody_until_the_end() {
+        assert_eq!(step(&seen(Work::Nobody, 9)), Step::Wait);
+        assert_eq!(step(&seen(Work::Nobody, 10)), Step::NeverStarted);
+        assert_eq!(step(&seen(Work::Others, 99)), Step::Wait);
+        assert_eq!(step(&seen(Work::Others, 100)), Step::TimedOut);
+    }
+
+    #[test]
+    fn a_result_counts_unless_it_is_older_than_the_run_or_of_another_machine() {
+        assert_eq!(step(&with_result(seen(Work::Nobody, 0), 5)), Step::Judge);
+        let older = Seen { run: Some(run(6)), ..with_result(seen(Work::Agent, 0), 5) };
+        assert_eq!(step(&older), Step::Wait);
+        let copied = Identity { copied: true, ..Identity::default() };
+        let foreign = Seen { identity: copied, ..with_result(seen(Work::Nobody, 0), 5) };
+        assert_eq!(step(&foreign), Step::Wait);
+    }
+
+    #[test]
+    fn the_agent_gets_five_seconds_to_put_its_mark() {
+        let fresh = Seen { run: Some(run(1)), ..with_result(seen(Work::Agent, 0), 5) };
+        assert_eq!(step(&fresh), Step::Wait);
+        assert_eq!(step(&Seen { complete_for: SETTLE, ..fresh.clone() }), Step::Judge);
+        assert_eq!(step(&Seen { work: Work::Scripts, ..fresh }), Step::Judge);
+    }
+
+    #[test]
+    fn who_is_gone_without_a_result_has_died_after_five_seconds() {
+        let gone = Seen { run: Some(run(1)), ..seen(Work::Nobody, 0) };
+        assert_eq!(step(&gone), Step::Wait);
+        assert_eq!(step(&Seen { idle_for: SETTLE, ..gone.clone() }), Step::Died);
+        assert_eq!(step(&Seen { work: Work::Scripts, idle_for: SETTLE, ..gone }), Step::Wait);
+    }
+
+    #[test]
+    fn a_prepared_base_counts_only_if_it_was_prepared_now() {
+        let base = |second| Leftovers { base_prep: Some(at(second)), ..Leftovers::default() };
+        let now = Seen { left: base(7), run: Some(run(6)), ..seen(Work::Agent, 0) };
+        assert_eq!(step(&now), Step::BasePrepared);
+        let brought = Seen { left: base(5), run: Some(run(6)), ..seen(Work::Agent, 0) };
+        assert_eq!(step(&brought), Step::Wait);
+    }
+}

@@ -1,0 +1,54 @@
+//! Waits until something changes in a directory, or something can be read, or a second is over.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+
+/// However quiet it is, everything is looked at again after this time: not every file system
+/// tells of changes, and processes end without a file.
+const POLL: Duration = Duration::from_secs(1);
+
+/// A watch on directories. Where the kernel gives none, only the second is left.
+#[derive(Debug)]
+pub(crate) struct Watch(Option<OwnedFd>);
+
+impl Watch {
+    /// Watches directories, or what is there of the way to them. Look only after this.
+    pub(crate) fn on(directories: &[&Path]) -> Self {
+        let made = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        let watch = Self(made);
+        watch.arm(directories);
+        watch
+    }
+
+    /// Watches again: a directory may have appeared.
+    pub(crate) fn arm(&self, directories: &[&Path]) {
+        let what = WatchFlags::CREATE
+            | WatchFlags::MOVED_TO
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::ONLYDIR;
+        let Some(fd) = &self.0 else { return };
+        for directory in directories {
+            let mut there = directory.ancestors();
+            there.find(|part| inotify::add_watch(fd, *part, what).is_ok());
+        }
+    }
+
+    /// Waits, at most `limit`.
+    pub(crate) fn wait(&self, other: Option<BorrowedFd<'_>>, limit: Duration) {
+        let fds = self.0.as_ref().map(|fd| fd.as_fd()).into_iter().chain(other);
+        let mut fds: Vec<PollFd<'_>> =
+            fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let limit = limit.min(POLL).max(Duration::from_millis(1));
+        let limit = Timespec::try_from(limit).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let _ = poll(&mut fds, Some(&limit));
+        let Some(fd) = &self.0 else { return };
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = Reader::new(fd, &mut buffer);
+        while events.next().is_ok() {}
+    }
+}

@@ -1,0 +1,201 @@
+//! A machine in a folder: stub programs, stub scripts, and the real agent.
+
+#![allow(dead_code, reason = "not every test file uses all of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub(crate) struct Machine {
+    folder: TempDir,
+}
+
+impl Machine {
+    /// With everything that the checks look for, oras included.
+    pub(crate) fn new() -> Self {
+        let machine = Self { folder: tempfile::tempdir().unwrap() };
+        let programs = [
+            "bash",
+            "timeout",
+            "nohup",
+            "systemctl",
+            "jq",
+            "curl",
+            "base64",
+            "tar",
+            "python3",
+            "containerd",
+            "runc",
+            "oras",
+        ];
+        for name in programs {
+            machine.program(&format!("/usr/bin/{name}"), 0o755);
+        }
+        machine.file("/opt/azure/containers/provision_start.sh", "");
+        machine.file("/opt/azure/containers/provision.sh", "");
+        machine.file("/opt/azure/vhd-install.complete", "");
+        machine.file("/etc/os-release", "ID=azurelinux\nVERSION_ID=\"3.0\"\n");
+        machine.file("/var/lib/dpkg/status", "");
+        machine.file("/sys/class/dmi/id/product_uuid", "AAAA-1\n");
+        machine.file("/proc/sys/kernel/random/boot_id", "0123456789abcdef\n");
+        machine
+    }
+
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path.trim_start_matches('/'))
+    }
+
+    pub(crate) fn file(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn program(&self, path: &str, mode: u32) {
+        let path = self.file(path, "#!/bin/bash\n");
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        fs::remove_file(self.at(path)).unwrap();
+    }
+
+    /// The script that stands for the bootstrap. `$R` is the machine.
+    pub(crate) fn script(&self, text: &str) -> PathBuf {
+        let root = self.folder.path().display();
+        self.file(
+            "/opt/azure/containers/aks-node-controller-nbc-cmd.sh",
+            &format!("R='{root}'; C=$R/opt/azure/containers; L=$R/var/log/azure; mkdir -p $L/aks\n{text}\n"),
+        )
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bringup-node"));
+        command.arg("--root").arg(self.folder.path()).args(arguments);
+        command.env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        Ended::of(&self.command(arguments).output().unwrap())
+    }
+
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// `provision` with the stub script.
+    pub(crate) fn provision(&self, script: &str, more: &[&str]) -> Ended {
+        let path = self.script(script);
+        let flag = format!("--nbc-cmd={}", path.display());
+        self.run(&[&["provision", &flag], more].concat())
+    }
+
+    /// `provision-wait` with short limits.
+    pub(crate) fn wait(&self) -> Ended {
+        self.run(&["provision-wait", "--timeout=60s", "--start-timeout=60s"])
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.at(path)).unwrap_or_default()
+    }
+
+    pub(crate) fn json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.read(path)).unwrap_or_default()
+    }
+
+    pub(crate) fn result(&self) -> Value {
+        self.json("/var/log/azure/aks/provision.json")
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.at("/opt/azure/containers").join(name).exists()
+    }
+
+    pub(crate) fn leave_result(&self, json: &str) {
+        self.file("/var/log/azure/aks/provision.json", json);
+        self.file("/opt/azure/containers/provision.complete", "");
+    }
+
+    /// The messages of all events.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let folder = self.at("/var/log/azure/Microsoft.Azure.Extensions.CustomScript/events");
+        let files = fs::read_dir(folder).into_iter().flatten();
+        let text = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+        text.map(|text| serde_json::from_str(&text).unwrap()).collect()
+    }
+
+    /// Everything that the agent wrote anywhere, to look for what must not be there.
+    pub(crate) fn everything_but(&self, given: &Path) -> String {
+        fn all(folder: &Path, given: &Path, text: &mut String) {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    all(&path, given, text);
+                } else if path != given {
+                    text.push_str(&String::from_utf8_lossy(&fs::read(&path).unwrap()));
+                }
+            }
+        }
+        let mut text = String::new();
+        all(self.folder.path(), given, &mut text);
+        text
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    pub(crate) fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout.clone()).unwrap(),
+            err: String::from_utf8(output.stderr.clone()).unwrap(),
+        }
+    }
+
+    /// The one JSON document on the standard output, within its bounds.
+    pub(crate) fn document(&self) -> Value {
+        assert!(self.out.len() <= 3_500, "{} bytes", self.out.len());
+        assert!(self.out.starts_with("{\"ExitCode\":\""), "{}", self.out);
+        assert!(!self.out.contains("[stdout]") && !self.out.contains("[stderr]"));
+        serde_json::from_str(&self.out).unwrap()
+    }
+
+    /// The summary line, within its bounds.
+    pub(crate) fn summary(&self) -> Value {
+        assert!(self.err.len() <= 1_500, "{} bytes", self.err.len());
+        let line = self.err.lines().last().unwrap();
+        assert!(line.len() < 1_000, "{} bytes", line.len());
+        let value: Value =
+            serde_json::from_str(line.strip_prefix("BRINGUP-NODE/1 ").unwrap()).unwrap();
+        assert_eq!(value["end"], 1);
+        value
+    }
+}
+
+/// Ends a child however the test ends.
+pub(crate) struct Killed(pub(crate) Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Makes a pipe with a name: who opens it for reading waits until somebody writes.
+pub(crate) fn pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}

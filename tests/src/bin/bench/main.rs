@@ -1,0 +1,268 @@
+//! `make bench-scale`: the controller as it is shipped, in a cluster of ten thousand nodes. What it
+//! needs while nothing happens, how fast `bringup why` answers, and how soon failures are told.
+
+mod fleet;
+mod process;
+
+use std::collections::HashMap;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use bringup_azure_sim::scenario;
+use bringup_objects::NodeClaim;
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
+use bringup_objects::report::definition;
+use bringup_testbed::CrdSet;
+use bringup_world::World;
+use bringup_world::crowd::{Crowd, Reads};
+use bringup_world::order::Order;
+use bringup_world::process::ControllerProcess;
+use bringup_world::provider::Provider;
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{ObjectMeta, PostParams};
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client, ResourceExt as _};
+use process::Usage;
+use serde_json::json;
+
+const NAMESPACE: &str = "bringup-system";
+const FLEET: usize = 10_000;
+const PENDING: usize = 50;
+/// How long nothing happens.
+const IDLE: Duration = Duration::from_mins(1);
+/// Failures, in batches that are no storm.
+const BATCHES: usize = 5;
+const BATCH: usize = 20;
+/// Scripts of claims that are to stay pending never end; those of others fail at once.
+const SCENARIO: &str = "rules: [
+    {name: pending, when: {namePrefix: aks-pending-}, boot: {script: hangs}},
+    {name: failing, boot: {vmReadyAfter: 2s, script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 1s, output: \"oras: command not found\\n+ exit 211\"}}}}]";
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
+    let program = PathBuf::from(program);
+    let world =
+        World::start(scenario::parse("bench", SCENARIO)?, &[CrdSet::KarpenterAzure]).await?;
+    world.control_plane.install_definitions([definition()]).await?;
+    let client = world.control_plane.client();
+    let namespace = Namespace {
+        metadata: ObjectMeta { name: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() },
+        ..Namespace::default()
+    };
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    namespaces.create(&PostParams::default(), &namespace).await.context("make the namespace")?;
+    let bench = Bench {
+        karpenter: Provider::new(&world),
+        crowd: Crowd::new(world.azure.clone()),
+        client,
+        world,
+        program,
+    };
+    bench.karpenter.create_pool("default").await?;
+    bench.karpenter.create_pool("failing").await?;
+
+    let took = fleet::fill(&bench.client, FLEET).await?;
+    say(&format!("{FLEET} NodeClaims and {FLEET} Nodes were made in {:.0} s", took.as_secs_f64()))?;
+    for nth in 0..PENDING {
+        bench.launch(&format!("pending-{nth}"), "default").await?;
+    }
+    let arguments = ["--reports-per-parent", "1000"];
+    let mut controller =
+        ControllerProcess::start(&bench.program, &bench.world, NAMESPACE, &arguments).await?;
+    controller.logged("leading").await?;
+    bench.idle(&controller).await?;
+    bench.why()?;
+    bench.latency().await?;
+    let usage = Usage::of(controller.id())?;
+    say(&format!("at the end: {usage}"))?;
+    ensure!(controller.terminate()? == Some(0), "the controller should end in good order");
+    Ok(())
+}
+
+struct Bench {
+    world: World,
+    client: Client,
+    karpenter: Provider,
+    crowd: Crowd,
+    program: PathBuf,
+}
+
+impl Bench {
+    /// A claim whose script has been started.
+    async fn launch(&self, claim: &str, pool: &str) -> Result<()> {
+        let order = Order::of("202601.27.0");
+        self.karpenter.claim(claim, Some(pool)).await?;
+        self.crowd.put_vm(claim, pool, &order)?;
+        self.karpenter.accepted(claim, &Provider::vm_path(claim), &order.image()).await?;
+        self.crowd.start_script(claim, &order)
+    }
+
+    /// What the controller needs while nothing happens but that some claims are pending.
+    async fn idle(&self, controller: &ControllerProcess) -> Result<()> {
+        let began = Instant::now();
+        let mut claims = Claims::follow(&self.client, "karpenter.sh/nodepool=default");
+        claims
+            .until(|claims| {
+                let told = |claim: &NodeClaim| status_of(claim) == Some("Unknown");
+                claims.values().filter(|claim| told(claim)).count() == PENDING
+            })
+            .await?;
+        say(&format!(
+            "all {PENDING} pending claims are looked after {:.1} s after the controller leads",
+            began.elapsed().as_secs_f64()
+        ))?;
+        // What the start needed is over by then.
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        let (before, reads) = (Usage::of(controller.id())?, Reads::of(&self.world.azure));
+        tokio::time::sleep(IDLE).await;
+        let (after, reads_after) = (Usage::of(controller.id())?, Reads::of(&self.world.azure));
+        let share =
+            after.processor.saturating_sub(before.processor).as_secs_f64() / IDLE.as_secs_f64();
+        say(&format!(
+            "idle, {FLEET} nodes and {PENDING} pending claims: {:.2} % of a core over {} s (target: under 5), {after} (target: under 96 MB), {} reads of ARM",
+            100.0 * share,
+            IDLE.as_secs(),
+            reads_after.of_vms.len() - reads.of_vms.len(),
+        ))
+    }
+
+    /// How fast the command line answers.
+    fn why(&self) -> Result<()> {
+        for claim in ["pending-7".to_owned(), fleet::name(4711)] {
+            let mut took: Vec<Duration> = (0..5)
+                .map(|_| run(&self.program, self.world.kubeconfig(), &claim))
+                .collect::<Result<_>>()?;
+            took.sort_unstable();
+            say(&format!(
+                "bringup why {claim}: {:.0} ms, median of 5 (target: under 1000)",
+                1000.0 * took[2].as_secs_f64()
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// How soon a failure is on its claim after ARM shows it and Karpenter tells of it.
+    async fn latency(&self) -> Result<()> {
+        let error = json!({ "code": "VMExtensionProvisioningError", "message": "VM has reported a failure" });
+        let mut took = Vec::new();
+        let mut claims = Claims::follow(&self.client, "karpenter.sh/nodepool=failing");
+        for batch in 0..BATCHES {
+            let names: Vec<String> =
+                (0..BATCH).map(|nth| format!("failing-{batch}-{nth}")).collect();
+            for name in &names {
+                self.launch(name, "failing").await?;
+            }
+            let mut visible = HashMap::new();
+            let mut steps = self.world.azure.steps();
+            while visible.len() < names.len() {
+                let failed = self.failed(&names);
+                for name in failed
+                    .into_iter()
+                    .filter(|name| !visible.contains_key(name))
+                    .collect::<Vec<_>>()
+                {
+                    visible.insert(name.clone(), Instant::now());
+                    self.karpenter.report_failure(&name, &error).await?;
+                }
+                tokio::select! {
+                    () = self.world.azure.stirred(&mut steps) => {}
+                    seen = claims.next() => seen?,
+                }
+            }
+            claims
+                .until(|claims| {
+                    names.iter().all(|name| claims.get(name).and_then(status_of) == Some("False"))
+                })
+                .await?;
+            for name in &names {
+                took.push(claims.told[name].duration_since(visible[name]));
+            }
+        }
+        took.sort_unstable();
+        let at = |percent: usize| took[(took.len() * percent).div_ceil(100) - 1].as_secs_f64();
+        say(&format!(
+            "from the failure in ARM to the condition, {} failures told by Karpenter: p50 {:.2} s (target: under 1), p99 {:.2} s (target: under 3)",
+            took.len(),
+            at(50),
+            at(99),
+        ))
+    }
+
+    /// Which of these claims ARM shows as failed.
+    fn failed(&self, names: &[String]) -> Vec<String> {
+        let resources = self.world.azure.with(|azure| azure.resources());
+        let failed: Vec<&str> = resources
+            .iter()
+            .filter(|resource| resource.state == "Failed")
+            .map(|resource| resource.id.as_str())
+            .collect();
+        names
+            .iter()
+            .filter(|name| failed.contains(&Provider::vm_path(name).as_str()))
+            .cloned()
+            .collect()
+    }
+}
+
+/// Claims as a watch shows them, and when each was first told to have failed.
+struct Claims {
+    events: std::pin::Pin<
+        Box<dyn futures::Stream<Item = watcher::Result<watcher::Event<NodeClaim>>> + Send>,
+    >,
+    seen: HashMap<String, NodeClaim>,
+    told: HashMap<String, Instant>,
+}
+
+impl Claims {
+    fn follow(client: &Client, labels: &str) -> Self {
+        let config = watcher::Config::default().labels(labels);
+        let events = Box::pin(watcher(Api::all(client.clone()), config));
+        Self { events, seen: HashMap::new(), told: HashMap::new() }
+    }
+
+    async fn next(&mut self) -> Result<()> {
+        let event = self.events.next().await.context("the watch goes on")?;
+        if let watcher::Event::Apply(claim) | watcher::Event::InitApply(claim) =
+            event.context("watch the claims")?
+        {
+            if status_of(&claim) == Some("False") {
+                self.told.entry(claim.name_any()).or_insert_with(Instant::now);
+            }
+            self.seen.insert(claim.name_any(), claim);
+        }
+        Ok(())
+    }
+
+    async fn until(&mut self, are: impl Fn(&HashMap<String, NodeClaim>) -> bool) -> Result<()> {
+        while !are(&self.seen) {
+            self.next().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Our verdict on a claim.
+fn status_of(claim: &NodeClaim) -> Option<&str> {
+    let conditions = &claim.status.as_ref()?.conditions;
+    find(conditions, BOOTSTRAP_SUCCEEDED).map(|held| held.status.as_str())
+}
+
+/// Runs `bringup why` and says how long it took.
+fn run(program: &Path, kubeconfig: &Path, claim: &str) -> Result<Duration> {
+    let mut command = Command::new(program);
+    command.args(["why", claim, "--namespace", NAMESPACE, "--kubeconfig"]).arg(kubeconfig);
+    let began = Instant::now();
+    let output = command.output().with_context(|| format!("run {command:?}"))?;
+    let took = began.elapsed();
+    ensure!(!output.stdout.is_empty(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(took)
+}
+
+fn say(text: &str) -> Result<()> {
+    writeln!(io::stdout(), "{text}").context("write to standard output")
+}
