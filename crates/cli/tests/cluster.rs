@@ -4,8 +4,6 @@
 mod common;
 #[path = "cluster/reports.rs"]
 mod reports;
-#[path = "cluster/scale.rs"]
-mod scale;
 #[path = "cluster/story.rs"]
 mod story;
 #[path = "cluster/trouble.rs"]
