@@ -151,24 +151,22 @@ impl Reads {
         self.of_vms.iter().filter(|(_, read)| *read == path).count()
     }
 
-    /// The moment of the first read that our own budget would not have allowed, if any.
+    /// By how many reads our own budget was exceeded at the worst moment, as they arrived. They
+    /// were allowed one by one; whoever is held up on the way arrives with those behind him.
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of a simulation fit a double")]
-    pub fn beyond_budget(&self) -> Option<Timestamp> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
+    pub fn beyond_budget(&self) -> usize {
         let of_vms = self.of_vms.iter().map(|(at, _)| *at);
         let mut all: Vec<Timestamp> = of_vms.chain(self.of_activity.iter().copied()).collect();
         all.sort_unstable();
-        let mut tokens = AT_ONCE;
-        let mut last = *all.first()?;
+        let (mut tokens, mut lowest) = (AT_ONCE, AT_ONCE);
+        let mut last = all.first().copied().unwrap_or_default();
         for at in all {
             let passed = last.duration_until(at).as_millis() as f64 / 1000.0;
-            tokens = (tokens + passed * A_SECOND).min(AT_ONCE);
-            // The simulator's clock has milliseconds.
-            if tokens < 1.0 - A_SECOND / 1000.0 {
-                return Some(at);
-            }
-            tokens -= 1.0;
+            tokens = (tokens + passed * A_SECOND).min(AT_ONCE) - 1.0;
+            lowest = lowest.min(tokens);
             last = at;
         }
-        None
+        (-lowest).max(0.0).ceil() as usize
     }
 }

@@ -109,7 +109,7 @@ async fn test_26_each_of_5000_pending_claims_is_captured_in_time_or_says_that_it
 
     let reads = Reads::of(&crowded.azure);
     assert_eq!(reads.refused, 0, "requests that were one too many");
-    assert_eq!(reads.beyond_budget(), None);
+    assert!(reads.beyond_budget() <= 1, "{} too many", reads.beyond_budget());
     let reports = crowded.paper.reports();
     let mut states: BTreeMap<String, usize> = BTreeMap::new();
     for report in &reports {
@@ -155,6 +155,19 @@ async fn what_karpenter_says_is_looked_at_before_thousands_who_only_wait_for_the
     for claim in &said {
         assert!(after.of_claim(claim) > before.of_claim(claim), "{claim} was not read in 3 s");
     }
-    assert_eq!(after.refused, 0);
+    // A third of all give up their places in the queue, and get others further ahead.
+    let now = crowded.azure.clock().now();
+    for nth in (1..claims).step_by(3) {
+        crowded.paper.signal(&name(nth), now);
+    }
+    crowded.until(crowded.age() + SignedDuration::from_mins(2), FINE).await;
+    let reads = Reads::of(&crowded.azure);
+    assert_eq!(reads.refused, 0);
+    assert!(reads.beyond_budget() <= 1, "{} too many", reads.beyond_budget());
+    let read = reads.by_vm();
+    let unread = (1..claims).step_by(3).filter(|nth| {
+        !read.contains_key(Provider::vm_path(&name(*nth)).to_ascii_lowercase().as_str())
+    });
+    assert_eq!(unread.count(), 0, "whoever was told of is read before those who were not");
     Ok(())
 }

@@ -14,7 +14,7 @@ use bringup_world::order::Order;
 use bringup_world::provider::Provider;
 use bringup_world::stage::shared;
 use futures::StreamExt as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::ListParams;
 use kube::runtime::watcher::{self, watcher};
@@ -27,10 +27,15 @@ const TIMES: f64 = 3.0;
 const SCENARIO: &str = "rules: [{name: all, boot: {vmReadyAfter: 10s, script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 5s, output: \"oras: command not found\\n+ exit 211\"}}}}]";
 /// The longest that the deletion of a VM takes.
 const DELETION: Duration = Duration::from_secs(62);
-/// How far a read may be from its place in the order of Karpenter's Events. The queue itself is
-/// exact (tests of crates/azure); here Events arrive in many hands, and who was read too early is
-/// read again, so only a queue without any order would be caught.
-const OUT_OF_ORDER: usize = CLAIMS / 2;
+/// How many reads may arrive together that were allowed one after the other: what our budget allows
+/// in a second of the wall's clock, while the machine is busy with other things.
+const ON_THE_WAY: usize = 36;
+/// Who was read this soon after Karpenter's Event did not wait for others: it may have been a
+/// scheduled read, just before the Event was heard of.
+const AT_ONCE: SignedDuration = SignedDuration::from_secs(10);
+/// How far the reads of nineteen of twenty may be from their places in the order of Karpenter's
+/// Events. The queue itself is exact (tests of crates/azure), but Events reach it in many hands.
+const OUT_OF_ORDER: usize = CLAIMS / 4;
 
 fn exit_code(report: &BootstrapReport) -> Option<i32> {
     report.status.as_ref()?.cse.as_ref()?.exit_code
@@ -92,19 +97,22 @@ async fn places_of_reads(fast: &Fast, reads: &Reads) -> Result<Vec<usize>> {
         reads.of_vms.iter().enumerate().map(|(place, (_, vm))| (vm.as_str(), place)).collect();
     let read = said.iter().filter_map(|(_, at, vm)| {
         let place = *last.get(vm.as_str())?;
-        // Whoever was judged by a scheduled read before has no other.
-        (reads.of_vms[place].0 > *at).then_some(place)
+        (reads.of_vms[place].0 > *at + AT_ONCE).then_some(place)
     });
     Ok(read.collect())
 }
 
-/// How far the order of reads is from the order of Events: the most places that a read was ahead
-/// of one whose Event came before.
-fn displaced(places: &[usize]) -> usize {
+/// How far reads were from the places that the order of Events gives them: nineteen of twenty, and
+/// all of them.
+fn displaced(places: &[usize]) -> (usize, usize) {
     let mut sorted = places.to_vec();
     sorted.sort_unstable();
     let at = |place: &usize| sorted.binary_search(place).unwrap_or_default();
-    places.iter().enumerate().map(|(wanted, place)| at(place).abs_diff(wanted)).max().unwrap_or(0)
+    let mut far: Vec<usize> =
+        places.iter().enumerate().map(|(wanted, place)| at(place).abs_diff(wanted)).collect();
+    far.sort_unstable();
+    let up_to = |nth: usize| far.get(nth).copied().unwrap_or_default();
+    (up_to(far.len() * 19 / 20), up_to(far.len().saturating_sub(1)))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -148,16 +156,19 @@ async fn a_thousand_claims_that_fail_at_once_are_all_reported_within_the_budget(
 
     let (reads, counts) = (Reads::of(&fast.azure), counted.counts());
     let places = places_of_reads(fast, &reads).await?;
+    let (mostly, farthest) = displaced(&places);
     println!(
         "storm of {CLAIMS}: the last is told {} s after the failures, by Azure's clock; {lost} were lost, all but {unknown} of them found in the activity log\n\
-         ARM: {} reads of VMs, {} of the activity log, {} refused; {} were read because of an Event, at most {} places out of order\n\
+         ARM: {} reads of VMs, {} of the activity log, {} refused, at most {} ahead of our own budget; {} waited for others after their Event, nineteen of twenty of them at most {} places out of order, all at most {}\n\
          API server: {} writes until all were told and {} in all, at most {} at once; {} reads, at most {} at once\n{:?}\n{:.0?} of wall time",
         failed.duration_until(told).as_secs(),
         reads.of_vms.len(),
         reads.of_activity.len(),
         reads.refused,
+        reads.beyond_budget(),
         places.len(),
-        displaced(&places),
+        mostly,
+        farthest,
         until_told.all_writes(),
         counts.all_writes(),
         counts.writes_at_once,
@@ -167,12 +178,12 @@ async fn a_thousand_claims_that_fail_at_once_are_all_reported_within_the_budget(
         began.elapsed(),
     );
     assert_eq!(reads.refused, 0, "requests that were one too many");
-    assert_eq!(reads.beyond_budget(), None);
+    assert!(reads.beyond_budget() <= ON_THE_WAY, "{} too many", reads.beyond_budget());
     assert!(lost > 0 && unknown <= lost / 20, "{unknown} of {lost} were not found");
     assert!(reads.of_vms.len() <= 3 * CLAIMS, "{} reads of VMs", reads.of_vms.len());
     assert!(reads.of_activity.len() <= 5, "one for all of a group, each minute");
     assert!(counts.writes_at_once <= 16, "{} writes at once", counts.writes_at_once);
     assert!(counts.all_writes() <= 11 * CLAIMS as u64, "{:?}", counts.writes);
-    assert!(displaced(&places) <= OUT_OF_ORDER, "{} places", displaced(&places));
+    assert!(mostly <= OUT_OF_ORDER, "{mostly} places");
     Ok(())
 }

@@ -54,9 +54,14 @@ impl<K: Clone + Eq + Hash> Agenda<K> {
         self.changed.notify_one();
     }
 
+    /// The present moment, by the clock that it goes by.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     /// Plans somebody for now.
     pub fn plan_now(&self, key: K) {
-        self.plan(key, self.clock.now());
+        self.plan(key, self.now());
     }
 
     /// Waits for whoever is due, and hands him out.

@@ -23,6 +23,8 @@ pub struct Joined {
 pub struct Signal {
     /// When the API server got it, by that server's clock: as deletions are stamped.
     pub stamped: Timestamp,
+    /// When we heard of it, by our clock.
+    pub heard: Timestamp,
     /// What it said.
     pub text: String,
 }

@@ -156,10 +156,20 @@ impl Observer {
             }
             Step::Wait(until) => return Ok(Next::At(until)),
             Step::Look(priority) => {
-                let since = self.clock.now();
+                // Who is told of first is read first, however many are told of at once.
+                let since = match &signal {
+                    Some(signal) if memory.looks.signalled == 0 => signal.heard,
+                    _ => self.clock.now(),
+                };
                 let look =
                     self.collect.look(&subject, observation, signal.as_ref(), priority, since);
-                let Some(seen) = self.unless_outranked(name, priority, look).await else {
+                let goes_on = |step: &Step| match step {
+                    Step::Look(other) => *other >= priority,
+                    // What is about to be gone is read before anything is written.
+                    Step::Apply(_) => priority < Priority::Forced,
+                    _ => false,
+                };
+                let Some(seen) = self.as_long_as(name, goes_on, look).await else {
                     return Ok(Next::Now);
                 };
                 self.memories.remember(name, &subject.uid, |memory| {
@@ -183,7 +193,12 @@ impl Observer {
             }
             Step::Publish(report) => self.publish(&subject, *report).await?,
             Step::Revise(report) => self.revise(*report).await?,
-            Step::Apply(conditions) => self.apply(name, &subject, conditions).await?,
+            Step::Apply(conditions) => {
+                let goes_on =
+                    |step: &Step| !matches!(step, Step::Look(Priority::Event | Priority::Deletion));
+                let apply = self.apply(name, &subject, conditions);
+                self.as_long_as(name, goes_on, apply).await.unwrap_or(Ok(Next::Now))?
+            }
             Step::Announce => match report {
                 Some(report) => self.announce(&report).await?,
                 None => Next::Never,
@@ -207,28 +222,26 @@ impl Observer {
         })
     }
 
-    /// What a look brings, unless something else has to be done first by now: Karpenter says that
-    /// it failed, it is being deleted, its Node has come. Then it no longer waits for its turn.
-    async fn unless_outranked<T>(
+    /// What work brings that may have to wait for its turn, unless something else has to be done
+    /// first by now: Karpenter says that it failed, it is being deleted, its Node has come.
+    async fn as_long_as<T>(
         &self,
         name: &str,
-        priority: Priority,
-        look: impl Future<Output = T>,
+        goes_on: impl Fn(&Step) -> bool,
+        work: impl Future<Output = T>,
     ) -> Option<T> {
         let key = Key::Subject(name.to_owned());
-        let mut look = std::pin::pin!(look);
+        let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 biased;
-                seen = &mut look => return Some(seen),
+                done = &mut work => return Some(done),
                 () = self.agenda.recalled(&key) => {}
             }
             let view = self.view(name)?;
-            match view.snapshot(self.clock.now(), &self.settings.namespace).next_step() {
-                Step::Look(other) if other >= priority => {}
-                // What is about to be gone is read before anything is written.
-                Step::Apply(_) if priority < Priority::Forced => {}
-                _ => return None,
+            let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();
+            if !goes_on(&step) {
+                return None;
             }
         }
     }

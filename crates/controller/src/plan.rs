@@ -135,8 +135,23 @@ impl Snapshot<'_> {
         report::of_failure(self.subject, self.observation, failure, self.namespace, self.now)
     }
 
+    /// What is about to be gone is read before anything is written.
+    fn last_chance(&self) -> Option<Priority> {
+        let is_open = self.report.is_none() && self.subject.launched().is_some();
+        let is_going = self.departed || self.subject.deleting.is_some();
+        match (self.case().signal(), self.looks) {
+            _ if !is_open => None,
+            (Some(_), Looks { signalled: 0, .. }) => Some(Priority::Event),
+            (None, Looks { deleting: 0, .. }) if is_going => Some(Priority::Deletion),
+            _ => None,
+        }
+    }
+
     /// Says what is known, and then looks again.
     fn tell(&self, is_up: bool) -> Step {
+        if let Some(priority) = self.last_chance().filter(|_| !is_up) {
+            return Step::Look(priority);
+        }
         let may_write = !self.departed && self.subject.launch != Launch::NotYet;
         if may_write {
             let wanted =

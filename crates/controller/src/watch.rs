@@ -141,7 +141,7 @@ impl Watches {
         let stamped =
             event.metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |at| at.0);
         let text = redact(event.message.as_deref().unwrap_or_default()).text.into_string();
-        Some(self.cluster.signalled(name, uid, Signal { stamped, text }))
+        Some(self.cluster.signalled(name, uid, Signal { stamped, heard: self.agenda.now(), text }))
     }
 
     fn plan(&self, keys: impl IntoIterator<Item = Key>) {

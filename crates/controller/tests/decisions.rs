@@ -67,6 +67,11 @@ fn snapshot<'a>(
     }
 }
 
+/// What Karpenter said.
+fn said(seconds: i64, text: &str) -> Signal {
+    Signal { stamped: at(seconds), heard: at(seconds), text: text.to_owned() }
+}
+
 fn failed_cse() -> Observation {
     let text = "timeout: failed to run command 'oras': No such file or directory";
     Observation {
@@ -149,7 +154,7 @@ fn what_karpenter_says_is_looked_into_at_once_and_before_the_schedule() {
     let subject = subject();
     let borne = conditions::desired(&subject, None, None, false, at(10));
     let subject = bear(subject, &borne);
-    let signal = Signal { stamped: at(9), text: "Failed to register".to_owned() };
+    let signal = said(9, "Failed to register");
     let mut told = snapshot(&subject, None, None, at(10));
     assert!(matches!(told.next_step(), Step::Wait(_)), "the first look is due later");
     told.signal = Some(&signal);
@@ -157,9 +162,23 @@ fn what_karpenter_says_is_looked_into_at_once_and_before_the_schedule() {
 }
 
 #[test]
+fn what_is_about_to_be_gone_is_read_before_anything_is_written() {
+    let (bare, signal) = (subject(), said(9, "Failed"));
+    let mut told = snapshot(&bare, None, None, at(10));
+    assert!(matches!(told.next_step(), Step::Apply(_)), "there is time");
+    told.signal = Some(&signal);
+    assert!(matches!(told.next_step(), Step::Look(Priority::Event)));
+    told.looks.signalled = 1;
+    assert!(matches!(told.next_step(), Step::Apply(_)), "it has been read");
+    let going = Subject { deleting: Some(at(8)), ..subject() };
+    let going = snapshot(&going, None, None, at(10));
+    assert!(matches!(going.next_step(), Step::Look(Priority::Deletion)));
+}
+
+#[test]
 fn a_vm_that_still_shows_its_failure_but_not_the_words_has_lost_its_evidence() {
     let subject = subject();
-    let signal = Signal { stamped: at(89), text: "Failed to register: ".to_owned() };
+    let signal = said(89, "Failed to register: ");
     let seen = Observation {
         cse: Cse::Failed { at: None },
         evidence: Evidence::default(),
@@ -178,11 +197,11 @@ fn a_signal_that_came_after_the_deletion_is_its_consequence() {
     let borne = conditions::desired(&subject, None, None, false, at(10));
     let subject = bear(subject, &borne);
     let gone = Observation { at: at(30), vm: Vm::Gone, ..Observation::default() };
-    let signal = Signal { stamped: at(25), text: "preempted".to_owned() };
+    let signal = said(25, "preempted");
     let mut told = snapshot(&subject, Some(&gone), None, at(31));
     told.signal = Some(&signal);
     assert!(matches!(told.next_step(), Step::Rest));
-    let signal = Signal { stamped: at(19), text: "failed".to_owned() };
+    let signal = said(19, "failed");
     told.signal = Some(&signal);
     let Step::Publish(report) = told.next_step() else { panic!("it had failed before") };
     assert_eq!(report.phase(), Phase::Lost);

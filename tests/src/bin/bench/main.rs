@@ -113,8 +113,9 @@ impl Bench {
             })
             .await?;
         say(&format!(
-            "all {PENDING} pending claims are looked after {:.1} s after the controller leads",
-            began.elapsed().as_secs_f64()
+            "all {PENDING} pending claims are looked after {:.1} s after the controller leads; {}",
+            began.elapsed().as_secs_f64(),
+            Usage::of(controller.id())?,
         ))?;
         // What the start needed is over by then.
         tokio::time::sleep(Duration::from_secs(15)).await;

@@ -48,7 +48,8 @@ impl fmt::Display for Usage {
         let megabytes = |kilobytes: u64| kilobytes * 1024 / 1_000_000;
         write!(
             formatter,
-            "{} MB resident, {} MB at most so far",
+            "{:.1} s of a core so far, {} MB resident, {} MB at most so far",
+            self.processor.as_secs_f64(),
             megabytes(self.resident),
             megabytes(self.most_resident)
         )
