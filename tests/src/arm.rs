@@ -87,6 +87,24 @@ impl Arm {
             self.azure.advance(Duration::from_secs(3));
         }
     }
+
+    /// The same for an operation in which real programs run: while they do, the clock is left to
+    /// itself.
+    pub async fn follow(&self, started: &Said) -> Result<Value> {
+        let Some(address) = &started.operation else { return Ok(started.body.clone()) };
+        let mut steps = self.azure.steps();
+        loop {
+            if self.azure.with(|azure| azure.programs_run()) {
+                self.azure.stirred(&mut steps).await;
+                continue;
+            }
+            let body = self.get(address)?.body;
+            if body["status"] != "InProgress" {
+                return Ok(body);
+            }
+            self.azure.advance(Duration::from_secs(3));
+        }
+    }
 }
 
 fn said(response: &Response<Bytes>) -> Said {

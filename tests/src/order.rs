@@ -13,6 +13,10 @@ pub struct Order {
     pub windows: bool,
     /// Its serial console is kept.
     pub console: bool,
+    /// What it is given at its birth, in base64.
+    pub custom_data: Option<String>,
+    /// What the extension runs.
+    pub command: String,
 }
 
 impl Default for Order {
@@ -24,7 +28,13 @@ impl Default for Order {
 impl Order {
     /// A Linux machine from an image.
     pub fn of(image_version: &str) -> Self {
-        Self { image_version: image_version.to_owned(), windows: false, console: false }
+        Self {
+            image_version: image_version.to_owned(),
+            windows: false,
+            console: false,
+            custom_data: None,
+            command: "/opt/azure/containers/provision.sh".to_owned(),
+        }
     }
 
     /// The same with Windows.
@@ -38,6 +48,14 @@ impl Order {
     #[must_use]
     pub fn with_console(mut self) -> Self {
         self.console = true;
+        self
+    }
+
+    /// The same with CustomData, and the command of the extension that waits for its result.
+    #[must_use]
+    pub fn bootstrapped(mut self, custom_data: &str, command: &str) -> Self {
+        self.custom_data = Some(custom_data.to_owned());
+        command.clone_into(&mut self.command);
         self
     }
 
@@ -93,6 +111,9 @@ impl Order {
                 }] },
             },
         });
+        if let Some(custom_data) = &self.custom_data {
+            vm["properties"]["osProfile"]["customData"] = json!(custom_data);
+        }
         if self.console {
             vm["properties"]["diagnosticsProfile"] =
                 json!({ "bootDiagnostics": { "enabled": true } });
@@ -112,7 +133,7 @@ impl Order {
                 "publisher": publisher,
                 "type": kind,
                 "typeHandlerVersion": "2.0",
-                "protectedSettings": { "commandToExecute": "/opt/azure/containers/provision.sh" },
+                "protectedSettings": { "commandToExecute": self.command },
             },
         })
     }

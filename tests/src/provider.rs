@@ -166,6 +166,13 @@ impl Provider {
         Ok(ended.get("error").cloned())
     }
 
+    /// The same with a machine whose bootstrap is a real program.
+    pub async fn bootstrap_for_real(&self, claim: &str, order: &Order) -> Result<Option<Value>> {
+        let started = self.start_script(claim, order)?;
+        let ended = self.arm.follow(&started).await?;
+        Ok(ended.get("error").cloned())
+    }
+
     /// Puts the Custom Script extension, and does not wait for it.
     pub fn start_script(&self, claim: &str, order: &Order) -> Result<Said> {
         let name =

@@ -235,6 +235,11 @@ impl Azure {
         self.programs.push(ProgramRun { run: number, command, environment });
     }
 
+    /// Whether the bootstrap of some VM is a real program that has not ended.
+    pub fn programs_run(&self) -> bool {
+        !self.running.is_empty()
+    }
+
     /// Tells how a program ended. One whose VM is gone, or was rebooted meanwhile, is forgotten.
     pub fn program_ended(&mut self, run: u64, end: ProgramEnd) {
         let Some(Running { vm: reference, extension, run }) = self.running.remove(&run) else {

@@ -116,7 +116,7 @@ impl Meaning {
     }
 
     /// A name that was only ever proposed belongs to no image.
-    fn is_proposal(&self) -> bool {
+    pub fn is_proposal(&self) -> bool {
         self.origin.as_deref().is_some_and(|origin| origin.starts_with("proposal"))
     }
 }

@@ -93,7 +93,23 @@ impl Case<'_> {
         let quoted = winner.into_iter().chain(lines.into_iter().filter(|finding| {
             winner.is_none_or(|winner| (winner.piece, winner.line) != (finding.piece, finding.line))
         }));
-        from_node.chain(quoted.map(|finding| self.quote(finding))).take(NAMED).collect()
+        let quoted = quoted.filter(|finding| !self.repeats_the_node(finding));
+        let mut proof: Vec<Proof> = Vec::new();
+        for next in from_node.chain(quoted.map(|finding| self.quote(finding))) {
+            let is_known = |known: &Proof| known.text.as_str() == next.text.as_str();
+            if !proof.iter().any(is_known) {
+                proof.push(next);
+            }
+        }
+        proof.truncate(NAMED);
+        proof
+    }
+
+    /// The node's summary quotes what it found; that is no second witness.
+    fn repeats_the_node(&self, finding: &Finding) -> bool {
+        let line = &self.pages[finding.piece].lines[finding.line].text;
+        self.reading.node.is_some()
+            && (line.contains("BRINGUP-NODE/1 ") || line.contains("\"Bringup\":"))
     }
 
     fn quote(&self, finding: &Finding) -> Proof {
@@ -101,13 +117,16 @@ impl Case<'_> {
         let line = &page.lines[finding.line];
         let piece = &self.evidence.pieces[finding.piece];
         let normal = page.normal_line(finding.line);
-        let from = normal.find(finding.sign.all[0]).map_or(0, |at| normal[..at].chars().count());
+        let sign = finding.sign.all[0];
+        let at = normal.find(sign).map_or(0, |at| normal[..at].chars().count());
+        let (before, text) = saying(line.text.trim_end(), at);
+        let from = at - before;
         Proof {
             source: piece.source,
             name: piece.name.clone(),
             line: line.number,
-            text: redact(line.text.trim_end()).text.truncated(QUOTED),
-            span: (from, from + finding.sign.all[0].chars().count()),
+            text: redact(text).text.truncated(QUOTED),
+            span: (from, from + sign.chars().count()),
         }
     }
 
@@ -124,6 +143,8 @@ impl Case<'_> {
         }
         if let (Some(code), Some(_)) = (self.catalogued(), winner)
             && let Some(why) = &code.misleading
+            // A name that only we give says what it says.
+            && !code.meanings.iter().any(|one| one.is_proposal() && one.constant() == constant)
         {
             let reason = constant.map_or_else(|| code.code.to_string(), str::to_owned);
             overruled.push(Overruled { reason, why: why.clone() });
@@ -159,6 +180,27 @@ impl Case<'_> {
     }
 }
 
+/// Of a line of the bootstrap's result, the value that has the character at `at`, and how many
+/// characters stand before it; of any other line, all of it.
+fn saying(line: &str, at: usize) -> (usize, &str) {
+    let place = line.char_indices().nth(at).map_or(line.len(), |(place, _)| place);
+    if !line.contains("\"ExitCode\"") {
+        return (0, line);
+    }
+    let begins = ["\":\"", "\": \""]
+        .iter()
+        .filter_map(|opening| line[..place].rfind(opening).map(|found| found + opening.len()))
+        .max()
+        .unwrap_or_default();
+    let rest = &line[begins..];
+    let ends = ["\",\"", "\", \"", "\"}", "\" }"]
+        .iter()
+        .filter_map(|closing| rest[place - begins..].find(closing))
+        .min()
+        .map_or(rest.len(), |found| place - begins + found);
+    (line[..begins].chars().count(), &rest[..ends])
+}
+
 /// What to do about a cause.
 pub fn remedy(cause: Cause) -> String {
     rule_of(cause).map_or(COLLECT, |rule| rule.remedy).to_owned()
@@ -166,4 +208,20 @@ pub fn remedy(cause: Cause) -> String {
 
 fn rule_of(cause: Cause) -> Option<&'static Rule> {
     crate::rules::RULES.iter().copied().find(|rule| rule.cause == cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_result_only_the_value_is_quoted_that_says_it() {
+        let line = r#"{"ExitCode":"85","Error":"exit status 85","Output":"tar: No space left"}"#;
+        let at = line.find("No space").unwrap_or_default();
+        assert_eq!(saying(line, at), (52, "tar: No space left"));
+        let line = r#"{ "ExitCode": "9", "Output": "é: not found", "Error": "" }"#;
+        let at = line.chars().position(|letter| letter == 'é').unwrap_or_default();
+        assert_eq!(saying(line, at).1, "é: not found");
+        assert_eq!(saying("oras: not found", 6), (0, "oras: not found"));
+    }
 }

@@ -268,6 +268,11 @@ impl<'a> Case<'a> {
         let Some((code, source)) = self.reading.code else { return (None, Vec::new()) };
         let os = self.os().unwrap_or(Os::Linux);
         let catalogue = Catalogue::of(os);
+        // The node's own numbers can be moved; its names cannot.
+        let told = self.reading.node.as_ref().filter(|node| node.exit == Some(code));
+        if let Some(name) = told.and_then(|node| node.name.clone()) {
+            return (Some(name), Vec::new());
+        }
         // A name that stands beside its own number is believed.
         let named = self
             .reading

@@ -112,7 +112,17 @@ pub(crate) fn summarise(
     if let Some(finding) = fatal.filter(|_| stopped || summary.conf == Some(Sureness::Low)) {
         summary.cause = finding.cause.or(summary.cause);
         summary.conf = Some(if stopped { Sureness::High } else { Sureness::Medium });
-        summary.prove(&finding.detail);
+        if stopped {
+            summary.ev.clear();
+        }
+        // What was probed, where, and what the package database says: a line each.
+        let (what, parts) =
+            finding.detail.as_str().split_once("; ").unwrap_or((&finding.detail, ""));
+        let mut parts: Vec<&str> = parts.split("; ").collect();
+        parts.sort_by_key(|part| !part.starts_with("probed"));
+        for line in parts.into_iter().filter(|part| !part.is_empty()).chain([what]) {
+            summary.prove(line);
+        }
     }
     if result.exit == code::REFUSED && summary.name.is_empty() {
         code::REFUSED_NAME.clone_into(&mut summary.name);

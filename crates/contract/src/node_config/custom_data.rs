@@ -145,8 +145,12 @@ set -euo pipefail
 umask 077
 
 home=/opt/azure/containers
-# A boothook runs at every boot; what succeeded is not done again.
-if [ -e "$home/provision.complete" ] && [ ! -e "$home/provision.failed" ]; then
+# A boothook runs at every boot; what succeeded is not done again, unless another machine did it,
+# of which this one is a copy.
+told() { cat "/var/lib/cloud/data/$1" 2>/dev/null || true; }
+before=$(told previous-instance-id)
+copied() { [ -n "$before" ] && [ "$before" != NO_PREVIOUS_INSTANCE_ID ] && [ "$before" != "$(told instance-id)" ]; }
+if [ -e "$home/provision.complete" ] && [ ! -e "$home/provision.failed" ] && ! copied; then
   exit 0
 fi
 
@@ -169,12 +173,14 @@ store() {
 
 "#;
 
-const START: &str = r#"launcher=$home/aks-node-controller-wrapper.sh
-if [ -x "$launcher" ]; then
-  nohup "$launcher" >/var/log/azure/aks-node-controller.output 2>&1 </dev/null &
-else
-  systemctl start --no-block aks-node-controller.service
-fi
+const START: &str = r#"# The name that images have had since they call it a launcher, and the one before.
+for launcher in "$home"/aks-node-controller-{launcher,wrapper}.sh; do
+  if [ -x "$launcher" ]; then
+    nohup "$launcher" >/var/log/azure/aks-node-controller.output 2>&1 </dev/null &
+    exit 0
+  fi
+done
+systemctl start --no-block aks-node-controller.service
 "#;
 
 const CLOUD_CONFIG_PART: &str = "#cloud-config\nruncmd:\n- [ \"true\" ]\n";

@@ -160,8 +160,15 @@ fn meaning(diagnosis: &Diagnosis, code: i32) -> String {
         Some(Platform::Windows) => Os::Windows,
         Some(Platform::Linux | Platform::Arm) | None => Os::Linux,
     };
-    let image: Option<ImageVersion> = diagnosis.image_version;
-    match Catalogue::of(os).lookup(code, image) {
+    let (catalogue, image): (_, Option<ImageVersion>) =
+        (Catalogue::of(os), diagnosis.image_version);
+    let named = catalogue.code(code).and_then(|known| {
+        known.meanings.iter().find(|meaning| meaning.constant() == diagnosis.constant.as_deref())
+    });
+    if let (Some(meaning), Some(_)) = (named, &diagnosis.constant) {
+        return sentence(&meaning.meaning);
+    }
+    match catalogue.lookup(code, image) {
         Lookup::Exact(meaning) => sentence(&meaning.meaning),
         Lookup::Ambiguous(_) => {
             "the code has several meanings; the image's date would tell.".to_owned()
