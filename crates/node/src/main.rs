@@ -2,8 +2,10 @@
 
 mod agent;
 mod args;
+mod ask;
 mod code;
 mod config;
+mod endpoints;
 mod environment;
 mod events;
 mod faces;

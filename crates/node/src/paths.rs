@@ -64,6 +64,8 @@ paths! {
     dpkg_status = "/var/lib/dpkg/status";
     /// The image was built to the end.
     image_marker = "/opt/azure/vhd-install.complete";
+    /// The name servers.
+    resolv_conf = "/etc/resolv.conf";
     /// The name that this machine is to have.
     hostname = "/etc/hostname";
     /// Changes with every boot.

@@ -9,7 +9,7 @@ use crate::paths::Root;
 use crate::preflight::{Finding, State};
 use crate::result::Outcome;
 use crate::store;
-use crate::summary::{Summary, Sureness};
+use crate::summary::{EVIDENCE_BYTES, EVIDENCE_LINES, Summary, Sureness};
 
 /// How much of a log is read, from its end.
 const LOG: u64 = 256 * 1024;
@@ -78,7 +78,7 @@ pub(crate) fn summarise(
 ) -> Summary {
     let mut summary = Summary::new(result.exit, name.unwrap_or_default());
     summary.took = result.seconds();
-    let odd = preflight.iter().filter(|finding| finding.state != State::Ok);
+    let odd = preflight.iter().filter(|finding| finding.state.is_odd());
     summary.pf = odd.map(Finding::short).collect();
     if result.exit == 0 {
         return summary;
@@ -103,6 +103,15 @@ pub(crate) fn summarise(
     if let Some(cause) = own.filter(|cause| *cause != Cause::Unknown) {
         summary.cause = Some(cause);
         summary.conf = Some(Sureness::Medium);
+    }
+    // A clock that goes wrong makes good certificates look bad.
+    let skew = preflight.iter().find(|finding| finding.cause == Some(Cause::ClockSkew));
+    let blames_trust =
+        matches!(summary.cause, Some(Cause::TlsTrustFailure | Cause::ClusterCaMismatch));
+    if let Some(finding) = skew.filter(|_| blames_trust) {
+        summary.cause = Some(Cause::ClockSkew);
+        summary.ev.insert(0, finding.detail.truncated(EVIDENCE_BYTES));
+        summary.ev.truncate(EVIDENCE_LINES);
     }
     // What stood fast before the attempt beats a guess by its code; where it stopped the attempt,
     // it is the cause.

@@ -3,7 +3,14 @@
 //! All run at once. The whole takes a second at most; who is late is called late and not waited
 //! for. Nothing is written, nothing is retried, no lock is taken.
 
+mod certificate;
+mod clock;
+mod containerd;
+mod database;
+mod names;
 mod oras;
+pub(crate) mod packages;
+mod platform;
 mod programs;
 mod system;
 
@@ -15,10 +22,15 @@ use bringup_diagnosis::redaction::{Redacted, redact};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::endpoints::Endpoints;
+use crate::environment::Variables;
 use crate::paths::Root;
 
 /// The budget of all checks.
 const BUDGET: Duration = Duration::from_millis(950);
+
+/// How long a check waits for an answer.
+const EACH: Duration = Duration::from_millis(400);
 
 /// What a check found.
 #[derive(Debug, Clone, Serialize)]
@@ -56,6 +68,8 @@ pub(crate) enum State {
     Fatal,
     /// It was late.
     Timeout,
+    /// There was nothing to look at.
+    Skipped,
 }
 
 impl State {
@@ -66,7 +80,13 @@ impl State {
             Self::Warn => "warn",
             Self::Fatal => "fatal",
             Self::Timeout => "timeout",
+            Self::Skipped => "skipped",
         }
+    }
+
+    /// It is worth a word.
+    pub(crate) fn is_odd(self) -> bool {
+        !matches!(self, Self::Ok | Self::Skipped)
     }
 }
 
@@ -95,6 +115,18 @@ pub(crate) struct Subject {
     pub(crate) path: String,
     /// Without oras the attempt cannot work.
     pub(crate) needs_oras: bool,
+    /// What the scripts are told.
+    pub(crate) variables: Variables,
+    /// Where the platform answers.
+    pub(crate) endpoints: Endpoints,
+}
+
+impl Subject {
+    /// A variable of the scripts, if it says anything.
+    fn variable(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.variables.iter().rev().find(|(known, _)| known == name)?;
+        value.to_str().filter(|value| !value.is_empty())
+    }
 }
 
 /// Which checks run.
@@ -110,10 +142,16 @@ type Check = fn(&Subject) -> Finding;
 
 /// Runs the checks.
 pub(crate) fn run(subject: &Subject, which: Which) -> Vec<Finding> {
-    let all: [(&'static str, Check); 4] = [
+    let all: [(&'static str, Check); 10] = [
         ("oras", oras::check),
         ("binaries", programs::check),
         ("disk", system::disk),
+        ("dns", names::check),
+        ("imds", platform::imds),
+        ("wireserver", platform::wire_server),
+        ("clock", clock::check),
+        ("packages", packages::check),
+        ("containerd", containerd::check),
         ("image", system::image),
     ];
     let chosen: Vec<_> =

@@ -170,9 +170,15 @@ impl<'a> Attempt<'a> {
         }
         // Before PATH was repaired: what is only found by the repair is told.
         let path = std::env::var("PATH").unwrap_or_default();
-        let subject = Subject { root: self.agent.root.clone(), path, needs_oras: command.registry };
+        let subject = Subject {
+            root: self.agent.root.clone(),
+            path,
+            needs_oras: command.registry,
+            variables: command.env.clone(),
+            endpoints: self.agent.settings.endpoints.clone(),
+        };
         self.preflight = preflight::run(&subject, Which::All);
-        for finding in self.preflight.iter().filter(|finding| finding.state != State::Ok) {
+        for finding in self.preflight.iter().filter(|finding| finding.state.is_odd()) {
             self.agent.log.warn(&format!("preflight {}: {}", finding.short(), finding.detail));
         }
         let fatal = self.preflight.iter().find(|finding| finding.state == State::Fatal)?;

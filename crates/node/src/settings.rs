@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::args::{Arguments, Wrong, duration};
 use crate::code;
+use crate::endpoints::Endpoints;
 use crate::paths::Root;
 use crate::store;
 
@@ -23,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) timeout: Duration,
     /// How long the waiter waits for a sign of a run.
     pub(crate) start_timeout: Duration,
+    /// Where the platform answers.
+    pub(crate) endpoints: Endpoints,
 }
 
 /// What the checks may do.
@@ -87,6 +90,8 @@ impl Settings {
             },
             timeout: time("timeout", Duration::from_secs(cse + 1_500).min(LONGEST))?,
             start_timeout: time("start-timeout", Duration::from_mins(10))?,
+            endpoints: Endpoints::read(&file, root)
+                .map_err(|value| wrong("endpoints", value, "not addresses with ports"))?,
         })
     }
 

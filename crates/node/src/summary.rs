@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) const TAG: &str = "BRINGUP-NODE/1 ";
 
 /// A line of evidence is not longer than this.
-const EVIDENCE_BYTES: usize = 160;
+pub(crate) const EVIDENCE_BYTES: usize = 160;
 
 /// Not more lines of evidence than this.
-const EVIDENCE_LINES: usize = 3;
+pub(crate) const EVIDENCE_LINES: usize = 3;
 
 /// What an attempt came to. The keys are written in this order: of a line that was cut, the
 /// leading ones can still be read.

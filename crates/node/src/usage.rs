@@ -91,7 +91,13 @@ pub(crate) fn preflight(agent: &Agent, program: &Program, arguments: &Arguments)
     };
     let path = std::env::var("PATH").unwrap_or_default();
     let needs_oras = which == Which::Oras;
-    let subject = Subject { root: agent.root.clone(), path, needs_oras };
+    let subject = Subject {
+        root: agent.root.clone(),
+        path,
+        needs_oras,
+        variables: std::env::vars_os().collect(),
+        endpoints: agent.settings.endpoints.clone(),
+    };
     let found = preflight::run(&subject, which);
     if arguments.given("json") {
         output::answer(&format!("{}\n", serde_json::to_string(&found).unwrap_or_default()));

@@ -1,5 +1,6 @@
 //! Are the programs there that the scripts call?
 
+use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
@@ -7,6 +8,7 @@ use bringup_contract::Cause;
 use rustix::fs::StatVfsMountFlags;
 use serde_json::json;
 
+use super::database::Database;
 use super::{Finding, State, Subject};
 use crate::paths::Root;
 
@@ -17,7 +19,7 @@ const KNOWN: &[&str] = &["/usr/local/bin", "/usr/bin", "/opt/bin", "/usr/sbin", 
 const REQUIRED: &[&str] = &["bash", "timeout", "nohup", "systemctl"];
 
 /// These are called later, and not on every node.
-const USUAL: &[&str] = &["jq", "curl", "base64", "tar", "python3", "containerd", "runc"];
+const USUAL: &[&str] = &["curl", "base64", "tar", "python3", "containerd", "runc"];
 
 /// Where a program was found, and whether it can be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,11 +66,25 @@ pub(super) fn find(root: &Root, path: &str, name: &str) -> Found {
     broken.map_or(Found::Absent, |(told, why)| Found::NotExecutable(told, why))
 }
 
+/// The programs that this node's scripts call, and whether they begin without.
+fn wanted(subject: &Subject) -> Vec<(&'static str, bool)> {
+    // The scripts of an image read its component list with jq.
+    let from_image = subject.variable("IS_VHD") == Some("true");
+    let api_server = subject.variable("API_SERVER_NAME");
+    let is_address = api_server.is_some_and(|name| name.parse::<IpAddr>().is_ok());
+    let finds_names = subject.variable("ENABLE_HOSTS_CONFIG_AGENT") == Some("true");
+    let probe = match api_server {
+        Some(_) if is_address => Some("nc"),
+        Some(_) if !finds_names => Some("nslookup"),
+        _ => None,
+    };
+    let required = REQUIRED.iter().map(|name| (*name, true)).chain([("jq", from_image)]);
+    required.chain(USUAL.iter().copied().chain(probe).map(|name| (name, false))).collect()
+}
+
 pub(super) fn check(subject: &Subject) -> Finding {
-    let states: Vec<(&str, bool, Found)> = REQUIRED
-        .iter()
-        .map(|name| (*name, true))
-        .chain(USUAL.iter().map(|name| (*name, false)))
+    let states: Vec<(&str, bool, Found)> = wanted(subject)
+        .into_iter()
         .map(|(name, required)| (name, required, find(&subject.root, &subject.path, name)))
         .collect();
     let scripts = [("provision_start.sh"), ("provision.sh")];
@@ -89,7 +105,15 @@ pub(super) fn check(subject: &Subject) -> Finding {
         (false, false) => State::Warn,
         (false, true) => State::Ok,
     };
-    let data = states.iter().map(|(name, _, found)| json!({"name": name, "state": found.word()}));
+    let is_odd = states.iter().any(|(_, _, found)| !matches!(found, Found::Ok(_)));
+    let database = is_odd.then(|| Database::ask(&subject.root));
+    let package = |name: &str| database.as_ref().map(|database| database.has(name));
+    let data = states.iter().map(|(name, _, found)| match found {
+        Found::Ok(_) => json!({"name": name, "state": found.word()}),
+        _ => json!({
+            "name": name, "state": found.word(), "package": package(name),
+        }),
+    });
     let data = json!({"programs": data.collect::<Vec<_>>(), "scriptsMissing": scripts_missing});
     let detail = if odd.is_empty() { "all there".to_owned() } else { odd.join(", ") };
     let finding = Finding::new("binaries", state, &detail, data);

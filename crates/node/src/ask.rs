@@ -1,0 +1,68 @@
+//! Asking another program, which may hang.
+
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// More than this nobody reads.
+const MOST: u64 = 4 << 20;
+
+/// What a program prints, if it ends in time. If not, it is killed, and whatever it has started: a
+/// script hangs in a child of its own.
+pub(crate) fn ask(command: &mut Command, limit: Duration) -> Result<String, String> {
+    let name = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let name = name.to_string_lossy().into_owned();
+    let command = command.process_group(0).stdin(Stdio::null());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| format!("{name} cannot be run: {error}"))?;
+    let stdout = child.stdout.take();
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        if let Some(stdout) = stdout {
+            let _ = stdout.take(MOST).read_to_end(&mut text);
+        }
+        let _ = sender.send(text);
+    });
+    let said = receiver.recv_timeout(limit);
+    let group = rustix::process::Pid::from_child(&child);
+    // Fails when nobody is left, which is what is wanted.
+    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    let _ = child.wait();
+    let said = said.map_err(|_| format!("{name} said nothing for {} ms", limit.as_millis()))?;
+    Ok(String::from_utf8_lossy(&said).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_hangs_in_a_child_is_ended_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let pid = folder.path().join("pid");
+        let script = format!("sleep 1000 & echo $! >{}; wait", pid.display());
+        let limit = Duration::from_millis(500);
+        let said = ask(Command::new("bash").args(["-c", &script]), limit);
+        assert_eq!(said, Err("bash said nothing for 500 ms".to_owned()));
+        let pid = std::fs::read_to_string(pid).unwrap();
+        let stat = format!("/proc/{}/stat", pid.trim());
+        let began = std::time::Instant::now();
+        // Gone, or dead and not yet collected by whoever collects orphans.
+        let lives = || std::fs::read_to_string(&stat).is_ok_and(|state| !state.contains(" Z "));
+        while lives() {
+            assert!(began.elapsed() < Duration::from_secs(30), "it lives");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn what_it_prints_is_the_answer() {
+        let said = ask(Command::new("echo").arg("x"), Duration::from_secs(30));
+        assert_eq!(said.as_deref(), Ok("x\n"));
+        assert!(ask(&mut Command::new("/nowhere/x"), Duration::from_secs(1)).is_err());
+    }
+}
