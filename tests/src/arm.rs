@@ -29,7 +29,8 @@ pub struct Said {
 }
 
 impl Arm {
-    pub(crate) fn new(azure: Simulator) -> Self {
+    /// A client of this Azure.
+    pub fn new(azure: Simulator) -> Self {
         Self { azure }
     }
 

@@ -2,18 +2,24 @@
 //! CustomData starts it on stub scripts, in a machine with a root, processes and a network of its
 //! own; the extension's command waits for its result.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bringup_azure_sim::clock::Pace;
 use bringup_azure_sim::doors::ProgramRunner;
+use bringup_azure_sim::scenario;
+use bringup_azure_sim::simulator::Simulator;
 use bringup_contract::node_config::{Form, NodeConfig, node_bootstrapping};
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, find};
 use bringup_objects::{BootstrapReport, NodeClaim};
+use bringup_world::arm::Arm;
 use bringup_world::guest::Guest;
 use bringup_world::order::Order;
 use bringup_world::stage::{Stage, shared};
+use serde_json::{Value, json};
 
 /// A cluster whose nodes pull what they need from a registry, with oras.
 const CONFIGURATION: &str = r#"{
@@ -22,7 +28,6 @@ const CONFIGURATION: &str = r#"{
   "api_server_config": {"api_server_name": "aks1.hcp.eastus.azmk8s.io"},
   "cluster_config": {"location": "eastus"},
   "bootstrapping_config": {"tls_bootstrapping_token": "abcdef.0123456789abcdef"},
-  "container_registry_server": "registry.example.io",
   "bootstrap_profile_container_registry_server": "registry.example.io/aks-managed-repository"
 }"#;
 
@@ -246,5 +251,53 @@ async fn the_success_of_the_machine_that_an_image_was_captured_from_is_not_belie
     let failed = fail("captured", &guest).await?;
     assert_eq!(failed.cause(), ("PackageManagerLocked", Some(99)));
     assert!(failed.is_from_the_node(), "{:?}", failed.report.status);
+    Ok(())
+}
+
+/// What `bringup` prints with these arguments, and how it ends.
+fn bringup(arguments: &[&str], input: &str) -> Result<(String, Option<i32>)> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
+    let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    child.stdin.take().context("its input")?.write_all(input.as_bytes())?;
+    let ended = child.wait_with_output()?;
+    Ok((String::from_utf8(ended.stdout)?, ended.status.code()))
+}
+
+#[tokio::test]
+async fn a_scale_set_as_bringup_writes_it_boots_the_agent_and_tells_why_it_failed() -> Result<()> {
+    let guest = machine("say this must not run; ends 0")?;
+    let start = jiff::Timestamp::now();
+    let azure = Simulator::new(scenario::parse("set", &guest.scenario())?, Pace::Real, start);
+    let _programs = ProgramRunner::start(azure.clone());
+    let (body, code) = bringup(&["nodeconfig", "scale-set", "-"], CONFIGURATION)?;
+    assert_eq!(code, Some(0));
+    let mut body: Value = serde_json::from_str(&body)?;
+    // What only the caller knows: the image, the subnet, and who may log in.
+    let profile = &mut body["properties"]["virtualMachineProfile"];
+    profile["storageProfile"] = json!({ "imageReference": { "version": "202601.27.0" } });
+    profile["osProfile"]["computerNamePrefix"] = json!("aks-set-");
+    profile["osProfile"]["linuxConfiguration"] = json!({ "ssh": { "publicKeys": [{
+        "path": "/home/azureuser/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA",
+    }] } });
+    profile["networkProfile"] = json!({ "networkInterfaceConfigurations": [{
+        "name": "nic",
+        "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": {
+            "id": "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes",
+        } } }] },
+    }] });
+    let arm = Arm::new(azure);
+    let set = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg1/providers/Microsoft.Compute/virtualMachineScaleSets/set";
+    let ended = arm.follow(&arm.put(set, &body)?).await?;
+    assert_eq!(ended["error"]["code"], "VMExtensionProvisioningError", "{ended}");
+
+    let view = arm.get(&format!("{set}/virtualMachines/0/instanceView"))?.body;
+    assert_eq!(view["extensions"][0]["name"], "vmssCSE");
+    let message = view["extensions"][0]["statuses"][0]["message"].as_str().unwrap_or_default();
+    let (said, code) = bringup(&["diagnose", "-", "--output", "json"], message)?;
+    assert_eq!(code, Some(10), "{said}");
+    let said: Value = serde_json::from_str(&said)?;
+    assert_eq!(said["cause"]["reason"], "BinaryMissing", "{said}");
+    assert_eq!((&said["exitCode"], &said["codeSource"]), (&json!(232), &json!("node")));
+    assert_eq!(said["constant"], "ERR_ORAS_BINARY_NOT_FOUND");
     Ok(())
 }
