@@ -10,7 +10,7 @@ use std::time::Duration;
 /// More than this nobody reads.
 const MOST: u64 = 4 << 20;
 
-/// What a program prints, if it ends in time. If not, it is killed, and whatever it has started: a
+/// What a program prints, if it ends well and in time. If not, it is killed, and whatever it has started: a
 /// script hangs in a child of its own.
 pub(crate) fn ask(command: &mut Command, limit: Duration) -> Result<String, String> {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default();
@@ -28,12 +28,17 @@ pub(crate) fn ask(command: &mut Command, limit: Duration) -> Result<String, Stri
         let _ = sender.send(text);
     });
     let said = receiver.recv_timeout(limit);
+    // Who closes its output is about to end; who does not is killed.
+    let status = said.is_ok().then(|| child.wait());
     let group = rustix::process::Pid::from_child(&child);
     // Fails when nobody is left, which is what is wanted.
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     let _ = child.wait();
     let said = said.map_err(|_| format!("{name} said nothing for {} ms", limit.as_millis()))?;
-    Ok(String::from_utf8_lossy(&said).into_owned())
+    match status {
+        Some(Ok(status)) if !status.success() => Err(format!("{name} ended with {status}")),
+        _ => Ok(String::from_utf8_lossy(&said).into_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -64,5 +69,9 @@ mod tests {
         let said = ask(Command::new("echo").arg("x"), Duration::from_secs(30));
         assert_eq!(said.as_deref(), Ok("x\n"));
         assert!(ask(&mut Command::new("/nowhere/x"), Duration::from_secs(1)).is_err());
+        assert_eq!(
+            ask(&mut Command::new("false"), Duration::from_secs(30)),
+            Err("false ended with exit status: 1".to_owned())
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! `launch`: what the launcher script of the image does. Waits for the hostname, and provisions
 //! with what was delivered.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use crate::agent::Agent;
 use crate::args::{Arguments, duration};
 use crate::environment;
+use crate::hotfix;
 use crate::output;
 use crate::provision;
 use crate::store;
+use crate::usage;
 
 /// How long the hostname may take.
 const HOSTNAME: Duration = Duration::from_mins(1);
@@ -45,19 +47,16 @@ pub(crate) fn run(agent: &Agent, arguments: &Arguments) -> i32 {
     for remark in &reported {
         agent.log.warn(remark);
     }
+    if root.hotfix_pointer().exists() {
+        usage::install_hotfix(agent);
+    }
     hand_over(agent, &flags, &features);
     provision::run(agent, &arguments.turned_into("provision", &flags), &features)
 }
 
 /// A newer agent takes over where there is one. It returns only if there is none.
 fn hand_over(agent: &Agent, flags: &[(&str, String)], features: &[(String, String)]) {
-    let newer = agent.root.hotfix_binary();
-    let runs =
-        newer.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
-    let this = std::env::current_exe().is_ok_and(|this| this == newer);
-    if !runs || this {
-        return;
-    }
+    let Some(newer) = hotfix::newer(agent) else { return };
     agent.log.info("the hotfix of the agent takes over");
     let flags = flags.iter().map(|(name, value)| format!("--{name}={value}"));
     let error = std::process::Command::new(&newer)
@@ -65,6 +64,14 @@ fn hand_over(agent: &Agent, flags: &[(&str, String)], features: &[(String, Strin
         .args(flags)
         .envs(features.iter().cloned())
         .exec();
+    agent.log.warn(&format!("the hotfix cannot be run: {error}"));
+}
+
+/// The same for somebody who waits.
+pub(crate) fn hand_over_waiting(agent: &Agent, typed: impl Iterator<Item = OsString>) {
+    let Some(newer) = hotfix::newer(agent) else { return };
+    agent.log.info("the hotfix of the agent waits instead");
+    let error = std::process::Command::new(&newer).args(typed).exec();
     agent.log.warn(&format!("the hotfix cannot be run: {error}"));
 }
 

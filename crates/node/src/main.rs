@@ -9,6 +9,7 @@ mod endpoints;
 mod environment;
 mod events;
 mod faces;
+mod hotfix;
 mod keeper;
 mod launch;
 mod leftovers;
@@ -81,6 +82,8 @@ fn run(agent: Agent, program: &usage::Program, arguments: &Arguments) -> u8 {
         }
         Some("provision-wait") => {
             let agent = logged(agent);
+            // Waiter and provisioner are of the same version.
+            launch::hand_over_waiting(&agent, std::env::args_os().skip(1));
             agent.settings.status(waiter::run(&agent))
         }
         Some("launch") => {

@@ -26,6 +26,8 @@ paths! {
     hotfix_pointer = "/opt/azure/containers/aks-node-controller-hotfix.json";
     /// The newer agent.
     hotfix_binary = "/opt/azure/containers/aks-node-controller-hotfix";
+    /// What was installed as the newer agent.
+    hotfix_record = "/var/lib/bringup-node/hotfix.json";
     /// Where the scripts and the marks are.
     containers = "/opt/azure/containers";
     /// The attempt is finished.

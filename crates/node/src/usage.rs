@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::agent::Agent;
 use crate::args::Arguments;
 use crate::code::{self, Own};
+use crate::hotfix;
 use crate::leftovers::Leftovers;
 use crate::log::Log;
 use crate::output;
@@ -58,11 +59,16 @@ pub(crate) fn help(program: &Program) -> u8 {
     0
 }
 
+/// The version: an image sets its own date, `YYYYMM.DD.PATCH`, when it builds this.
+const VERSION: &str = match option_env!("BRINGUP_NODE_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 pub(crate) fn version(program: Option<&Program>) -> u8 {
-    let version = env!("CARGO_PKG_VERSION");
     match program {
-        Some(program) => output::answer(&format!("{} version {version}\n", program.0)),
-        None => output::answer(&format!("{version}\n")),
+        Some(program) => output::answer(&format!("{} version {VERSION}\n", program.0)),
+        None => output::answer(&format!("{VERSION}\n")),
     }
     0
 }
@@ -158,8 +164,16 @@ pub(crate) fn download_hotfix(agent: &Agent, arguments: &Arguments) -> u8 {
         output::remark(&format!("unexpected download-hotfix arguments: {words}\n"));
         return 1;
     }
-    let there = agent.root.hotfix_pointer().exists();
-    let what = if there { "this build does not install hotfixes" } else { "no hotfix pointer" };
-    agent.log.warn(&format!("download-hotfix: {what}; going on with this agent"));
+    install_hotfix(agent);
     0
+}
+
+/// Installs a newer agent where one is asked for; without it, this one goes on.
+pub(crate) fn install_hotfix(agent: &Agent) {
+    match hotfix::download(agent, VERSION) {
+        Ok(done) => agent.log.info(&format!("download-hotfix: {done}")),
+        Err(why) => {
+            agent.log.warn(&format!("download-hotfix: {why}; going on with this agent"));
+        }
+    }
 }
