@@ -4,6 +4,7 @@
 //! memory, and a field that another version lacks is no error.
 
 pub mod condition;
+pub mod flex;
 pub mod karpenter;
 pub mod names;
 pub mod node;

@@ -1,0 +1,271 @@
+//! One VM that is to exist: the intent, written before anything is asked of Azure, and how far it
+//! has come. It holds no token and no key.
+
+#![allow(unreachable_pub, reason = "the derived schema repeats the types out of sight")]
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A VM that is to exist. On its own it gives a node; with a claim, the claim's.
+#[derive(CustomResource, KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "flex.aks.azure.com",
+    version = "v1alpha1",
+    kind = "AzureFlexMachine",
+    plural = "azureflexmachines",
+    status = "FlexMachineStatus",
+    shortname = "afm",
+    category = "bringup",
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "A single Azure VM that is to be a node: what is wanted, what was asked of Azure, and how far it has come.",
+    printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
+    printcolumn = r#"{"name":"Size","type":"string","jsonPath":".spec.vmSize"}"#,
+    printcolumn = r#"{"name":"Location","type":"string","jsonPath":".status.location"}"#,
+    printcolumn = r#"{"name":"Claim","type":"string","jsonPath":".spec.claimRef.name"}"#,
+    printcolumn = r#"{"name":"Cause","type":"string","jsonPath":".status.failure.cause"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self == oldSelf").message("a machine is never changed: make another"))]
+pub struct FlexMachineSpec {
+    /// The class that says what it is like.
+    pub node_class: String,
+    /// Its size, such as `Standard_D8s_v5`.
+    pub vm_size: String,
+    /// Its zone, as a number; none: the region decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// `on-demand` or `spot`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_type: Option<String>,
+    /// The claim that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_ref: Option<ClaimReference>,
+    /// The pool of the claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_pool: Option<String>,
+    /// Labels of its Node.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Taints of its Node, as `key=value:effect`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<String>,
+}
+
+/// The claim that a machine is for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimReference {
+    /// Its name.
+    pub name: String,
+    /// Its uid, which a claim of the same name made later does not share.
+    pub uid: String,
+}
+
+/// How far a machine has come.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+pub enum Phase {
+    /// Nothing has been asked of Azure.
+    #[default]
+    Planned,
+    /// The NIC is asked for.
+    NicPut,
+    /// The NIC is there.
+    NicReady,
+    /// The VM is asked for.
+    VmPut,
+    /// Azure has accepted the VM.
+    VmAccepted,
+    /// The VM is there.
+    Running,
+    /// The VM is being removed.
+    CleanVm,
+    /// The NIC is being removed.
+    CleanNic,
+    /// The disk is being removed.
+    CleanDisk,
+    /// Azure holds nothing of it.
+    Gone,
+}
+
+impl Phase {
+    /// Whether everything is being removed, or has been.
+    pub fn is_cleaning(self) -> bool {
+        self >= Self::CleanVm
+    }
+}
+
+/// What is known of a machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FlexMachineStatus {
+    /// How far it has come.
+    pub phase: Phase,
+    /// Which attempt, from 1.
+    #[schemars(extend("format" = "int32"))]
+    pub attempt: u32,
+    /// Where it is, as resolved from its class when it was planned. A class that changes later
+    /// changes nothing of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    /// The region, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+    /// The VM as Kubernetes names it; known before the VM is asked for.
+    #[serde(rename = "providerID", skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
+    /// The VM's own id, which one of the same name made later does not share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vm_id: Option<String>,
+    /// The address of its NIC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub internal_ip: Option<String>,
+    /// The hash of the class that it was made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class_hash: Option<String>,
+    /// The call that is under way, or was the last in this phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<Call>,
+    /// When the VM was asked for, last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vm_attempt_at: Option<Time>,
+    /// Until when Azure keeps the NIC for the VM that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic_reserved_until: Option<Time>,
+    /// When the first attempt was planned; kept over retries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Time>,
+    /// When Azure accepted the VM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted_at: Option<Time>,
+    /// When the VM was there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Time>,
+    /// When it was to go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete_requested_at: Option<Time>,
+    /// What made this attempt fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// When the next attempt may begin, once Azure holds nothing of this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Time>,
+}
+
+/// Where a machine is and what it is made of, resolved.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Place {
+    /// The subscription.
+    #[serde(rename = "subscriptionID")]
+    pub subscription_id: String,
+    /// The resource group.
+    pub resource_group: String,
+    /// The region.
+    pub location: String,
+    /// The subnet.
+    #[serde(rename = "subnetID")]
+    pub subnet_id: String,
+    /// The name of the VM.
+    pub vm: String,
+    /// The name of the NIC.
+    pub nic: String,
+    /// The name of the OS disk.
+    pub disk: String,
+    /// The image, with its version.
+    pub image: Image,
+    /// The size of the OS disk in GiB.
+    #[serde(rename = "osDiskSizeGB")]
+    pub os_disk_size_gb: i32,
+    /// Whether Azure keeps the serial console.
+    pub boot_diagnostics: bool,
+    /// The public keys of those who may log in.
+    #[serde(rename = "sshPublicKeys")]
+    pub ssh_public_keys: Vec<String>,
+    /// Tags beside our own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// How long it may take to join.
+    pub boot_timeout_seconds: i64,
+    /// How scarce capacity is asked for.
+    #[serde(default)]
+    pub hunting: bool,
+}
+
+/// An image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Image {
+    /// Of the marketplace.
+    Marketplace {
+        /// Who publishes it.
+        publisher: String,
+        /// Its offer.
+        offer: String,
+        /// Its plan.
+        sku: String,
+        /// Its version.
+        version: String,
+    },
+    /// By its id.
+    Id(String),
+}
+
+impl Default for Image {
+    fn default() -> Self {
+        Self::Id(String::new())
+    }
+}
+
+/// A call to Azure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Call {
+    /// When it was decided on; stored before it is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    /// Where Azure tells how it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_url: Option<String>,
+    /// The last error, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// Not to be made, or asked about, before this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Time>,
+    /// How often it has failed in a row.
+    #[schemars(extend("format" = "int32"))]
+    pub failures: u32,
+}
+
+/// Why an attempt failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// What kind: `capacity`, `request`, `network`, `access`, `conflict`, `bootstrap`.
+    pub class: String,
+    /// The cause.
+    pub cause: String,
+    /// ARM's code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arm_code: Option<String>,
+    /// ARM's words, cut.
+    pub message: String,
+}
