@@ -71,7 +71,7 @@ fn is_provisioner(command_line: &[u8], root: Option<&Path>) -> bool {
     }
     let mut names = words.iter().take(3).filter_map(|word| Path::new(word).file_name()?.to_str());
     names.any(|name| match name {
-        "aks-node-controller-launcher.sh" => true,
+        "aks-node-controller-launcher.sh" | "aks-node-controller-wrapper.sh" => true,
         "aks-node-controller" | "aks-node-controller-hotfix" | "bringup-node" => {
             words.iter().any(|word| matches!(*word, "provision" | "launch"))
         }

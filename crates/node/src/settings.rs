@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::args::{Arguments, Wrong, duration};
 use crate::code;
+use crate::config::Rules;
 use crate::paths::Root;
 use crate::store;
 
@@ -23,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) timeout: Duration,
     /// How long the waiter waits for a sign of a run.
     pub(crate) start_timeout: Duration,
+    /// How strictly a configuration is taken.
+    pub(crate) rules: Rules,
 }
 
 /// What the checks may do.
@@ -56,6 +59,11 @@ impl Settings {
             Some(value) => duration(&value).ok_or_else(|| wrong(name, value, "not a duration")),
             None => Ok(default),
         };
+        let switch = |name: &str| match find(name).as_deref() {
+            None | Some("false" | "0") => Ok(false),
+            Some("true" | "1") => Ok(true),
+            Some(value) => Err(wrong(name, value.to_owned(), "neither true nor false")),
+        };
         let cse = std::env::var("CSE_TIMEOUT").ok().and_then(|value| value.parse::<u64>().ok());
         let cse = cse.filter(|seconds| (1..=21_600).contains(seconds)).unwrap_or(900);
         Ok(Self {
@@ -87,6 +95,11 @@ impl Settings {
             },
             timeout: time("timeout", Duration::from_secs(cse + 1_500).min(LONGEST))?,
             start_timeout: time("start-timeout", Duration::from_mins(10))?,
+            rules: Rules {
+                reject_v0: switch("reject-v0")?,
+                strict_required: switch("strict-required")?,
+                mcr_repository_base: find("mcr-repository-base").filter(|base| !base.is_empty()),
+            },
         })
     }
 
