@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::log::Log;
 use crate::paths::Root;
 use crate::run::{Identity, Run};
+use crate::secrets::Secrets;
 use crate::settings::Settings;
 use crate::store;
 use crate::summary::Summary;
@@ -18,9 +19,18 @@ pub(crate) struct Agent {
     pub(crate) settings: Settings,
     /// The log.
     pub(crate) log: Log,
+    /// What must not be seen, wherever it turns up.
+    pub(crate) secrets: Secrets,
 }
 
 impl Agent {
+    /// The same, when more is known of what must not be seen.
+    pub(crate) fn knowing(&self, secrets: &Secrets) -> Self {
+        let secrets = self.secrets.and(secrets);
+        let log = self.log.knowing(&secrets);
+        Self { root: self.root.clone(), settings: self.settings.clone(), log, secrets }
+    }
+
     /// Puts the run, the boot and the report into a summary.
     pub(crate) fn stamp(&self, summary: &mut Summary, run: Option<&Run>, identity: &Identity) {
         summary.run = run.map(|run| run.id.clone());

@@ -35,9 +35,16 @@ const COMMON: &[&str] = &["root", "exit-code", "own-code-base", "code"];
 /// The flags of a command: with a value, and without.
 fn flags_of(command: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match command {
-        "provision" => (&["provision-config", "nbc-cmd", "preflight"], &["dry-run"]),
+        "provision" => (
+            &["provision-config", "nbc-cmd", "preflight", "mcr-repository-base"],
+            &["dry-run", "reject-v0", "strict-required"],
+        ),
         "provision-wait" => (&["timeout", "start-timeout"], &[]),
-        "launch" => (&["preflight", "hostname-timeout"], &["require-config"]),
+        "launch" => (
+            &["preflight", "hostname-timeout", "mcr-repository-base"],
+            &["require-config", "reject-v0", "strict-required"],
+        ),
+        "customdata" => (&["provision-config", "format"], &[]),
         "preflight" => (&["only"], &["json"]),
         "report" | "postmortem" => (&[], &["json"]),
         _ => (&[], &[]),

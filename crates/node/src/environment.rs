@@ -2,26 +2,20 @@
 
 use std::ffi::OsString;
 
+use bringup_contract::node_config::{is_feature, never_passed};
+
 /// Variables as a process has them.
 pub(crate) type Variables = Vec<(OsString, OsString)>;
 
-/// Never handed on: they change what a shell or a loader does.
-const NEVER: &[&str] =
-    &["BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "IFS", "PS4", "CDPATH", "GLOBIGNORE"];
-
 /// Where programs are on images that do not tell the shell.
 const APPENDED: &[&str] = &["/usr/local/bin", "/opt/bin"];
-
-fn forbidden(name: &str) -> bool {
-    name.starts_with("LD_") || name.starts_with("BASH_FUNC_") || NEVER.contains(&name)
-}
 
 /// What the scripts see of what the agent sees, and what is to be reported of it.
 pub(crate) fn handed_on(inherited: Variables) -> (Variables, Vec<String>) {
     let mut reported = Vec::new();
     let mut variables: Variables = Vec::new();
     for (name, value) in inherited {
-        if forbidden(&name.to_string_lossy()) {
+        if never_passed(&name.to_string_lossy()) {
             reported.push(format!("{} is not handed on", name.display()));
         } else {
             variables.push((name, value));
@@ -46,8 +40,8 @@ pub(crate) fn handed_on(inherited: Variables) -> (Variables, Vec<String>) {
     (variables, reported)
 }
 
-/// The feature file: `KEY=VALUE` lines, read and never run. What is not taken is reported by its
-/// name only.
+/// The feature file: `KEY=VALUE` lines, read and never run. It may set what no configuration sets;
+/// what is not taken is reported by its name only.
 pub(crate) fn features(text: &str) -> (Vec<(String, String)>, Vec<String>) {
     let (mut taken, mut reported) = (Vec::new(), Vec::new());
     for line in
@@ -58,10 +52,7 @@ pub(crate) fn features(text: &str) -> (Vec<(String, String)>, Vec<String>) {
             reported.push("a line of the feature file is not KEY=VALUE".to_owned());
             continue;
         };
-        let letters = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-        let named = name.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase())
-            && name.bytes().all(letters);
-        if named && !forbidden(name) && name != "PATH" {
+        if is_feature(name) {
             taken.push((name.to_owned(), unquoted(value).to_owned()));
         } else {
             let name: String = name.chars().take(60).collect();
@@ -101,10 +92,10 @@ mod tests {
 
     #[test]
     fn the_feature_file_sets_features_only() {
-        let text = "ENABLE_X=true\nexport A_B=\"c d\"\nPATH=/evil\nLD_PRELOAD=x\nlower=1\nrm -rf\n";
+        let text = "ENABLE_X=true\nexport A_B=\"c d\"\nPATH=/evil\nLD_PRELOAD=x\nlower=1\nrm -rf\nLOCATION=x\n";
         let (taken, reported) = features(text);
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(taken, [pair("ENABLE_X", "true"), pair("A_B", "c d")]);
-        assert_eq!(reported.len(), 4);
+        assert_eq!(reported.len(), 5);
     }
 }

@@ -1,14 +1,14 @@
 //! Events for the guest agent, which takes files with numbers for names and drops long ones.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use bringup_diagnosis::redaction::redact;
 use jiff::Timestamp;
 use serde_json::json;
 
+use crate::steps;
 use crate::store;
 
 /// A message is not longer than this, in characters.
@@ -45,20 +45,19 @@ pub(crate) struct Event<'a> {
 /// Writes an event.
 pub(crate) fn write(directory: &Path, event: &Event<'_>) -> io::Result<()> {
     store::directory_for(directory)?;
-    let text = encoded(event);
+    // The guest agent passes over this name. It runs as root, others read along.
+    let beside = directory.join(format!(".event-{}.new", std::process::id()));
+    store::write_new(&beside, encoded(event).as_bytes(), 0o644)?;
     let mut name = event.end.as_nanosecond();
-    loop {
+    let linked = loop {
         let path = directory.join(format!("{name}.json"));
-        match OpenOptions::new().write(true).create_new(true).mode(0o644).open(&path) {
-            Ok(mut file) => {
-                // The guest agent runs as root, others read along, whatever our mask is.
-                fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
-                return file.write_all(text.as_bytes());
-            }
+        steps::reached("name an event");
+        match fs::hard_link(&beside, &path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => name += 1,
-            Err(error) => return Err(error),
+            other => break other,
         }
-    }
+    };
+    linked.and(fs::remove_file(&beside))
 }
 
 fn encoded(event: &Event<'_>) -> String {

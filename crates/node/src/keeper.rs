@@ -1,38 +1,65 @@
 //! The keeper: a process between the agent and the scripts. It has a session of its own, so that
 //! the scripts live on when the agent is killed, and it reads their output, so that they never
 //! write into a closed pipe. Of the output it keeps the beginning and the end.
+//!
+//! ```text
+//! agent                     keeper                    gate, then the scripts
+//!   │── what is secret ───────▶│ takes the lock            │
+//!   │                          │── starts ────────────────▶│ waits
+//!   │◀─ started: which one ────│                           │
+//!   │ run.json                 │                           │
+//!   │── go ───────────────────▶│── go ────────────────────▶│ becomes the scripts
+//!   │◀─ ended ─────────────────│◀──────── output, end ─────│
+//! ```
+//!
+//! Nothing of the scripts runs before it is written down which process they are: whoever is killed
+//! at whatever moment, the next agent knows whether scripts run. If the agent or the keeper goes
+//! before the word, the gate never opens.
 
-use std::collections::VecDeque;
+mod ends;
+mod strainer;
+
+use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Command, ExitStatus, Stdio};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use self::ends::Ends;
+use self::strainer::Strainer;
 use crate::config;
+use crate::lock;
+use crate::paths::Root;
 use crate::process::Process;
+use crate::steps;
 
 /// The hidden command that makes this program the keeper.
-pub(crate) const COMMAND: &str = "__keep";
+pub(crate) const KEEP: &str = "__keep";
+/// The hidden command that makes this program wait for a word, and then another program.
+pub(crate) const GATE: &str = "__gate";
 
-/// What is kept of a stream: its beginning and its end.
-const HEAD: usize = 16 * 1024;
-const TAIL: usize = 48 * 1024;
+/// The word.
+const GO: &str = "go";
 
 /// How long is waited for the rest of the output when the scripts have ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// How long another keeper may take to notice that its agent is gone, or its scripts.
+const OTHERS: Duration = Duration::from_secs(10);
+
 /// What the keeper tells the agent, a line each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Told {
-    /// The scripts run.
-    Started(Process),
+    /// This process waits for the word, and then is the scripts.
+    Ready(Process),
     /// The scripts could not be started.
     NotStarted(String),
     /// The scripts ended.
@@ -46,84 +73,181 @@ pub(crate) enum Told {
     },
 }
 
-/// Starts a keeper for a command. What it tells is read from the stream, which ends when the
-/// scripts have; the keeper itself may stay for what they left running.
-pub(crate) fn start(command: &config::Command) -> io::Result<UnixStream> {
-    let (ours, theirs) = UnixStream::pair()?;
-    Command::new(std::env::current_exe()?)
-        .arg(COMMAND)
-        .args(&command.argv)
-        .env_clear()
-        .envs(command.env.iter().cloned())
-        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
-        .spawn()?;
-    Ok(ours)
+/// The agent's end of the talk with a keeper.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    stream: BufReader<UnixStream>,
 }
 
-/// Reads what the keeper tells next; nothing when it is gone.
-pub(crate) fn next(stream: &mut BufReader<UnixStream>) -> Option<Told> {
-    let mut line = String::new();
-    stream.read_line(&mut line).ok()?;
-    serde_json::from_str(&line).ok()
+impl Keeper {
+    /// Starts a keeper for a command.
+    pub(crate) fn start(root: &Root, command: &config::Command) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        steps::reached("start the keeper");
+        Command::new(std::env::current_exe()?)
+            .arg(KEEP)
+            .arg(root.scripts_lock())
+            .args(&command.argv)
+            .env_clear()
+            .envs(command.env.iter().cloned())
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()?;
+        let secrets: Vec<&str> = command.secrets.values().collect();
+        say(&ours, &serde_json::to_string(&secrets)?)?;
+        Ok(Self { stream: BufReader::new(ours) })
+    }
+
+    /// What it tells next; nothing when it is gone.
+    pub(crate) fn next(&mut self) -> Option<Told> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).ok()?;
+        serde_json::from_str(&line).ok()
+    }
+
+    /// Lets the scripts begin.
+    pub(crate) fn go(&self) -> io::Result<()> {
+        steps::reached("say go");
+        say(self.stream.get_ref(), GO)
+    }
+
+    /// Whether it has said something, or is gone.
+    pub(crate) fn has_news(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut fds = [PollFd::new(self.stream.get_ref(), PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        !self.stream.buffer().is_empty() || poll(&mut fds, Some(&now)).is_ok_and(|count| count > 0)
+    }
+}
+
+impl AsFd for Keeper {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.get_ref().as_fd()
+    }
+}
+
+fn say(mut to: &UnixStream, line: &str) -> io::Result<()> {
+    to.write_all(format!("{line}\n").as_bytes())
+}
+
+/// If the hidden words were typed, does what they say.
+pub(crate) fn hidden(typed: &[OsString]) -> Option<ExitCode> {
+    let (word, rest) = typed.split_first()?;
+    let done = if word == KEEP {
+        rest.split_first().map_or(Ok(()), |(lock, argv)| keep(Path::new(lock), argv))
+    } else if word == GATE {
+        gate(rest)
+    } else {
+        return None;
+    };
+    Some(if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Waits for the word, and becomes the program. Returns only if that cannot be; the reason is said
+/// to who gave the word.
+fn gate(argv: &[OsString]) -> io::Result<()> {
+    let keeper = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut word = String::new();
+    BufReader::new(&keeper).read_line(&mut word)?;
+    let Some((program, arguments)) = argv.split_first().filter(|_| word.trim_end() == GO) else {
+        return Ok(());
+    };
+    steps::reached("become the scripts");
+    let error = Command::new(program).args(arguments).stdin(Stdio::null()).exec();
+    say(&keeper, &error.to_string())
 }
 
 /// Is the keeper.
-pub(crate) fn keep(argv: &[std::ffi::OsString]) -> io::Result<()> {
+fn keep(lock: &Path, argv: &[OsString]) -> io::Result<()> {
     // It fails only for the leader of a group, which a process that was just made is not.
     let _ = rustix::process::setsid();
     let agent = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let tell = |told: &Told| -> io::Result<()> {
-        (&agent).write_all(format!("{}\n", serde_json::to_string(told)?).as_bytes())
+    let mut orders = BufReader::new(&agent);
+    let tell = |told: &Told| say(&agent, &serde_json::to_string(told)?);
+    let mut secrets = String::new();
+    orders.read_line(&mut secrets)?;
+    let secrets: Vec<String> = serde_json::from_str(&secrets)?;
+    steps::reached("lock the scripts");
+    let held = match lock::take_within(lock, OTHERS) {
+        Ok(None) => return tell(&Told::NotStarted("other scripts are running".to_owned())),
+        Ok(Some(held)) => Some(held),
+        // Without a place for locks there is still a node to bring up.
+        Err(_) => None,
     };
-    let Some((program, arguments)) = argv.split_first() else {
-        return tell(&Told::NotStarted("no program".to_owned()));
-    };
-    let child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
+    let (ours, theirs) = UnixStream::pair()?;
+    steps::reached("start the gate");
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg(GATE)
+        .args(argv)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) => return tell(&Told::NotStarted(error.to_string())),
+        .spawn()?;
+    let Some(process) = Process::of(child.id()) else {
+        return tell(&Told::NotStarted("the process is gone".to_owned()));
     };
-    // The agent may be gone; the scripts go on.
-    if let Some(process) = Process::of(child.id()) {
-        let _ = tell(&Told::Started(process));
+    steps::reached("tell which process");
+    tell(&Told::Ready(process))?;
+    let mut word = String::new();
+    orders.read_line(&mut word)?;
+    if word.trim_end() != GO {
+        // The agent is gone. Without the word, the gate ends.
+        drop(ours);
+        return child.wait().map(drop);
     }
-    let (out, err) = (child.stdout.take(), child.stderr.take());
+    steps::reached("pass the word on");
+    say(&ours, GO)?;
+    // It ends without a word when the gate has become the scripts.
+    let mut why = String::new();
+    (&ours).take(4096).read_to_string(&mut why)?;
+    if !why.is_empty() {
+        return tell(&Told::NotStarted(why.trim_end().to_owned()));
+    }
     let kept = [Arc::new(Mutex::new(Ends::default())), Arc::new(Mutex::new(Ends::default()))];
+    let (status, readers) = attend(&mut child, &kept, &Strainer::of(&secrets))?;
+    drop(held);
+    let output = kept.each_ref().map(|ends| {
+        ends.lock().map(|mut ends| std::mem::take(&mut *ends).text()).unwrap_or_default()
+    });
+    steps::reached("tell the end");
+    // The agent may be gone; the scripts went on.
+    let _ = tell(&ended(status, output.concat()));
+    let _ = agent.shutdown(Shutdown::Both);
+    for reader in readers {
+        let _ = reader.join();
+    }
+    Ok(())
+}
+
+/// Reads what the scripts say until they end.
+fn attend(
+    child: &mut Child,
+    kept: &[Arc<Mutex<Ends>>; 2],
+    strainer: &Strainer,
+) -> io::Result<(ExitStatus, Vec<JoinHandle<()>>)> {
+    let (out, err) = (child.stdout.take(), child.stderr.take());
     let (done, end) = mpsc::channel::<()>();
     let readers = [
-        out.map(|from| reader(from, io::stdout(), &kept[0], &done)),
-        err.map(|from| reader(from, io::stderr(), &kept[1], &done)),
+        out.map(|from| reader(from, io::stdout(), &kept[0], strainer.clone(), done.clone())),
+        err.map(|from| reader(from, io::stderr(), &kept[1], strainer.clone(), done.clone())),
     ];
     drop(done);
     let status = child.wait()?;
     // Nobody sends; the channel ends with the last reader. What the scripts left running may hold
     // the pipes open for ever, and the end of the scripts is told all the same.
     let _ = end.recv_timeout(LAST_WORDS);
-    let output = kept.each_ref().map(|ends| {
-        ends.lock().map(|mut ends| std::mem::take(&mut *ends).text()).unwrap_or_default()
-    });
-    let _ = tell(&ended(status, output.concat()));
-    let _ = agent.shutdown(Shutdown::Both);
-    for reader in readers.into_iter().flatten() {
-        let _ = reader.join();
-    }
-    Ok(())
+    Ok((status, readers.into_iter().flatten().collect()))
 }
 
 fn reader(
     from: impl Read + Send + 'static,
     to: impl Write + Send + 'static,
     ends: &Arc<Mutex<Ends>>,
-    done: &mpsc::Sender<()>,
+    strainer: Strainer,
+    done: mpsc::Sender<()>,
 ) -> JoinHandle<()> {
-    let (ends, done) = (Arc::clone(ends), done.clone());
+    let ends = Arc::clone(ends);
     std::thread::spawn(move || {
-        pass_on(from, to, &ends);
+        pass_on(from, to, &ends, strainer);
         drop(done);
     })
 }
@@ -132,69 +256,18 @@ fn ended(status: ExitStatus, output: String) -> Told {
     Told::Ended { code: status.code(), signal: status.signal(), output }
 }
 
-/// Passes a stream on and keeps its ends. Nobody may be left to read it; it is drained all the
-/// same.
-fn pass_on(mut from: impl Read, mut to: impl Write, ends: &Mutex<Ends>) {
+/// Passes a stream on, without its secrets, and keeps its ends. Nobody may be left to read it; it
+/// is drained all the same.
+fn pass_on(mut from: impl Read, mut to: impl Write, ends: &Mutex<Ends>, mut strainer: Strainer) {
     let mut buffer = [0; 16 * 1024];
-    while let Ok(count @ 1..) = from.read(&mut buffer) {
-        let _ = to.write_all(&buffer[..count]).and_then(|()| to.flush());
+    let mut give = |bytes: &[u8]| {
+        let _ = to.write_all(bytes).and_then(|()| to.flush());
         if let Ok(mut ends) = ends.lock() {
-            ends.add(&buffer[..count]);
+            ends.add(bytes);
         }
+    };
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        give(&strainer.pass(&buffer[..count]));
     }
-}
-
-/// The beginning and the end of a stream.
-#[derive(Debug, Default)]
-struct Ends {
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
-    left_out: usize,
-}
-
-impl Ends {
-    fn add(&mut self, bytes: &[u8]) {
-        let (head, rest) = bytes.split_at(bytes.len().min(HEAD - self.head.len()));
-        self.head.extend_from_slice(head);
-        self.tail.extend(rest);
-        let over = self.tail.len().saturating_sub(TAIL);
-        self.tail.drain(..over);
-        self.left_out += over;
-    }
-
-    fn text(self) -> String {
-        let tail = Vec::from(self.tail);
-        let head = String::from_utf8_lossy(&self.head).into_owned();
-        match self.left_out {
-            0 => String::from_utf8_lossy(&[self.head, tail].concat()).into_owned(),
-            count => {
-                format!("{head}\n[{count} bytes left out]\n{}", String::from_utf8_lossy(&tail))
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_a_long_stream_the_ends_are_kept() {
-        let mut ends = Ends::default();
-        ends.add(b"first ");
-        for _ in 0..100 {
-            ends.add(&[b'x'; 10_000]);
-        }
-        ends.add(b" last");
-        let text = ends.text();
-        assert!(text.starts_with("first xxx") && text.ends_with("xxx last"));
-        assert!(text.contains("bytes left out") && text.len() < 66 * 1024);
-    }
-
-    #[test]
-    fn a_short_stream_is_kept_whole() {
-        let mut ends = Ends::default();
-        ends.add("déjà".as_bytes());
-        assert_eq!(ends.text(), "déjà");
-    }
+    give(&strainer.rest());
 }

@@ -8,6 +8,9 @@ use crate::run::{Identity, Run};
 use crate::store;
 use crate::summary::Summary;
 
+/// The name of an attempt that only had to prepare the base of an image.
+pub(crate) const BASE_PREPARED: &str = "base-prep";
+
 /// What is there of results, seen at one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Leftovers {
@@ -15,6 +18,8 @@ pub(crate) struct Leftovers {
     pub(crate) complete: Option<Timestamp>,
     /// The result.
     pub(crate) result: Option<Result<Outcome, Unreadable>>,
+    /// When it was written.
+    pub(crate) written: Option<Timestamp>,
     /// `provision.succeeded` or `provision.failed`.
     pub(crate) mark: Option<Summary>,
     /// `base_prep.complete`.
@@ -54,6 +59,7 @@ impl Leftovers {
         Self {
             complete: complete.or_else(|| modified(&root.spare_result())),
             result,
+            written: modified(&root.spare_result()).or_else(|| modified(&root.result())),
             mark: marks
                 .iter()
                 .find_map(|path| serde_json::from_str(&store::head(path, 64 * 1024).ok()?).ok()),
@@ -73,6 +79,20 @@ impl Leftovers {
         }
     }
 
+    /// Whether an attempt has come to its end, with everything that belongs to it.
+    pub(crate) fn concludes(&self, run: &Run) -> bool {
+        let marked = self.mark.as_ref().is_some_and(|mark| mark.run.as_ref() == Some(&run.id));
+        marked && self.complete.is_some() || run.name.as_deref() == Some(BASE_PREPARED)
+    }
+
+    /// Whether it is a result of an attempt that began then. The scripts say that they have
+    /// succeeded before they have: without the end, only a failure counts.
+    pub(crate) fn counts_since(&self, begun: Timestamp) -> bool {
+        let since = |at: Option<Timestamp>| at.is_some_and(|at| at >= begun);
+        let failed = matches!(&self.result, Some(Ok(outcome)) if outcome.exit != 0);
+        since(self.complete) || failed && since(self.written)
+    }
+
     /// What a new attempt does with it.
     pub(crate) fn decide(&self, identity: &Identity, run: Option<&Run>) -> Decision {
         if self.complete.is_none() && self.result.is_none() && self.mark.is_none() {
@@ -81,7 +101,13 @@ impl Leftovers {
         if let Some(why) = self.foreign(identity, run) {
             return Decision::SetAside(why);
         }
+        // Who began an attempt beside it has seen more of where it comes from.
+        let begun = run.filter(|run| run.open(identity)).map(|run| run.started);
+        let passed_over = begun.zip(self.complete).is_some_and(|(begun, at)| at < begun);
         match (&self.result, self.complete) {
+            (Some(Ok(_)), Some(_)) if passed_over => {
+                Decision::SetAside("it is older than the attempt that was interrupted")
+            }
             (Some(Ok(outcome)), Some(_)) if outcome.exit == 0 => Decision::Adopt,
             (Some(Ok(outcome)), _) if outcome.exit != 0 => Decision::SetAside("it failed"),
             (Some(Ok(_)), _) => Decision::SetAside("it was not finished"),
@@ -95,6 +121,10 @@ pub(crate) fn go_error(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        std::io::ErrorKind::IsADirectory => "is a directory".to_owned(),
+        _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            "too many levels of symbolic links".to_owned()
+        }
         _ => error.to_string(),
     }
 }
@@ -109,6 +139,7 @@ mod tests {
         Leftovers {
             complete: Some(Timestamp::UNIX_EPOCH),
             result: Some(Ok(Outcome::own(exit, "", ""))),
+            written: None,
             mark: machine.map(|_| mark),
             base_prep: None,
         }
@@ -135,6 +166,30 @@ mod tests {
         let unreadable = Leftovers { result: Some(Err(Unreadable::NoCode)), ..left(0, None) };
         assert!(set_aside(unreadable, false));
         assert!(set_aside(Leftovers { complete: None, ..left(0, None) }, false));
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_success_that_an_interrupted_attempt_passed_over_is_not_adopted() {
+        let run = Run::begin(&here(false), at(9), None);
+        let decided = |second| {
+            Leftovers { complete: Some(at(second)), ..left(0, None) }
+                .decide(&here(false), Some(&run))
+        };
+        assert!(matches!(decided(8), Decision::SetAside(_)));
+        assert_eq!(decided(9), Decision::Adopt);
+    }
+
+    #[test]
+    fn without_the_end_only_a_failure_counts() {
+        let without = |exit| Leftovers { complete: None, written: Some(at(5)), ..left(exit, None) };
+        assert!(without(50).counts_since(at(5)) && !without(50).counts_since(at(6)));
+        assert!(!without(0).counts_since(at(5)));
+        let ended = Leftovers { complete: Some(at(5)), ..left(0, None) };
+        assert!(ended.counts_since(at(5)) && !ended.counts_since(at(6)));
     }
 
     #[test]

@@ -3,18 +3,36 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
 use crate::paths::Root;
+use crate::steps;
 use crate::store;
 
 /// Takes the lock, which is held as long as the file is open; nothing if another has it.
 pub(crate) fn take(root: &Root) -> io::Result<Option<File>> {
-    let path = root.lock();
+    take_at(&root.lock())
+}
+
+/// Takes a lock, if the one who has it gives it back in time.
+pub(crate) fn take_within(path: &Path, limit: Duration) -> io::Result<Option<File>> {
+    let begun = Instant::now();
+    loop {
+        match take_at(path) {
+            Ok(None) if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(20)),
+            taken => return taken,
+        }
+    }
+}
+
+fn take_at(path: &Path) -> io::Result<Option<File>> {
     if let Some(directory) = path.parent() {
         store::directory_for(directory)?;
     }
+    steps::reached("open a lock");
     let file =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {

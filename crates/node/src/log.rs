@@ -5,20 +5,25 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
-use bringup_diagnosis::redaction::redact;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::paths::Root;
+use crate::secrets::Secrets;
+use crate::steps;
 use crate::store;
 
 /// A line is not longer than this.
 const LINE: usize = 16 * 1024;
 
 /// The log.
-#[derive(Debug)]
-pub(crate) struct Log(Option<File>);
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    file: Option<Arc<File>>,
+    secrets: Secrets,
+}
 
 /// How much a line matters.
 #[derive(Debug, Clone, Copy)]
@@ -52,25 +57,32 @@ impl Log {
         };
         let fallback = || append(Path::new("aks-node-controller.log")).ok();
         let file = append(&root.log()).ok();
-        Self(file.or_else(|| if root.directory().is_none() { fallback() } else { None }))
+        let file = file.or_else(|| if root.directory().is_none() { fallback() } else { None });
+        Self { file: file.map(Arc::new), secrets: Secrets::default() }
     }
 
     /// A log that goes nowhere.
     pub(crate) fn none() -> Self {
-        Self(None)
+        Self::default()
+    }
+
+    /// The same log, without these.
+    pub(crate) fn knowing(&self, secrets: &Secrets) -> Self {
+        Self { file: self.file.clone(), secrets: secrets.clone() }
     }
 
     /// Writes a line.
     pub(crate) fn line(&self, level: Level, message: &str, more: &[(&str, &str)]) {
-        let Some(mut file) = self.0.as_ref() else { return };
+        let Some(mut file) = self.file.as_deref() else { return };
         let mut object = Map::new();
         object.insert("time".to_owned(), Timestamp::now().to_string().into());
         object.insert("level".to_owned(), level.word().into());
         let texts = [("msg", message)].into_iter().chain(more.iter().copied());
         for (key, text) in texts {
-            let text = redact(text).text.truncated(LINE / (more.len() + 1)).into_string();
+            let text = self.secrets.redact(text).truncated(LINE / (more.len() + 1)).into_string();
             object.insert(key.to_owned(), text.into());
         }
+        steps::reached("write the log");
         let _ = file.write_all(format!("{}\n", Value::Object(object)).as_bytes());
     }
 

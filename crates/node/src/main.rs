@@ -6,6 +6,7 @@ mod ask;
 mod code;
 mod config;
 mod endpoints;
+mod customdata;
 mod environment;
 mod events;
 mod faces;
@@ -23,7 +24,9 @@ mod process;
 mod provision;
 mod result;
 mod run;
+mod secrets;
 mod settings;
+mod steps;
 mod store;
 mod summary;
 mod usage;
@@ -37,6 +40,7 @@ use crate::agent::Agent;
 use crate::args::Arguments;
 use crate::log::Log;
 use crate::paths::Root;
+use crate::secrets::Secrets;
 use crate::settings::Settings;
 
 fn main() -> ExitCode {
@@ -45,12 +49,8 @@ fn main() -> ExitCode {
     let mut typed = std::env::args_os();
     let program = typed.next().unwrap_or_default();
     let typed: Vec<_> = typed.collect();
-    if typed.first().is_some_and(|word| word == keeper::COMMAND) {
-        return if keeper::keep(&typed[1..]).is_ok() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        };
+    if let Some(code) = keeper::hidden(&typed) {
+        return code;
     }
     let program = usage::Program::of(&program);
     let typed = typed.into_iter().map(|word| word.to_string_lossy().into_owned());
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     let Ok(settings) = settings.or_else(|_| plain()) else {
         return ExitCode::from(usage::EXIT);
     };
-    let agent = Agent { log: Log::none(), root, settings };
+    let agent = Agent { log: Log::none(), root, settings, secrets: Secrets::default() };
     if let Some(wrong) = wrong {
         return usage::mistake(agent, &program, &arguments, &wrong.to_string()).into();
     }
@@ -93,6 +93,7 @@ fn run(agent: Agent, program: &usage::Program, arguments: &Arguments) -> u8 {
         Some("preflight") => usage::preflight(&agent, program, arguments),
         Some("report") => code::status(agent.report(arguments.given("json"))),
         Some("postmortem") => usage::postmortem(&agent),
+        Some("customdata") => customdata::run(&agent, arguments),
         Some("check-hotfix") => {
             logged(agent).log.info("check-hotfix outcome: noHotfixAvailable");
             0

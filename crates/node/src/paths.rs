@@ -58,8 +58,12 @@ paths! {
     report = "/var/log/bringup-node/provision-report.json";
     /// One provisioner at a time.
     lock = "/run/bringup-node/provision.lock";
+    /// One run of the scripts at a time.
+    scripts_lock = "/run/bringup-node/scripts.lock";
     /// Our settings.
     settings = "/etc/bringup-node/config.toml";
+    /// The drivers that the image has.
+    components = "/opt/azure/components.json";
     /// Which system this is.
     os_release = "/etc/os-release";
     /// The packages of Debian's kind.

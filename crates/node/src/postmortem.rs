@@ -4,8 +4,8 @@ use bringup_contract::{Cause, Os};
 use bringup_diagnosis::{Diagnosis, Evidence, Piece, Source, Verdict, diagnose};
 use jiff::Timestamp;
 
+use crate::agent::Agent;
 use crate::code::{self, Own};
-use crate::paths::Root;
 use crate::preflight::{Finding, State};
 use crate::result::Outcome;
 use crate::store;
@@ -25,10 +25,11 @@ pub(crate) struct PostMortem {
 
 /// Reads what an attempt left that began at `since`, and diagnoses it.
 pub(crate) fn examine(
-    root: &Root,
+    agent: &Agent,
     result: Option<&Outcome>,
     since: Option<Timestamp>,
 ) -> PostMortem {
+    let (root, secrets) = (&agent.root, &agent.secrets);
     let mut pieces = Vec::new();
     match result {
         Some(result) => {
@@ -49,6 +50,7 @@ pub(crate) fn examine(
                 pieces.push(Piece::missing(Source::ScriptLog, name, "older than the attempt"));
             }
             Ok(text) => {
+                let text = secrets.strike(&text);
                 step = last_step(&text).or(step);
                 pieces.push(Piece::seen(Source::ScriptLog, name, &text));
             }

@@ -4,32 +4,30 @@
 //! Whoever sees a file sees everything before it.
 
 mod conclusion;
+mod scripts;
+mod turn;
 
-use std::io::BufReader;
-use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::Duration;
-
-use jiff::Timestamp;
 
 use crate::agent::Agent;
 use crate::args::Arguments;
 use crate::code::{self, Own};
-use crate::config::{self, Command, ConfigError};
+use crate::config::{self, Command, ConfigError, Given, comparison};
 use crate::environment::Variables;
 use crate::events::Level;
-use crate::keeper::{self, Told};
 use crate::leftovers::{Decision, Leftovers};
 use crate::lock;
 use crate::log;
 use crate::preflight::{self, Finding, State, Subject, Which};
+use crate::process::Process;
 use crate::result::Outcome;
-use crate::run::{Identity, Run};
+use crate::run::{self, Identity, Run};
+use crate::secrets::Secrets;
 use crate::settings::Policy;
 use crate::store;
-use crate::waiter;
-use crate::watch::Watch;
+
+use self::turn::Turn;
 
 /// An attempt under way.
 struct Attempt<'a> {
@@ -42,29 +40,28 @@ struct Attempt<'a> {
 
 /// Runs an attempt; the code is what it ended with.
 pub(crate) fn run(agent: &Agent, arguments: &Arguments, features: &[(String, String)]) -> i32 {
-    let inherited = inherited(features);
     let path = |name| arguments.value(name).map(Path::new);
-    let command = config::command(path("provision-config"), path("nbc-cmd"), inherited);
+    let given = Given { configuration: path("provision-config"), ready_made: path("nbc-cmd") };
+    let (root, rules) = (&agent.root, &agent.settings.rules);
+    let inherited = inherited(features);
+    let command = config::command(given, root, rules, inherited.clone());
+    let known = command.as_ref().map_or_else(|_| Secrets::default(), |made| made.secrets.clone());
+    let agent = &agent.knowing(&known);
     if arguments.given("dry-run") {
         return dry_run(agent, command);
     }
-    let _held = match lock::take(&agent.root) {
-        Ok(Some(held)) => Some(held),
-        Ok(None) => {
-            agent.log.info("another provision is running; its result is waited for");
-            return waiter::silently(agent);
-        }
-        Err(error) => {
-            // Without a place for locks there is still a node to bring up.
-            agent.log.warn(&format!("no lock: {error}"));
-            None
-        }
+    let _held = match turn::take(agent) {
+        Turn::Ours(held) => held,
+        Turn::Ended(exit) => return exit,
     };
     agent.log.line(log::Level::Info, "aks-node-controller started", &[("task", "Provision")]);
-    let mut attempt = Attempt::begin(agent, command.as_ref().ok());
+    if let Some(exit) = Attempt::interrupted(agent).and_then(|mut attempt| attempt.resume()) {
+        return exit;
+    }
+    let mut attempt = Attempt::begin(agent, command.as_ref().ok(), given);
     attempt.event(Level::Informational, "Starting");
     let ended = catch_unwind(AssertUnwindSafe(|| attempt.carry_out(command)));
-    ended.unwrap_or_else(|panic| {
+    let exit = ended.unwrap_or_else(|panic| {
         let what = panic
             .downcast_ref::<String>()
             .map(String::as_str)
@@ -72,24 +69,32 @@ pub(crate) fn run(agent: &Agent, arguments: &Arguments, features: &[(String, Str
             .unwrap_or("no message");
         let error = format!("panic during provisioning: {what}");
         attempt.fail(&Outcome::own(code::REFUSED, &error, ""), Some(code::REFUSED_NAME))
-    })
+    });
+    if let Given { configuration: Some(configuration), ready_made: Some(ready_made) } = given {
+        let told = comparison::compare(root, ready_made, configuration, rules, &inherited);
+        attempt.write_event("AKS.AKSNodeController.CompareEnvs", Level::Informational, &told);
+    }
+    exit
 }
 
-/// A mistake in what was typed is a result too: else a waiter waits in vain.
+/// A mistake in what was typed is a result too: else a waiter waits in vain. Where somebody is at
+/// work, nobody does.
 pub(crate) fn refuse(agent: &Agent, why: &str) {
-    if let Ok(None) = lock::take(&agent.root) {
+    let held = lock::take(&agent.root);
+    let working = Attempt::interrupted(agent).is_some_and(|attempt| attempt.scripts_live());
+    if matches!(held, Ok(None)) || working {
         return;
     }
-    let mut attempt = Attempt::begin(agent, None);
-    attempt.set_aside_what_is_old();
+    let mut attempt = Attempt::begin(agent, None, Given::default());
+    attempt.clear();
     attempt.fail(&Outcome::own(code::REFUSED, why, ""), Some(code::REFUSED_NAME));
 }
 
 /// Nothing was delivered, and that is an error here.
 pub(crate) fn never_started(agent: &Agent, why: &str) -> i32 {
     let own = Own::NeverStarted;
-    let mut attempt = Attempt::begin(agent, None);
-    attempt.set_aside_what_is_old();
+    let mut attempt = Attempt::begin(agent, None, Given::default());
+    attempt.clear();
     let exit = own.number(agent.settings.base);
     attempt.fail(&Outcome::own(exit, &format!("{}: {why}", own.name()), ""), Some(own.name()))
 }
@@ -107,6 +112,9 @@ fn inherited(features: &[(String, String)]) -> Variables {
 fn dry_run(agent: &Agent, command: Result<Command, ConfigError>) -> i32 {
     match command {
         Ok(command) => {
+            for remark in &command.reported {
+                agent.log.warn(remark);
+            }
             let words: Vec<String> =
                 command.argv.iter().map(|word| word.display().to_string()).collect();
             agent.log.line(log::Level::Info, "dry-run", &[("command", &words.join(" "))]);
@@ -121,11 +129,41 @@ fn dry_run(agent: &Agent, command: Result<Command, ConfigError>) -> i32 {
 }
 
 impl<'a> Attempt<'a> {
-    fn begin(agent: &'a Agent, command: Option<&Command>) -> Self {
+    fn begin(agent: &'a Agent, command: Option<&Command>, given: Given<'_>) -> Self {
         let identity = Identity::observe(&agent.root);
         let sha256 = command.map(|command| command.sha256.clone());
-        let run = Run::begin(&identity, Timestamp::now(), sha256);
+        let mut run = Run::begin(&identity, run::now(), sha256);
+        let given = [given.configuration, given.ready_made].into_iter().flatten();
+        run.given = given.filter_map(|path| std::path::absolute(path).ok()).collect();
         Self { agent, identity, run, preflight: Vec::new(), reported: Vec::new() }
+    }
+
+    /// The attempt of an agent that is gone, if its scripts were begun in this boot and nobody has
+    /// said what it came to.
+    fn interrupted(agent: &'a Agent) -> Option<Self> {
+        let identity = Identity::observe(&agent.root);
+        let run = Run::load(&agent.root)?;
+        let begun = run.is_of(&identity) && run.child().is_some();
+        if !begun || Leftovers::observe(&agent.root).concludes(&run) {
+            return None;
+        }
+        let run = run.taken_over();
+        Some(Self { agent, identity, run, preflight: Vec::new(), reported: Vec::new() })
+    }
+
+    /// Goes on where another agent was killed: waits for the scripts, and says what they came to.
+    /// Nothing if they left nothing to say; then everything begins anew.
+    fn resume(&mut self) -> Option<i32> {
+        self.agent.log.info("an agent was killed before its attempt ended; going on with it");
+        if self.scripts_live() {
+            self.save();
+        }
+        self.follow()
+    }
+
+    /// Whether the scripts of this attempt run.
+    fn scripts_live(&self) -> bool {
+        self.run.child().is_some_and(Process::alive)
     }
 
     fn carry_out(&mut self, command: Result<Command, ConfigError>) -> i32 {
@@ -135,31 +173,54 @@ impl<'a> Attempt<'a> {
         let mut command = match command {
             Ok(command) => command,
             Err(error) => {
-                self.set_aside_what_is_old();
+                self.clear();
                 let refused = Outcome::own(code::REFUSED, &error.to_string(), "");
                 return self.fail(&refused, Some(code::REFUSED_NAME));
             }
         };
-        let left = Leftovers::observe(&self.agent.root);
-        let known = Run::load(&self.agent.root);
-        match left.decide(&self.identity, known.as_ref()) {
-            Decision::Begin => {}
-            Decision::Adopt => {
-                self.agent.log.info("this machine is provisioned already; nothing is run");
-                self.event(Level::Informational, "Completed");
-                return 0;
-            }
-            Decision::SetAside(why) => self.set_aside(why),
+        if self.decided() == Decision::Adopt {
+            return self.adopt();
         }
+        self.clear();
         self.reported.append(&mut command.reported);
         for remark in &self.reported {
             self.agent.log.warn(remark);
         }
-        self.save();
         if let Some(refused) = self.check(&command) {
             return refused;
         }
         self.run_scripts(&command)
+    }
+
+    fn decided(&self) -> Decision {
+        let known = Run::load(&self.agent.root);
+        Leftovers::observe(&self.agent.root).decide(&self.identity, known.as_ref())
+    }
+
+    /// There is a success of this machine: nothing is run. If an agent was killed before it could
+    /// say so, it is said now.
+    fn adopt(&mut self) -> i32 {
+        self.agent.log.info("this machine is provisioned already; nothing is run");
+        let left = Leftovers::observe(&self.agent.root);
+        let known = Run::load(&self.agent.root).filter(|run| run.child().is_some());
+        if let (Some(run), None) = (known, left.mark) {
+            self.run = run.taken_over();
+            return self.conclude_by_result().unwrap_or_default();
+        }
+        self.event(Level::Informational, "Completed");
+        0
+    }
+
+    /// Says that an attempt begins, and moves away what is there of earlier ones. In this order:
+    /// results from before a beginning do not count, whoever is killed in between.
+    fn clear(&self) {
+        let decision = self.decided();
+        self.save();
+        match decision {
+            Decision::Begin => {}
+            Decision::Adopt => self.set_aside("this attempt ends another way"),
+            Decision::SetAside(why) => self.set_aside(why),
+        }
     }
 
     /// Runs the checks; a code if they stop the attempt.
@@ -201,59 +262,9 @@ impl<'a> Attempt<'a> {
         Some(self.fail(&Outcome::own(exit, &error, ""), Some(name)))
     }
 
-    fn run_scripts(&mut self, command: &Command) -> i32 {
-        let root = &self.agent.root;
-        let containers = root.containers();
-        let watch = Watch::on(&[&containers]);
-        let stream = match keeper::start(command) {
-            Ok(started) => started,
-            Err(error) => {
-                let failed = Outcome::own(code::REFUSED, &format!("start the keeper: {error}"), "");
-                return self.fail(&failed, Some(code::REFUSED_NAME));
-            }
-        };
-        let mut told = BufReader::new(stream);
-        if let Some(Told::NotStarted(why)) = self.started(&mut told) {
-            let error = format!("start {}: {why}", command.argv[0].display());
-            return self.fail(&Outcome::own(code::REFUSED, &error, ""), Some(code::REFUSED_NAME));
-        }
-        let _ = told.get_ref().set_nonblocking(true);
-        let mut concluded = None;
-        // The scripts upload logs after they have written the result: the mark does not wait.
-        let ended = loop {
-            if concluded.is_none() && root.complete().exists() {
-                concluded = self.conclude_by_result();
-            }
-            watch.wait(Some(told.get_ref().as_fd()), Duration::from_secs(1));
-            if has_news(told.get_ref()) {
-                let _ = told.get_ref().set_nonblocking(false);
-                break keeper::next(&mut told);
-            }
-        };
-        concluded.unwrap_or_else(|| self.conclude(ended))
-    }
-
-    /// Waits for the word that the scripts run, and writes it down.
-    fn started(&mut self, told: &mut BufReader<std::os::unix::net::UnixStream>) -> Option<Told> {
-        let first = keeper::next(told);
-        if let Some(Told::Started(process)) = &first {
-            self.run.running(*process);
-            self.save();
-        }
-        first
-    }
-
     fn save(&self) {
         if let Err(error) = self.run.save(&self.agent.root) {
             self.agent.log.warn(&format!("run.json: {error}"));
         }
     }
-}
-
-/// Whether the keeper has said something, or is gone.
-fn has_news(stream: &std::os::unix::net::UnixStream) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut fds = [PollFd::new(stream, PollFlags::IN)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&now)).is_ok_and(|count| count > 0)
 }

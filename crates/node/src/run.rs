@@ -1,5 +1,7 @@
 //! `run.json`: what is known of the attempt that is under way, or of the last one.
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,9 @@ pub(crate) struct Run {
     pub(crate) exit: Option<i32>,
     /// The name of the exit code.
     pub(crate) name: Option<String>,
+    /// The files that it was made from: who tells of it has to know what is secret in them.
+    #[serde(default)]
+    pub(crate) given: Vec<PathBuf>,
 }
 
 /// How far an attempt has come.
@@ -50,6 +55,13 @@ pub(crate) enum State {
     Failed,
     /// It was killed.
     Died,
+}
+
+/// Now, by the clock that dates files: a file that is written later is never dated earlier.
+pub(crate) fn now() -> Timestamp {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    let nanoseconds = i32::try_from(time.tv_nsec).unwrap_or_default();
+    Timestamp::new(time.tv_sec, nanoseconds).unwrap_or_else(|_| Timestamp::now())
 }
 
 /// Which machine this is, and since when it is up.
@@ -115,6 +127,7 @@ impl Run {
             config_sha256,
             exit: None,
             name: None,
+            given: Vec::new(),
         }
     }
 
@@ -153,14 +166,23 @@ impl Run {
         self.name = Some(name.to_owned());
     }
 
-    /// Whether it belongs to this boot of this machine and has not ended.
-    pub(crate) fn open(&self, identity: &Identity) -> bool {
+    /// Whether it belongs to this boot of this machine: its processes may still be there.
+    pub(crate) fn is_of(&self, identity: &Identity) -> bool {
         let same = |ours: &Option<String>, theirs: &Option<String>| match (ours, theirs) {
             (Some(ours), Some(theirs)) => ours == theirs,
             _ => true,
         };
-        matches!(self.state, State::Preflight | State::Running)
-            && same(&self.boot_id, &identity.boot)
-            && same(&self.machine_id, &identity.machine)
+        same(&self.boot_id, &identity.boot) && same(&self.machine_id, &identity.machine)
+    }
+
+    /// Whether it belongs to this boot of this machine and has not ended.
+    pub(crate) fn open(&self, identity: &Identity) -> bool {
+        matches!(self.state, State::Preflight | State::Running) && self.is_of(identity)
+    }
+
+    /// Another agent goes on with it.
+    pub(crate) fn taken_over(self) -> Self {
+        let this = Process::this();
+        Self { pid: this.map(|this| this.pid), pid_start: this.map(|this| this.start), ..self }
     }
 }

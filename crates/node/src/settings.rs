@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::args::{Arguments, Wrong, duration};
 use crate::code;
 use crate::endpoints::Endpoints;
+use crate::config::Rules;
 use crate::paths::Root;
 use crate::store;
 
@@ -26,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) start_timeout: Duration,
     /// Where the platform answers.
     pub(crate) endpoints: Endpoints,
+    /// How strictly a configuration is taken.
+    pub(crate) rules: Rules,
 }
 
 /// What the checks may do.
@@ -58,6 +61,11 @@ impl Settings {
         let time = |name: &str, default: Duration| match find(name) {
             Some(value) => duration(&value).ok_or_else(|| wrong(name, value, "not a duration")),
             None => Ok(default),
+        };
+        let switch = |name: &str| match find(name).as_deref() {
+            None | Some("false" | "0") => Ok(false),
+            Some("true" | "1") => Ok(true),
+            Some(value) => Err(wrong(name, value.to_owned(), "neither true nor false")),
         };
         let cse = std::env::var("CSE_TIMEOUT").ok().and_then(|value| value.parse::<u64>().ok());
         let cse = cse.filter(|seconds| (1..=21_600).contains(seconds)).unwrap_or(900);
@@ -92,6 +100,11 @@ impl Settings {
             start_timeout: time("start-timeout", Duration::from_mins(10))?,
             endpoints: Endpoints::read(&file, root)
                 .map_err(|value| wrong("endpoints", value, "not addresses with ports"))?,
+            rules: Rules {
+                reject_v0: switch("reject-v0")?,
+                strict_required: switch("strict-required")?,
+                mcr_repository_base: find("mcr-repository-base").filter(|base| !base.is_empty()),
+            },
         })
     }
 

@@ -2,34 +2,62 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::steps;
 
 /// Writes a file as a whole, for root only: made beside its place, flushed, and renamed into it.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     directory_for(directory)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = directory.join(format!(".{name}.{}", std::process::id()));
-    let written = write_new(&beside, content).and_then(|()| fs::rename(&beside, path));
+    // One name for all: what a killed writer left is taken away by the next.
+    let beside = directory.join(format!(".{name}.new"));
+    let written = write_new(&beside, content, 0o600).and_then(|file| {
+        steps::reached(format_args!("flush {}", beside.display()));
+        file.sync_all()?;
+        rename(&beside, path)
+    });
     if written.is_err() {
         let _ = fs::remove_file(&beside);
         return written;
     }
-    File::open(directory)?.sync_all()
+    flush(directory)
 }
 
-fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Writes a file that is not there yet, with a mode that no mask changes.
+pub(crate) fn write_new(path: &Path, content: &[u8], mode: u32) -> io::Result<File> {
     let _ = fs::remove_file(path);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    steps::reached(format_args!("make {}", path.display()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    steps::reached(format_args!("write {}", path.display()));
     file.write_all(content)?;
-    file.sync_all()
+    Ok(file)
+}
+
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    steps::reached(format_args!("rename to {}", to.display()));
+    fs::rename(from, to)
+}
+
+/// Makes sure that names in a directory survive a loss of power.
+fn flush(directory: &Path) -> io::Result<()> {
+    steps::reached(format_args!("flush {}", directory.display()));
+    File::open(directory)?.sync_all()
 }
 
 /// Makes a directory. Our own are for root only; those of others are as others make them.
 pub(crate) fn directory_for(directory: &Path) -> io::Result<()> {
     let ours = directory.ancestors().any(|part| part.ends_with("bringup-node"));
     let mode = if ours { 0o700 } else { 0o755 };
+    if directory.is_dir() {
+        return Ok(());
+    }
+    steps::reached(format_args!("make {}", directory.display()));
     DirBuilder::new().recursive(true).mode(mode).create(directory)
 }
 
@@ -50,12 +78,33 @@ pub(crate) fn head(path: &Path, limit: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A pipe or device in the place of a file would make the reader wait for ever.
-fn open_regular(path: &Path) -> io::Result<File> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("not a regular file"));
+/// A file as a whole; one of more than `limit` bytes is not read.
+pub(crate) fn bytes(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let large = |length: u64| length > limit as u64;
+    let mut bytes = Vec::new();
+    if large(file.metadata()?.len()) {
+        return Err(io::ErrorKind::FileTooLarge.into());
     }
-    File::open(path)
+    // It may grow while it is read.
+    file.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    if large(bytes.len() as u64) { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
+}
+
+/// A pipe or device in the place of a file would make the reader wait for ever. Should one take
+/// its place in this moment, opening it does not wait, and it is seen.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let regular = |data: &fs::Metadata| match data.file_type() {
+        kind if kind.is_file() => Ok(()),
+        kind if kind.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        _ => Err(io::Error::other("not a regular file")),
+    };
+    regular(&fs::metadata(path)?)?;
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    regular(&file.metadata()?)?;
+    Ok(file)
 }
 
 /// One line, without white space around it; nothing if it is empty or cannot be read.
@@ -68,6 +117,7 @@ pub(crate) fn line(path: &Path) -> Option<String> {
 
 /// Removes a file that may not be there.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    steps::reached(format_args!("remove {}", path.display()));
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -84,15 +134,18 @@ pub(crate) fn set_aside(files: &[PathBuf], into: &Path, name: &str) -> io::Resul
     for file in files.iter().filter(|file| file.symlink_metadata().is_ok()) {
         let target = folder.join(file.file_name().unwrap_or_default());
         // Another file system: /opt and /var may be two.
-        if fs::rename(file, &target).is_err() {
+        if rename(file, &target).is_err() {
             write(&target, &fs::read(file)?)?;
-            fs::remove_file(file)?;
+            remove(file)?;
         }
+        flush(file.parent().unwrap_or(into))?;
     }
+    flush(&folder)?;
     let mut kept: Vec<PathBuf> =
         fs::read_dir(into)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     kept.sort();
     for old in kept.iter().rev().skip(KEPT) {
+        steps::reached(format_args!("remove {}", old.display()));
         fs::remove_dir_all(old)?;
     }
     Ok(())
@@ -100,8 +153,6 @@ pub(crate) fn set_aside(files: &[PathBuf], into: &Path, name: &str) -> io::Resul
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     #[test]

@@ -16,6 +16,7 @@ use crate::preflight::{self, Finding, State, Subject, Which};
 use crate::provision;
 use crate::result::Outcome;
 use crate::run::Run;
+use crate::secrets::Secrets;
 use crate::store;
 
 /// What a wrong command ends with.
@@ -23,11 +24,13 @@ pub(crate) const EXIT: u8 = 64;
 
 const COMMANDS: &str = "\
   provision --provision-config PATH | --nbc-cmd PATH [--dry-run] [--preflight off|report|enforce]
+            [--reject-v0] [--strict-required] [--mcr-repository-base REGISTRY]
   provision-wait [--timeout TIME] [--start-timeout TIME]
-  launch [--require-config] [--hostname-timeout TIME]
+  launch [--require-config] [--hostname-timeout TIME], and the flags of provision
   preflight [--json] [--only oras]
   postmortem
   report [--json]
+  customdata FILE [--format boothook|cloud-config|ignition]
   check-hotfix, download-hotfix
   version, help
 
@@ -146,10 +149,12 @@ fn told(finding: &Finding) -> String {
 
 /// `postmortem`: what the logs of the last attempt say, as JSON.
 pub(crate) fn postmortem(agent: &Agent) -> u8 {
+    let agent = &agent.knowing(&Secrets::delivered(&agent.root));
     let left = Leftovers::observe(&agent.root);
     let result = left.result.and_then(Result::ok);
+    let result = result.map(|result| agent.secrets.strike_outcome(&result));
     let since = Run::load(&agent.root).map(|run| run.started);
-    let found = examine(&agent.root, result.as_ref(), since);
+    let found = examine(agent, result.as_ref(), since);
     let unknown = Outcome::own(-1, "", "");
     let summary = summarise(result.as_ref().unwrap_or(&unknown), None, Some(&found), &[]);
     let value = serde_json::json!({"summary": summary, "diagnosis": found.diagnosis});

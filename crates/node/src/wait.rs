@@ -81,8 +81,13 @@ pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration)
     if seen.left.base_prep.is_some_and(fresh) {
         return Step::BasePrepared;
     }
-    if open.is_some() && seen.work == Work::Nobody && seen.idle_for >= SETTLE {
-        return Step::Died;
+    if let Some(begun) = begun
+        && seen.work == Work::Nobody
+        && seen.idle_for >= SETTLE
+    {
+        // They were killed before they could say that it is over.
+        let counts = !foreign && seen.left.counts_since(begun);
+        return if counts { Step::Judge } else { Step::Died };
     }
     if seen.waited >= timeout {
         return Step::TimedOut;
@@ -167,6 +172,20 @@ mod tests {
         assert_eq!(step(&gone), Step::Wait);
         assert_eq!(step(&Seen { idle_for: SETTLE, ..gone.clone() }), Step::Died);
         assert_eq!(step(&Seen { work: Work::Scripts, idle_for: SETTLE, ..gone }), Step::Wait);
+    }
+
+    #[test]
+    fn a_failure_that_was_written_comes_out_though_nobody_was_left_to_say_that_it_is_over() {
+        let result = |exit, second| Leftovers {
+            result: Some(Ok(Outcome::own(exit, "", ""))),
+            written: Some(at(second)),
+            ..Leftovers::default()
+        };
+        let seen =
+            |left| Seen { left, run: Some(run(6)), idle_for: SETTLE, ..seen(Work::Nobody, 0) };
+        assert_eq!(step(&seen(result(50, 7))), Step::Judge);
+        assert_eq!(step(&seen(result(50, 5))), Step::Died);
+        assert_eq!(step(&seen(result(0, 7))), Step::Died);
     }
 
     #[test]

@@ -7,13 +7,14 @@ use jiff::Timestamp;
 use crate::agent::Agent;
 use crate::code::Own;
 use crate::faces;
-use crate::leftovers::Leftovers;
+use crate::leftovers::{BASE_PREPARED, Leftovers};
 use crate::lock;
 use crate::output;
 use crate::postmortem::{examine, summarise};
 use crate::process;
 use crate::result::Outcome;
 use crate::run::{Identity, Run};
+use crate::secrets::Secrets;
 use crate::store;
 use crate::summary::Summary;
 use crate::wait::{Seen, Step, Work, next_step};
@@ -38,11 +39,6 @@ pub(crate) fn run(agent: &Agent) -> i32 {
     ended.result.exit
 }
 
-/// Waits for another provisioner and says nothing.
-pub(crate) fn silently(agent: &Agent) -> i32 {
-    wait(agent).result.exit
-}
-
 fn wait(agent: &Agent) -> Ended {
     let root = &agent.root;
     let (marks, spare) = (root.containers(), root.at("/run/bringup-node"));
@@ -55,7 +51,8 @@ fn wait(agent: &Agent) -> Ended {
         watch.arm(&directories);
         let left = Leftovers::observe(root);
         let run = Run::load(root);
-        let work = work(agent, run.as_ref());
+        let identity = Identity::observe(root);
+        let work = work(agent, run.as_ref().filter(|run| run.is_of(&identity)));
         let since = |mark: &mut Option<Instant>, holds: bool| {
             if holds {
                 mark.get_or_insert_with(Instant::now).elapsed()
@@ -69,7 +66,7 @@ fn wait(agent: &Agent) -> Ended {
             idle_for: since(&mut idle_since, work == Work::Nobody),
             left,
             run,
-            identity: Identity::observe(root),
+            identity,
             work,
             waited: begun.elapsed(),
             booted: booted(),
@@ -112,11 +109,13 @@ fn booted() -> Option<Timestamp> {
 
 fn ended(agent: &Agent, step: Step, seen: &Seen) -> Ended {
     let waited = seen.waited.as_secs();
+    // What was delivered may have come after the waiter.
+    let agent = &agent.knowing(&Secrets::delivered(&agent.root));
     match step {
         Step::Judge => judged(agent, seen),
         Step::Wait | Step::BasePrepared => Ended {
             result: Outcome::own(0, "", ""),
-            summary: Summary::new(0, "base-prep"),
+            summary: Summary::new(0, BASE_PREPARED),
             sentence: Some("only the base of the image was to be prepared, and it is".to_owned()),
         },
         Step::NeverStarted => own(
@@ -142,7 +141,7 @@ fn ended(agent: &Agent, step: Step, seen: &Seen) -> Ended {
 /// The waiter's own verdict: there is no result, or none that can be read.
 fn own(agent: &Agent, seen: &Seen, own: Own, sentence: &str) -> Ended {
     let since = seen.run.as_ref().map(|run| run.started);
-    let found = examine(&agent.root, None, since);
+    let found = examine(agent, None, since);
     let sentence = match &found.step {
         Some(step) => format!("{sentence}; the step that was begun last is {step}"),
         None => sentence.to_owned(),
@@ -159,7 +158,7 @@ fn own(agent: &Agent, seen: &Seen, own: Own, sentence: &str) -> Ended {
 
 fn judged(agent: &Agent, seen: &Seen) -> Ended {
     let result = match &seen.left.result {
-        Some(Ok(result)) => result.clone(),
+        Some(Ok(result)) => agent.secrets.strike_outcome(result),
         Some(Err(why)) => return own(agent, seen, Own::ResultUnreadable, &why.to_string()),
         None => return own(agent, seen, Own::ResultUnreadable, "there is no result"),
     };
@@ -170,7 +169,7 @@ fn judged(agent: &Agent, seen: &Seen) -> Ended {
         mark
     } else {
         let since = seen.run.as_ref().map(|run| run.started);
-        let found = (result.exit != 0).then(|| examine(&agent.root, Some(&result), since));
+        let found = (result.exit != 0).then(|| examine(agent, Some(&result), since));
         let mut summary = summarise(&result, None, found.as_ref(), &[]);
         agent.stamp(&mut summary, seen.run.as_ref(), &seen.identity);
         summary

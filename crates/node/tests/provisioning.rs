@@ -25,34 +25,6 @@ fn test_e04_without_anything_to_run_the_result_is_240_and_for_root_only() {
 }
 
 #[test]
-fn test_e05_a_missing_configuration_is_240_and_the_waiter_says_so() {
-    let machine = Machine::new();
-    assert_eq!(machine.run(&["provision", "--provision-config", "/nowhere/x.json"]).code, 240);
-    let ended = machine.wait();
-    assert_eq!(ended.code, 240);
-    let error = ended.document()["Error"].as_str().unwrap().to_owned();
-    assert!(error.starts_with("open provision file /nowhere/x.json: "), "{error}");
-    assert_eq!(ended.summary()["name"], "ERR_AKS_NODE_CONTROLLER_ERROR");
-}
-
-#[test]
-fn test_e06_what_cannot_be_parsed_is_told_before_the_version() {
-    for (text, said) in [
-        (r#"{"version":"v2"}"#, "unsupported version: v2"),
-        ("", "line 1 column 1"),
-        (r#"{"version":"v1"}"#, "does not turn an AKSNodeConfig into a command yet"),
-    ] {
-        let machine = Machine::new();
-        let path = machine.file("/config.json", text);
-        let flag = format!("--provision-config={}", path.display());
-        assert_eq!(machine.run(&["provision", &flag]).code, 240);
-        let error = machine.result()["Error"].as_str().unwrap().to_owned();
-        assert!(error.contains(said), "{error}");
-        assert!(text == r#"{"version":"v2"}"# || !error.contains("unsupported version"));
-    }
-}
-
-#[test]
 fn test_e09_scripts_that_end_before_any_result_give_theirs() {
     let machine = Machine::new();
     let ended = machine.provision("echo out; echo err >&2; exit 77", &[]);

@@ -124,12 +124,15 @@ fn test_e24_the_upload_of_logs_after_the_end_is_not_waited_for() {
     assert_eq!(Ended::of(&agent.wait_with_output().unwrap()).code, 50);
 }
 
-/// Waits until the scripts run.
+/// Waits until the scripts run: until then, the process is a gate.
 fn child_pid(machine: &Machine) -> u64 {
     loop {
         let run = machine.json("/var/lib/bringup-node/run.json");
         if let Some(pid) = run["child_pid"].as_u64() {
-            return pid;
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            if name == "bash\n" {
+                return pid;
+            }
         }
         std::thread::yield_now();
     }

@@ -1,6 +1,5 @@
 //! How an attempt ends: with what the scripts wrote, or with what the agent writes in their stead.
 
-use bringup_diagnosis::redaction::redact;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -9,10 +8,9 @@ use crate::code::{self, Own};
 use crate::events::{self, Event, Level};
 use crate::faces::redacted;
 use crate::keeper::Told;
-use crate::leftovers::{Decision, Leftovers};
+use crate::leftovers::{BASE_PREPARED, Leftovers};
 use crate::postmortem::{PostMortem, examine, summarise};
 use crate::result::Outcome;
-use crate::run::Run;
 use crate::store;
 use crate::summary::Summary;
 
@@ -41,7 +39,7 @@ impl Attempt<'_> {
             && prepared >= self.run.started
         {
             // The image is to be captured: a mark of success would be captured with it.
-            self.run.ended(0, "base-prep", Timestamp::now());
+            self.run.ended(0, BASE_PREPARED, Timestamp::now());
             self.save();
             self.event(Level::Informational, "Completed");
             return 0;
@@ -63,19 +61,22 @@ impl Attempt<'_> {
             Some(Told::Ended { signal, output, .. }) => {
                 (-1, format!("signal: {}", signal_name(signal)), output, None)
             }
-            Some(Told::Started(_) | Told::NotStarted(_)) | None => {
+            Some(Told::Ready(_) | Told::NotStarted(_)) | None => {
                 let own = Own::ProvisionerDied;
                 let error = format!("{}: the keeper of the scripts is gone", own.name());
                 (own.number(self.agent.settings.base), error, String::new(), Some(own.name()))
             }
         };
-        self.fail(&Outcome::own(exit, &error, &redact(&output).text), name)
+        // Before it is cut: half a secret is not recognised.
+        let output = self.agent.secrets.redact(&output);
+        self.fail(&Outcome::own(exit, &error, &output), name)
     }
 
     /// The agent's own end of an attempt: its result replaces whatever is there.
     pub(super) fn fail(&mut self, result: &Outcome, name: Option<&str>) -> i32 {
         let root = &self.agent.root;
-        let clean = Outcome { exit: result.exit, object: redacted(&result.object) };
+        let struck = self.agent.secrets.strike_outcome(result);
+        let clean = Outcome { exit: result.exit, object: redacted(&struck.object) };
         let text = clean.written();
         if let Err(error) = store::write(&root.result(), text.as_bytes()) {
             self.agent.log.warn(&format!("provision.json: {error}; the result goes to /run"));
@@ -92,7 +93,9 @@ impl Attempt<'_> {
     fn stamp(&mut self, result: &Outcome, name: Option<&str>) -> i32 {
         let root = &self.agent.root;
         let now = Timestamp::now();
-        let found = (result.exit != 0).then(|| examine(root, Some(result), Some(self.run.started)));
+        let result = &self.agent.secrets.strike_outcome(result);
+        let since = Some(self.run.started);
+        let found = (result.exit != 0).then(|| examine(self.agent, Some(result), since));
         let mut summary = summarise(result, name, found.as_ref(), &self.preflight);
         let took = now.duration_since(self.run.started).as_secs();
         summary.took = summary.took.or(u64::try_from(took).ok());
@@ -115,13 +118,13 @@ impl Attempt<'_> {
             "summary": summary,
             "result": redacted(&result.object),
             "preflight": self.preflight,
-            "reported": self.reported.iter().map(|line| redact(line).text).collect::<Vec<_>>(),
+            "reported": self.reported.iter().map(|line| self.agent.secrets.redact(line)).collect::<Vec<_>>(),
             "diagnosis": found.map(|found| &found.diagnosis),
         });
         if summary.name == code::ORAS {
             report["proposed_code"] = code::ORAS_PROPOSED.into();
         }
-        report
+        self.agent.secrets.strike_value(&report)
     }
 
     /// Exactly one mark exists after an attempt.
@@ -179,7 +182,8 @@ impl Attempt<'_> {
         self.write_event("AKS.AKSNodeController.Provision", level, message);
     }
 
-    fn write_event(&self, task: &str, level: Level, message: &str) {
+    pub(super) fn write_event(&self, task: &str, level: Level, message: &str) {
+        let message = &self.agent.secrets.strike(message);
         let (run, start, end) = (&self.run.id, self.run.started, Timestamp::now());
         let event = Event { task, level, message, run, start, end };
         if let Err(error) = events::write(&self.agent.root.events(), &event) {
@@ -187,17 +191,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Moves away what is there, if it does not count.
-    pub(super) fn set_aside_what_is_old(&self) {
-        let left = Leftovers::observe(&self.agent.root);
-        let known = Run::load(&self.agent.root);
-        match left.decide(&self.identity, known.as_ref()) {
-            Decision::Begin => {}
-            Decision::Adopt => self.set_aside("this attempt ends another way"),
-            Decision::SetAside(why) => self.set_aside(why),
-        }
-    }
-
+    /// Moves away what is there.
     pub(super) fn set_aside(&self, why: &str) {
         let root = &self.agent.root;
         self.agent.log.info(&format!("an earlier result is set aside: {why}"));

@@ -75,6 +75,36 @@ impl Machine {
         )
     }
 
+    /// The configuration, where it is delivered.
+    pub(crate) fn configuration(&self, text: &str) -> PathBuf {
+        self.file("/opt/azure/containers/aks-node-controller-config.json", text)
+    }
+
+    /// The script that a configuration starts. `$R` is the machine.
+    pub(crate) fn start_script(&self, text: &str) {
+        let root = self.folder.path().display();
+        self.file(
+            "/opt/azure/containers/provision_start.sh",
+            &format!("R='{root}'; C=$R/opt/azure/containers; L=$R/var/log/azure; mkdir -p $L/aks\n{text}\n"),
+        );
+    }
+
+    /// `provision` with a configuration and the script that it starts.
+    pub(crate) fn provision_configured(&self, text: &str, script: &str, more: &[&str]) -> Ended {
+        self.start_script(script);
+        let path = self.configuration(text);
+        let flag = format!("--provision-config={}", path.display());
+        self.run(&[&["provision", &flag], more].concat())
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.read("/var/log/azure/aks-node-controller.log")
+    }
+
+    pub(crate) fn report(&self) -> Value {
+        self.json("/var/log/bringup-node/provision-report.json")
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bringup-node"));
         command.arg("--root").arg(self.folder.path()).args(arguments);

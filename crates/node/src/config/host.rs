@@ -1,0 +1,162 @@
+//! What the environment of the scripts depends on beside the configuration: the containerd that is
+//! installed, and the drivers that the image has.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use bringup_contract::node_config::{Components, ContainerdSchema, Host};
+
+use super::Rules;
+use crate::environment::Variables;
+use crate::leftovers::go_error;
+use crate::paths::Root;
+use crate::store;
+
+/// How long `containerd --version` may take.
+const CONTAINERD: Duration = Duration::from_secs(2);
+/// How long the package database may take, if that does not answer.
+const PACKAGES: Duration = Duration::from_millis(300);
+/// A component list is not larger.
+const COMPONENTS: usize = 16 << 20;
+
+/// The packages that bring containerd.
+const NAMES: &[&str] = &["moby-containerd", "containerd", "containerd.io", "containerd2"];
+
+/// Looks at the machine; what is odd is added to `reported`.
+pub(super) fn observe(
+    root: &Root,
+    inherited: &Variables,
+    rules: &Rules,
+    reported: &mut Vec<String>,
+) -> Host {
+    Host {
+        containerd: containerd(root, inherited, reported),
+        components: components(root),
+        mcr_repository_base: rules.mcr_repository_base.clone(),
+    }
+}
+
+fn components(root: &Root) -> Result<Components, String> {
+    let path = root.components();
+    let told = root.told(&path);
+    let bytes = store::bytes(&path, COMPONENTS)
+        .map_err(|error| format!("read {told}: {}", go_error(&error)))?;
+    Components::parse(&bytes).map_err(|error| format!("parse {told}: {error}"))
+}
+
+/// The schema that the installed containerd reads: by its own word, else by the package, else the
+/// old one, as upstream.
+fn containerd(root: &Root, inherited: &Variables, reported: &mut Vec<String>) -> ContainerdSchema {
+    let said = match find(root, inherited, "containerd") {
+        Some(program) => ask(Command::new(program).arg("--version"), inherited, CONTAINERD, 1),
+        None => Err("containerd is not in PATH".to_owned()),
+    };
+    let schema = said.as_ref().ok().and_then(|line| ContainerdSchema::of_version_output(line));
+    if let Some(schema) = schema {
+        return schema;
+    }
+    let why = said.err().unwrap_or_else(|| "containerd does not tell its version".to_owned());
+    let package = packaged(root, inherited);
+    let by = if package.is_some() { "the package" } else { "the rule for old ones" };
+    reported.push(format!("{why}; its configuration is written by {by}"));
+    package.unwrap_or(ContainerdSchema::A)
+}
+
+/// A program in PATH, under the root first.
+fn find(root: &Root, variables: &Variables, name: &str) -> Option<PathBuf> {
+    let path = variables.iter().find(|(variable, _)| variable == "PATH");
+    let path = path.map(|(_, path)| path.clone()).unwrap_or_default();
+    let directories: Vec<PathBuf> =
+        std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect();
+    let inside = directories.iter().map(|directory| root.at(directory));
+    let mut places = inside.chain(directories.iter().cloned()).map(|place| place.join(name));
+    places.find(|place| {
+        let data = place.metadata();
+        data.is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// The first lines that a program prints, if they come in time. If not, it is killed, and whatever
+/// it has started: a script hangs in a child of its own.
+fn ask(
+    command: &mut Command,
+    variables: &Variables,
+    limit: Duration,
+    lines: usize,
+) -> Result<String, String> {
+    let name = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let name = name.to_string_lossy().into_owned();
+    let command = command.env_clear().envs(variables.iter().cloned()).process_group(0);
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| format!("{name} cannot be run: {error}"))?;
+    let stdout = child.stdout.take();
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let read = stdout.map(|stdout| BufReader::new(stdout.take(4 << 20)).lines());
+        let read = read.into_iter().flatten().map_while(Result::ok).take(lines);
+        let _ = sender.send(read.collect::<Vec<_>>().join("\n"));
+    });
+    let said = receiver.recv_timeout(limit);
+    let group = rustix::process::Pid::from_child(&child);
+    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    let _ = child.wait();
+    said.map_err(|_| format!("{name} said nothing for {} ms and was ended", limit.as_millis()))
+}
+
+/// By the package database: rpm's where rpm is, else dpkg's.
+fn packaged(root: &Root, variables: &Variables) -> Option<ContainerdSchema> {
+    let rpm = root.at("/usr/bin/rpm");
+    let version = if rpm.is_file() {
+        let all = ask(Command::new(rpm).arg("-qa"), variables, PACKAGES, usize::MAX).ok()?;
+        of_rpm(&all)
+    } else {
+        of_dpkg(&store::tail(&root.dpkg_status(), 32 << 20).ok()?)
+    }?;
+    let major: u32 = version.split('.').next()?.parse().ok()?;
+    Some(if major >= 2 { ContainerdSchema::B } else { ContainerdSchema::A })
+}
+
+/// `containerd2-2.0.0-1.azl3.x86_64`.
+fn of_rpm(all: &str) -> Option<String> {
+    all.lines().find_map(|line| {
+        let version = NAMES.iter().find_map(|name| line.strip_prefix(name)?.strip_prefix('-'))?;
+        version.starts_with(|first: char| first.is_ascii_digit()).then(|| version.to_owned())
+    })
+}
+
+fn of_dpkg(status: &str) -> Option<String> {
+    status.split("\n\n").find_map(|paragraph| {
+        let field =
+            |name: &str| paragraph.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let named =
+            NAMES.contains(&field("Package:")?) && field("Status:")?.ends_with(" installed");
+        let version = field("Version:").filter(|_| named)?;
+        // An epoch stands before a colon.
+        Some(version.split_once(':').map_or(version, |(_, version)| version).to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_package_tells_the_version_where_containerd_does_not() {
+        let status = "Package: containerd-doc\nStatus: install ok installed\nVersion: 9.0\n\nPackage: moby-containerd\nStatus: install ok installed\nVersion: 1:2.0.4-ubuntu24.04u1\n";
+        assert_eq!(of_dpkg(status).as_deref(), Some("2.0.4-ubuntu24.04u1"));
+        assert_eq!(
+            of_dpkg("Package: containerd\nStatus: deinstall ok config-files\nVersion: 1\n"),
+            None
+        );
+        assert_eq!(
+            of_rpm("bash-5.2\ncontainerd2-2.0.0-1.azl3.x86_64").as_deref(),
+            Some("2.0.0-1.azl3.x86_64")
+        );
+        assert_eq!(of_rpm("containerd-doc-1.0"), None);
+    }
+}
