@@ -52,9 +52,7 @@ fn agent() -> Result<PathBuf> {
 }
 
 fn machine(script: &str) -> Result<Guest> {
-    let guest = Guest::new(&agent()?, &format!("{SCRIPT}{script}"))?;
-    guest.file("/opt/azure/containers/aks-node-controller-nbc-cmd.sh", "BOOTSTRAP_PROFILE_CONTAINER_REGISTRY_SERVER=\"registry.example.io\" exec /bin/bash /opt/azure/containers/provision_start.sh")?;
-    Ok(guest)
+    Guest::new(&agent()?, &format!("{SCRIPT}{script}"))
 }
 
 fn has_oras(guest: Guest) -> Result<Guest> {

@@ -19,6 +19,8 @@ pub enum Source {
     ProvisionResult,
     /// The log of the bootstrap scripts.
     ScriptLog,
+    /// What systemd says of a unit.
+    Journal,
     /// The serial console.
     SerialLog,
     /// An answer or error of ARM.
@@ -39,6 +41,7 @@ impl Source {
             Self::Extension => "extension message",
             Self::ProvisionResult => "provision.json",
             Self::ScriptLog => "script log",
+            Self::Journal => "journal",
             Self::SerialLog => "serial log",
             Self::Arm => "ARM answer",
             Self::ActivityLog => "activity log",

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::environment::Variables;
 use crate::log::Log;
 use crate::paths::Root;
 use crate::run::{Identity, Run};
@@ -21,6 +22,8 @@ pub(crate) struct Agent {
     pub(crate) log: Log,
     /// What must not be seen, wherever it turns up.
     pub(crate) secrets: Secrets,
+    /// What the scripts are told, once that is known.
+    pub(crate) variables: Variables,
 }
 
 impl Agent {
@@ -28,7 +31,13 @@ impl Agent {
     pub(crate) fn knowing(&self, secrets: &Secrets) -> Self {
         let secrets = self.secrets.and(secrets);
         let log = self.log.knowing(&secrets);
-        Self { root: self.root.clone(), settings: self.settings.clone(), log, secrets }
+        let variables = self.variables.clone();
+        Self { root: self.root.clone(), settings: self.settings.clone(), log, secrets, variables }
+    }
+
+    /// The same, when it is known what the scripts are told.
+    pub(crate) fn telling(self, variables: Variables) -> Self {
+        Self { variables, ..self }
     }
 
     /// Puts the run, the boot and the report into a summary.

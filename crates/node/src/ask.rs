@@ -34,7 +34,8 @@ pub(crate) fn ask(command: &mut Command, limit: Duration) -> Result<String, Stri
     // Fails when nobody is left, which is what is wanted.
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     let _ = child.wait();
-    let said = said.map_err(|_| format!("{name} said nothing for {} ms", limit.as_millis()))?;
+    let said = said
+        .map_err(|_| format!("{name} said nothing for {} ms and was ended", limit.as_millis()))?;
     match status {
         Some(Ok(status)) if !status.success() => Err(format!("{name} ended with {status}")),
         _ => Ok(String::from_utf8_lossy(&said).into_owned()),
@@ -52,7 +53,7 @@ mod tests {
         let script = format!("sleep 1000 & echo $! >{}; wait", pid.display());
         let limit = Duration::from_millis(500);
         let said = ask(Command::new("bash").args(["-c", &script]), limit);
-        assert_eq!(said, Err("bash said nothing for 500 ms".to_owned()));
+        assert_eq!(said, Err("bash said nothing for 500 ms and was ended".to_owned()));
         let pid = std::fs::read_to_string(pid).unwrap();
         let stat = format!("/proc/{}/stat", pid.trim());
         let began = std::time::Instant::now();

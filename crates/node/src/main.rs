@@ -5,8 +5,8 @@ mod args;
 mod ask;
 mod code;
 mod config;
-mod endpoints;
 mod customdata;
+mod endpoints;
 mod environment;
 mod events;
 mod faces;
@@ -65,7 +65,8 @@ fn main() -> ExitCode {
     let Ok(settings) = settings.or_else(|_| plain()) else {
         return ExitCode::from(usage::EXIT);
     };
-    let agent = Agent { log: Log::none(), root, settings, secrets: Secrets::default() };
+    let (log, secrets, variables) = (Log::none(), Secrets::default(), Vec::new());
+    let agent = Agent { root, settings, log, secrets, variables };
     if let Some(wrong) = wrong {
         return usage::mistake(agent, &program, &arguments, &wrong.to_string()).into();
     }

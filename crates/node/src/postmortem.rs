@@ -1,4 +1,7 @@
-//! After a failed attempt: what do the logs say? The diagnosis decides; this only reads.
+//! After a failed attempt: what do the logs, the units and the machine say? The diagnosis decides;
+//! this only reads.
+
+mod units;
 
 use bringup_contract::{Cause, Os};
 use bringup_diagnosis::{Diagnosis, Evidence, Piece, Source, Verdict, diagnose};
@@ -6,7 +9,8 @@ use jiff::Timestamp;
 
 use crate::agent::Agent;
 use crate::code::{self, Own};
-use crate::preflight::{Finding, State};
+use crate::paths::Root;
+use crate::preflight::{self, Finding, State, Subject, Which};
 use crate::result::Outcome;
 use crate::store;
 use crate::summary::{EVIDENCE_BYTES, EVIDENCE_LINES, Summary, Sureness};
@@ -21,6 +25,8 @@ pub(crate) struct PostMortem {
     pub(crate) diagnosis: Diagnosis,
     /// The step that failed.
     pub(crate) step: Option<String>,
+    /// What the machine itself says afterwards, of what the logs blame.
+    pub(crate) probes: Vec<Finding>,
 }
 
 /// Reads what an attempt left that began at `since`, and diagnoses it.
@@ -37,7 +43,7 @@ pub(crate) fn examine(
         }
         None => pieces.push(Piece::missing(Source::ProvisionResult, "provision.json", "no result")),
     }
-    let mut step = None;
+    let (mut step, mut log) = (None, String::new());
     for (path, name) in [
         (root.outbound_log(), "cluster-provision-cse-output.log"),
         (root.script_log(), "cluster-provision.log"),
@@ -53,6 +59,7 @@ pub(crate) fn examine(
                 let text = secrets.strike(&text);
                 step = last_step(&text).or(step);
                 pieces.push(Piece::seen(Source::ScriptLog, name, &text));
+                log = text;
             }
             Err(error) => {
                 pieces.push(Piece::missing(Source::ScriptLog, name, &error.to_string()));
@@ -60,8 +67,52 @@ pub(crate) fn examine(
         }
     }
     let step = step.or_else(|| last_step(result?.text("Output")));
+    let step = step.or_else(|| last_event(&agent.root, since));
+    pieces.extend(units::examine(agent, &log, since));
     let evidence = Evidence { pieces, image_version: None, os: Some(Os::Linux) };
-    PostMortem { diagnosis: diagnose(&evidence), step }
+    let diagnosis = diagnose(&evidence);
+    let probes = preflight::run(&subject(agent), which(diagnosis.cause.reason));
+    PostMortem { diagnosis, step, probes }
+}
+
+/// What can be asked of the machine for each cause. Disk and locks are always looked at.
+fn which(cause: Cause) -> Which {
+    Which::Only(match cause {
+        Cause::DnsFailure | Cause::ApiServerDnsFailure => &["disk", "packages", "dns"],
+        Cause::ImdsUnreachable => &["disk", "packages", "imds"],
+        Cause::WireServerUnreachable => &["disk", "packages", "wireserver"],
+        Cause::TlsTrustFailure | Cause::ClusterCaMismatch => &["disk", "packages", "clock"],
+        _ => &["disk", "packages"],
+    })
+}
+
+fn subject(agent: &Agent) -> Subject {
+    Subject {
+        root: agent.root.clone(),
+        path: std::env::var("PATH").unwrap_or_default(),
+        needs_oras: false,
+        variables: agent.variables.clone(),
+        endpoints: agent.settings.endpoints.clone(),
+    }
+}
+
+/// The step that ended last, by the scripts' own events: the one after it failed.
+fn last_event(root: &Root, since: Option<Timestamp>) -> Option<String> {
+    let files = std::fs::read_dir(root.events()).ok()?.filter_map(Result::ok);
+    let names = files.filter_map(|file| {
+        let path = file.path();
+        let number: u128 = path.file_stem()?.to_str()?.parse().ok()?;
+        let written = Timestamp::try_from(file.metadata().ok()?.modified().ok()?).ok()?;
+        since.is_none_or(|since| written >= since).then_some((number, path))
+    });
+    let mut newest: Vec<_> = names.collect();
+    newest.sort_unstable_by(|left, right| right.cmp(left));
+    newest.iter().take(8).find_map(|(_, path)| {
+        let event: serde_json::Value =
+            serde_json::from_str(&store::head(path, 16 * 1024).ok()?).ok()?;
+        let task = event["TaskName"].as_str().filter(|task| task.starts_with("AKS.CSE."))?;
+        Some(format!("after {}", task.chars().take(100).collect::<String>()))
+    })
 }
 
 /// The step that was begun last: one that ends the scripts leaves nothing behind it.
@@ -87,7 +138,7 @@ pub(crate) fn summarise(
     }
     summary.cause = Some(Cause::Unknown);
     summary.conf = Some(Sureness::Low);
-    if let Some(PostMortem { diagnosis, step }) = found {
+    if let Some(PostMortem { diagnosis, step, .. }) = found {
         if let (None, Some(constant)) = (name, &diagnosis.constant) {
             summary.name.clone_from(constant);
         }
@@ -105,6 +156,9 @@ pub(crate) fn summarise(
     if let Some(cause) = own.filter(|cause| *cause != Cause::Unknown) {
         summary.cause = Some(cause);
         summary.conf = Some(Sureness::Medium);
+    }
+    if let Some(PostMortem { probes, .. }) = found {
+        weigh(&mut summary, probes);
     }
     // A clock that goes wrong makes good certificates look bad.
     let skew = preflight.iter().find(|finding| finding.cause == Some(Cause::ClockSkew));
@@ -141,9 +195,72 @@ pub(crate) fn summarise(
     summary
 }
 
+/// What the machine says afterwards: it backs a cause, or makes it less sure; it never takes what
+/// the logs show away.
+fn weigh(summary: &mut Summary, probes: &[Finding]) {
+    for probe in probes {
+        let unsure = summary.conf == Some(Sureness::Low);
+        match (probe.check, probe.state) {
+            ("disk", State::Fatal) if unsure => {
+                summary.cause = probe.cause;
+                summary.conf = Some(Sureness::Medium);
+                summary.prove(&probe.detail);
+            }
+            ("disk" | "packages", _) => {}
+            (_, State::Ok) if summary.conf == Some(Sureness::High) => {
+                summary.conf = Some(Sureness::Medium);
+                summary.prove(&format!("{} works now: {}", probe.check, probe.detail));
+            }
+            (_, State::Warn | State::Timeout) => summary.prove(&probe.detail),
+            _ => {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn probe(check: &'static str, state: State) -> Finding {
+        let detail = bringup_diagnosis::redaction::redact("what was seen").text;
+        Finding {
+            check,
+            state,
+            found: None,
+            cause: Some(Cause::DiskFull),
+            name: None,
+            ms: 0,
+            detail,
+            data: serde_json::Value::Null,
+        }
+    }
+
+    #[test]
+    fn a_probe_that_works_now_makes_a_cause_less_sure_and_takes_no_evidence() {
+        let mut summary = Summary::new(52, "");
+        summary.cause = Some(Cause::DnsFailure);
+        summary.conf = Some(Sureness::High);
+        summary.prove("no servers could be reached");
+        weigh(&mut summary, &[probe("dns", State::Ok)]);
+        assert_eq!(
+            (summary.cause, summary.conf),
+            (Some(Cause::DnsFailure), Some(Sureness::Medium))
+        );
+        assert_eq!(summary.ev[0].as_str(), "no servers could be reached");
+    }
+
+    #[test]
+    fn a_disk_that_is_full_explains_only_what_nothing_else_explains() {
+        let mut summary = Summary::new(1, "");
+        summary.cause = Some(Cause::Unknown);
+        summary.conf = Some(Sureness::Low);
+        weigh(&mut summary, &[probe("disk", State::Fatal)]);
+        assert_eq!(summary.cause, Some(Cause::DiskFull));
+        summary.cause = Some(Cause::BinaryMissing);
+        summary.conf = Some(Sureness::High);
+        weigh(&mut summary, &[probe("disk", State::Fatal)]);
+        assert_eq!(summary.cause, Some(Cause::BinaryMissing));
+    }
 
     #[test]
     fn the_step_that_was_begun_last_failed() {

@@ -136,6 +136,18 @@ pub(crate) enum Which {
     All,
     /// Only whether oras can be used.
     Oras,
+    /// Only these, by their names.
+    Only(&'static [&'static str]),
+}
+
+impl Which {
+    fn has(self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Oras => name == "oras",
+            Self::Only(names) => names.contains(&name),
+        }
+    }
 }
 
 type Check = fn(&Subject) -> Finding;
@@ -154,8 +166,7 @@ pub(crate) fn run(subject: &Subject, which: Which) -> Vec<Finding> {
         ("containerd", containerd::check),
         ("image", system::image),
     ];
-    let chosen: Vec<_> =
-        all.into_iter().filter(|(name, _)| which == Which::All || *name == "oras").collect();
+    let chosen: Vec<_> = all.into_iter().filter(|(name, _)| which.has(name)).collect();
     let begun = Instant::now();
     let (sender, receiver) = mpsc::channel();
     for (at, (_, check)) in chosen.iter().copied().enumerate() {

@@ -46,7 +46,8 @@ pub(crate) fn run(agent: &Agent, arguments: &Arguments, features: &[(String, Str
     let inherited = inherited(features);
     let command = config::command(given, root, rules, inherited.clone());
     let known = command.as_ref().map_or_else(|_| Secrets::default(), |made| made.secrets.clone());
-    let agent = &agent.knowing(&known);
+    let told = command.as_ref().map_or_else(|_| Vec::new(), |made| made.env.clone());
+    let agent = &agent.knowing(&known).telling(told);
     if arguments.given("dry-run") {
         return dry_run(agent, command);
     }

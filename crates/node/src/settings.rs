@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::args::{Arguments, Wrong, duration};
 use crate::code;
-use crate::endpoints::Endpoints;
 use crate::config::Rules;
+use crate::endpoints::Endpoints;
 use crate::paths::Root;
 use crate::store;
 

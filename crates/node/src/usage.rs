@@ -116,7 +116,7 @@ pub(crate) fn preflight(agent: &Agent, program: &Program, arguments: &Arguments)
     // Who asks for oras alone asks whether it can be called: what is not in PATH cannot.
     let unusable = |finding: &&Finding| match which {
         Which::Oras => finding.state != State::Ok,
-        Which::All => finding.state == State::Fatal,
+        Which::All | Which::Only(_) => finding.state == State::Fatal,
     };
     let exit = match found.iter().find(unusable) {
         None => 0,

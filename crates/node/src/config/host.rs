@@ -1,17 +1,15 @@
 //! What the environment of the scripts depends on beside the configuration: the containerd that is
 //! installed, and the drivers that the image has.
 
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use bringup_contract::node_config::{Components, ContainerdSchema, Host};
 
 use super::Rules;
+use crate::ask::ask;
 use crate::environment::Variables;
 use crate::leftovers::go_error;
 use crate::paths::Root;
@@ -53,7 +51,9 @@ fn components(root: &Root) -> Result<Components, String> {
 /// old one, as upstream.
 fn containerd(root: &Root, inherited: &Variables, reported: &mut Vec<String>) -> ContainerdSchema {
     let said = match find(root, inherited, "containerd") {
-        Some(program) => ask(Command::new(program).arg("--version"), inherited, CONTAINERD, 1),
+        Some(program) => {
+            ask(cleared(Command::new(program).arg("--version"), inherited), CONTAINERD)
+        }
         None => Err("containerd is not in PATH".to_owned()),
     };
     let schema = said.as_ref().ok().and_then(|line| ContainerdSchema::of_version_output(line));
@@ -81,38 +81,16 @@ fn find(root: &Root, variables: &Variables, name: &str) -> Option<PathBuf> {
     })
 }
 
-/// The first lines that a program prints, if they come in time. If not, it is killed, and whatever
-/// it has started: a script hangs in a child of its own.
-fn ask(
-    command: &mut Command,
-    variables: &Variables,
-    limit: Duration,
-    lines: usize,
-) -> Result<String, String> {
-    let name = Path::new(command.get_program()).file_name().unwrap_or_default();
-    let name = name.to_string_lossy().into_owned();
-    let command = command.env_clear().envs(variables.iter().cloned()).process_group(0);
-    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(|error| format!("{name} cannot be run: {error}"))?;
-    let stdout = child.stdout.take();
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let read = stdout.map(|stdout| BufReader::new(stdout.take(4 << 20)).lines());
-        let read = read.into_iter().flatten().map_while(Result::ok).take(lines);
-        let _ = sender.send(read.collect::<Vec<_>>().join("\n"));
-    });
-    let said = receiver.recv_timeout(limit);
-    let group = rustix::process::Pid::from_child(&child);
-    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    let _ = child.wait();
-    said.map_err(|_| format!("{name} said nothing for {} ms and was ended", limit.as_millis()))
+/// With these variables and no others.
+fn cleared<'a>(command: &'a mut Command, variables: &Variables) -> &'a mut Command {
+    command.env_clear().envs(variables.iter().cloned())
 }
 
 /// By the package database: rpm's where rpm is, else dpkg's.
 fn packaged(root: &Root, variables: &Variables) -> Option<ContainerdSchema> {
     let rpm = root.at("/usr/bin/rpm");
     let version = if rpm.is_file() {
-        let all = ask(Command::new(rpm).arg("-qa"), variables, PACKAGES, usize::MAX).ok()?;
+        let all = ask(cleared(Command::new(rpm).arg("-qa"), variables), PACKAGES).ok()?;
         of_rpm(&all)
     } else {
         of_dpkg(&store::tail(&root.dpkg_status(), 32 << 20).ok()?)

@@ -120,6 +120,7 @@ impl Attempt<'_> {
             "preflight": self.preflight,
             "reported": self.reported.iter().map(|line| self.agent.secrets.redact(line)).collect::<Vec<_>>(),
             "diagnosis": found.map(|found| &found.diagnosis),
+            "probes": found.map(|found| &found.probes),
         });
         if summary.name == code::ORAS {
             report["proposed_code"] = code::ORAS_PROPOSED.into();
