@@ -39,6 +39,22 @@ fn flags_of(command: &str) -> (&'static [&'static str], &'static [&'static str])
         "provision-wait" => (&["timeout", "start-timeout"], &[]),
         "launch" => (&["preflight", "hostname-timeout"], &["require-config"]),
         "preflight" => (&["only"], &["json"]),
+        "wait" => (
+            &[
+                "sentinel",
+                "failure-sentinel",
+                "timeout",
+                "start-timeout",
+                "settle",
+                "deadline-from",
+                "on-joined-without-sentinel",
+                "watch",
+                "probe",
+                "report",
+                "max-bytes",
+            ],
+            &["console", "post-commands", "strict", "unsafe"],
+        ),
         "report" | "postmortem" => (&[], &["json"]),
         _ => (&[], &[]),
     }

@@ -23,6 +23,7 @@ pub(crate) const EXIT: u8 = 64;
 const COMMANDS: &str = "\
   provision --provision-config PATH | --nbc-cmd PATH [--dry-run] [--preflight off|report|enforce]
   provision-wait [--timeout TIME] [--start-timeout TIME]
+  wait [--sentinel PATH]... [--timeout TIME] [--watch cloud-init|unit=NAME|aks] (docs/node-wait.md)
   launch [--require-config] [--hostname-timeout TIME]
   preflight [--json] [--only oras]
   postmortem
