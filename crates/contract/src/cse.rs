@@ -29,8 +29,12 @@ pub enum CodeSource {
 /// What bringup-node says in its summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSummary {
+    /// It comes from `wait`, whose numbers are no codes of the AKS scripts.
+    pub waited: bool,
     /// The exit code.
     pub exit: Option<i32>,
+    /// The code of the AKS scripts, or of another bootstrap, for which `wait` waited.
+    pub code: Option<i32>,
     /// The constant.
     pub name: Option<String>,
     /// The cause.
@@ -131,16 +135,19 @@ pub fn read(text: &str) -> Reading {
     let has_duration = says("xecDuration");
     let has_tail = (has_duration || says("\"Error")) && TAIL.is_match(text);
     let head_cut = json.is_none() && pipes.is_none() && has_tail;
+    let waited = node.as_ref().is_some_and(|node| node.waited);
     let inner = node
         .as_ref()
-        .and_then(|node| node.exit)
+        .and_then(|node| if waited { node.code } else { node.exit })
         .map(|code| (code, CodeSource::Node))
         .or_else(|| {
             let code = pipes.as_ref().and_then(|found| found[1].parse().ok());
             code.map(|code| (code, CodeSource::Json))
         })
         .or_else(|| json.map(|code| (code, CodeSource::Json)));
-    let code = inner.or_else(|| outer_or_inferred(text, outer, head_cut));
+    // The status of `wait` is a number of its own, and so is the outer one, which repeats it.
+    let code =
+        inner.or_else(|| if waited { None } else { outer_or_inferred(text, outer, head_cut) });
     let from_windows = ["CustomScriptExtension'", "CustomScriptExtension\"", "WINDOWS_CSE_"];
     let os = if pipes.is_some()
         || outer_windows.is_some()
@@ -287,8 +294,11 @@ fn node_summary(text: &str) -> Option<NodeSummary> {
         }))
         .find_map(first_object)?;
     let string = |key: &str| object[key].as_str().map(str::to_owned);
+    let number = |key: &str| object[key].as_i64().and_then(|number| number.try_into().ok());
     Some(NodeSummary {
-        exit: object["exit"].as_i64().and_then(|exit| exit.try_into().ok()),
+        waited: object["kind"] == "wait",
+        exit: number("exit"),
+        code: number("code"),
         name: string("name").filter(|name| !name.is_empty()),
         cause: string("cause").and_then(|cause| cause.parse().ok()),
         confidence: string("conf"),
@@ -412,6 +422,23 @@ mod tests {
         let cut = &whole[..whole.len() - 20];
         let node = read(cut).node.unwrap();
         assert_eq!((node.exit, node.whole), (Some(232), false));
+    }
+
+    #[test]
+    fn the_numbers_of_a_wait_are_no_codes_of_the_scripts() {
+        let text = |more: &str| {
+            format!(
+                "command terminated with exit status=31\n[stdout]\nBRINGUP-NODE/1 {{\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"CONTROL_PLANE_NOT_READY\",{more}\"cause\":\"ControlPlaneNotReady\",\"conf\":\"high\",\"end\":1}}\n"
+            )
+        };
+        let reading = read(&text(""));
+        assert_eq!((reading.code, reading.outer), (None, Some(31)));
+        let node = reading.node.unwrap();
+        assert_eq!((node.waited, node.exit), (true, Some(31)));
+        assert_eq!(node.cause, Some(Cause::ControlPlaneNotReady));
+        assert_eq!(read(&text("\"code\":50,")).code, Some((50, CodeSource::Node)));
+        let cut = text("");
+        assert_eq!(read(&cut[..cut.len() - 20]).code, None);
     }
 
     #[test]

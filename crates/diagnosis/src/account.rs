@@ -28,7 +28,10 @@ impl Case<'_> {
         let code = match (self.code(), constant) {
             (Some(code), Some(constant)) => format!("exit code {code}, {constant}"),
             (Some(code), None) => format!("exit code {code}"),
-            (None, _) => "no exit code".to_owned(),
+            (None, _) => match self.waited() {
+                Some(exit) => format!("exit code {exit} of bringup-node wait"),
+                None => "no exit code".to_owned(),
+            },
         };
         match verdict {
             Verdict::Succeeded => "the bootstrap succeeded".to_owned(),

@@ -148,6 +148,9 @@ impl<'a> Case<'a> {
     }
 
     fn verdict(&self) -> Verdict {
+        if let Some(told) = self.waited().and_then(told_by_a_wait) {
+            return told;
+        }
         let proven = self.best().is_some_and(|finding| finding.sign.strength >= Strength::Fair);
         match (self.code(), self.reading.handler) {
             (Some(code), _) if code != 0 => Verdict::Failed,
@@ -158,6 +161,11 @@ impl<'a> Case<'a> {
             (None, _) if self.stated_failure() => Verdict::Failed,
             (None, _) => Verdict::Unknown,
         }
+    }
+
+    /// What `bringup-node wait` ended with, if it is what speaks here.
+    pub(crate) fn waited(&self) -> Option<i32> {
+        self.reading.node.as_ref().filter(|node| node.waited)?.exit
     }
 
     /// A machine that joined has come up, whatever it complained of before.
@@ -303,6 +311,16 @@ impl<'a> Case<'a> {
             None if self.arm_code.is_some() => Some(Platform::Arm),
             None => None,
         }
+    }
+}
+
+/// 3 is a node that joined without its sentinel; 75 a wait that was interrupted and goes on.
+fn told_by_a_wait(exit: i32) -> Option<Verdict> {
+    match exit {
+        0 | 3 => Some(Verdict::Succeeded),
+        75 => Some(Verdict::Running),
+        64 | 70 | 77 => None,
+        _ => Some(Verdict::Failed),
     }
 }
 

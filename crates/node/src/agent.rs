@@ -1,14 +1,11 @@
 //! What every command has at hand.
 
-use serde_json::json;
-
 use crate::environment::Variables;
 use crate::log::Log;
 use crate::paths::Root;
 use crate::run::{Identity, Run};
 use crate::secrets::Secrets;
 use crate::settings::Settings;
-use crate::store;
 use crate::summary::Summary;
 
 /// What every command has at hand.
@@ -46,21 +43,5 @@ impl Agent {
         summary.boot = identity.boot_short();
         let report = self.root.report();
         summary.report = report.exists().then(|| self.root.told(&report));
-    }
-
-    /// `report`: prints the last report; 66 if there is none.
-    pub(crate) fn report(&self, as_json: bool) -> i32 {
-        let Ok(text) = store::head(&self.root.report(), 4 << 20) else {
-            crate::output::remark("there is no report\n");
-            return 66;
-        };
-        let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|_| json!({}));
-        if as_json {
-            crate::output::answer(&format!("{value}\n"));
-        } else {
-            let pretty = serde_json::to_string_pretty(&value).unwrap_or_default();
-            crate::output::answer(&format!("{pretty}\n"));
-        }
-        0
     }
 }

@@ -46,6 +46,22 @@ fn flags_of(command: &str) -> (&'static [&'static str], &'static [&'static str])
         ),
         "customdata" => (&["provision-config", "format"], &[]),
         "preflight" => (&["only"], &["json"]),
+        "wait" => (
+            &[
+                "sentinel",
+                "failure-sentinel",
+                "timeout",
+                "start-timeout",
+                "settle",
+                "deadline-from",
+                "on-joined-without-sentinel",
+                "watch",
+                "probe",
+                "report",
+                "max-bytes",
+            ],
+            &["console", "post-commands", "strict", "unsafe"],
+        ),
         "report" | "postmortem" => (&[], &["json"]),
         _ => (&[], &[]),
     }

@@ -25,6 +25,7 @@ mod provision;
 mod result;
 mod run;
 mod secrets;
+mod sentinel;
 mod settings;
 mod steps;
 mod store;
@@ -34,6 +35,7 @@ mod wait;
 mod waiter;
 mod watch;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::agent::Agent;
@@ -59,6 +61,9 @@ fn main() -> ExitCode {
         Err(mistake) => (mistake.0, Some(mistake.1)),
     };
     let root = Root::new(arguments.root.clone());
+    if wrong.is_none() && arguments.command.as_deref() == Some("wait") {
+        return sentinel::run(&arguments, &root).into();
+    }
     let settings = Settings::read(&arguments, &root);
     let wrong = wrong.or_else(|| settings.as_ref().err().cloned());
     let plain = || Settings::read(&Arguments::default(), &Root::new(None));
@@ -92,7 +97,13 @@ fn run(agent: Agent, program: &usage::Program, arguments: &Arguments) -> u8 {
             agent.settings.status(launch::run(&agent, arguments))
         }
         Some("preflight") => usage::preflight(&agent, program, arguments),
-        Some("report") => code::status(agent.report(arguments.given("json"))),
+        Some("report") => {
+            let reports = [agent.root.report(), sentinel::report_path(&agent.root)];
+            sentinel::print_newest(
+                &reports.each_ref().map(PathBuf::as_path),
+                arguments.given("json"),
+            )
+        }
         Some("postmortem") => usage::postmortem(&agent),
         Some("customdata") => customdata::run(&agent, arguments),
         Some("check-hotfix") => {

@@ -134,7 +134,7 @@ fn oras(arguments: &Arguments, file: &BTreeMap<String, String>) -> Result<Option
 }
 
 /// The file: sections, and keys with a text or a number. That is all of TOML that it needs.
-fn file(text: &str) -> BTreeMap<String, String> {
+pub(crate) fn file(text: &str) -> BTreeMap<String, String> {
     let mut section = String::new();
     let mut found = BTreeMap::new();
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {

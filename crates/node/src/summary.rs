@@ -19,11 +19,17 @@ pub(crate) const EVIDENCE_LINES: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     v: u8,
+    /// Which numbers these are: `wait` has its own; none are those of the AKS scripts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<String>,
     /// The exit code.
     pub(crate) exit: i32,
     /// The constant.
     #[serde(default)]
     pub(crate) name: String,
+    /// The code of somebody else behind it: of a failure sentinel, or of the AKS scripts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) code: Option<i64>,
     /// The cause; a success has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<Cause>,
@@ -39,6 +45,9 @@ pub(crate) struct Summary {
     /// Checks that were not ok, such as `oras:absent`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) pf: Vec<String>,
+    /// What was odd on the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warn: Vec<String>,
     /// How long it took, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) took: Option<u64>,
@@ -87,13 +96,16 @@ impl Summary {
     pub(crate) fn new(exit: i32, name: &str) -> Self {
         Self {
             v: 1,
+            kind: None,
             exit,
             name: name.to_owned(),
+            code: None,
             cause: None,
             conf: None,
             step: None,
             ev: Vec::new(),
             pf: Vec::new(),
+            warn: Vec::new(),
             took: None,
             run: None,
             boot: None,
@@ -137,6 +149,7 @@ impl Summary {
             return true;
         }
         self.ev.pop().is_some()
+            || self.warn.pop().is_some()
             || self.pf.pop().is_some()
             || self.step.take().is_some()
             || self.report.take().is_some()

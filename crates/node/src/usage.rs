@@ -26,6 +26,7 @@ const COMMANDS: &str = "\
   provision --provision-config PATH | --nbc-cmd PATH [--dry-run] [--preflight off|report|enforce]
             [--reject-v0] [--strict-required] [--mcr-repository-base REGISTRY]
   provision-wait [--timeout TIME] [--start-timeout TIME]
+  wait [--sentinel PATH]... [--timeout TIME] [--watch cloud-init|unit=NAME|aks] (docs/node-wait.md)
   launch [--require-config] [--hostname-timeout TIME], and the flags of provision
   preflight [--json] [--only oras]
   postmortem

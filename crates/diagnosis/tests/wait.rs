@@ -1,0 +1,34 @@
+//! What `bringup-node wait` says is believed, and its numbers are not taken for codes of the AKS
+//! scripts.
+
+use bringup_contract::Cause;
+use bringup_diagnosis::{Diagnosis, Evidence, Verdict, diagnose};
+
+fn waited(exit: i32, more: &str) -> Diagnosis {
+    diagnose(&Evidence::of_text(&format!(
+        "failed to execute command: command terminated with exit status={exit}\n[stdout]\nBRINGUP-NODE/1 {{\"v\":1,\"kind\":\"wait\",\"exit\":{exit},\"name\":\"X\"{more},\"end\":1}}\n\n[stderr]\nwait failed ({exit})\n"
+    )))
+}
+
+#[test]
+fn the_number_of_a_wait_is_not_looked_up_among_the_codes_of_the_scripts() {
+    let found = waited(31, ",\"cause\":\"ControlPlaneNotReady\",\"conf\":\"high\"");
+    assert_eq!(found.verdict, Verdict::Failed);
+    assert_eq!(found.cause.reason, Cause::ControlPlaneNotReady);
+    assert_eq!((found.exit_code, found.constant.as_deref()), (None, None));
+    assert!(found.summary.contains("exit code 31 of bringup-node wait"), "{}", found.summary);
+}
+
+#[test]
+fn the_code_of_the_scripts_comes_through_a_wait() {
+    let found = waited(25, ",\"code\":50,\"cause\":\"DnsFailure\",\"conf\":\"high\"");
+    assert_eq!((found.exit_code, found.cause.reason), (Some(50), Cause::DnsFailure));
+}
+
+#[test]
+fn a_node_that_joined_and_a_wait_that_goes_on_are_no_failures() {
+    assert_eq!(waited(0, "").verdict, Verdict::Succeeded);
+    assert_eq!(waited(3, "").verdict, Verdict::Succeeded);
+    assert_eq!(waited(75, "").verdict, Verdict::Running);
+    assert_eq!(waited(11, ",\"cause\":\"ProvisionerNeverStarted\"").verdict, Verdict::Failed);
+}

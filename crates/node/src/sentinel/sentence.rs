@@ -1,0 +1,128 @@
+//! The line for people.
+
+use bringup_contract::Cause;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::verdict::{Bootstrap, Ending};
+
+/// What the line is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told<'a> {
+    /// How the wait ended.
+    pub(crate) ending: Ending,
+    /// With this number.
+    pub(crate) exit: Exit,
+    /// The sentinel that was waited for.
+    pub(crate) sentinel: &'a str,
+    /// For so many seconds.
+    pub(crate) waited: u64,
+    /// The bootstrap.
+    pub(crate) bootstrap: &'a Bootstrap,
+    /// The failure sentinel.
+    pub(crate) failure: &'a Failure,
+    /// The cause.
+    pub(crate) cause: Option<Cause>,
+    /// The line that proves it.
+    pub(crate) proof: Option<&'a str>,
+}
+
+impl Told<'_> {
+    /// The sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let Self { sentinel, waited, .. } = self;
+        match (self.ending, self.exit) {
+            (Ending::Succeeded, _) if *self.bootstrap == Bootstrap::Succeeded => {
+                format!("the scripts of AKS succeeded; waited {waited} s")
+            }
+            (Ending::Succeeded, _) => format!("{sentinel} is there; waited {waited} s"),
+            (Ending::PostCommandsEnded, Exit::Succeeded) => format!(
+                "{sentinel} is there, and the commands after it are done; waited {waited} s"
+            ),
+            (Ending::PostCommandsEnded, _) => {
+                format!("a command after the sentinel failed{}", self.why())
+            }
+            (Ending::Failed, _) => self.failed(),
+            (Ending::Interrupted, _) => {
+                format!("asked to end after {waited} s; a new start goes on")
+            }
+            (Ending::NoPermission, _) => format!("{sentinel} may not be looked at"),
+            (_, Exit::JoinedWithoutSentinel) => {
+                format!("the node joined, but {sentinel} is not there; waited {waited} s")
+            }
+            (_, Exit::NotDelivered) => {
+                "the machine came up without user data, so nothing could bootstrap it".to_owned()
+            }
+            (Ending::EndedWithoutSentinel, _) => {
+                format!("{}, and {sentinel} is not there{}", self.how(), self.why())
+            }
+            (Ending::StillRunning, _) => {
+                format!("time is up after {waited} s, and the bootstrap still runs{}", self.why())
+            }
+            (Ending::StateUnknown, _) => format!(
+                "time is up after {waited} s, and nothing tells whether the bootstrap runs{}",
+                self.why()
+            ),
+            (Ending::NeverStarted, _) => {
+                format!("no sign of a bootstrap was seen in {waited} s{}", self.why())
+            }
+        }
+    }
+
+    fn failed(&self) -> String {
+        let code = self.failure.code.map(|code| format!(" with code {code}"));
+        let message = self.failure.message.as_ref().map(|text| format!(": {text}"));
+        let message = message.unwrap_or_else(|| self.why());
+        format!("the bootstrap says that it failed{}{message}", code.unwrap_or_default())
+    }
+
+    fn how(&self) -> &str {
+        match self.bootstrap {
+            Bootstrap::Ended(end) => &end.how,
+            Bootstrap::NotSeen
+            | Bootstrap::Running
+            | Bootstrap::Unknown(_)
+            | Bootstrap::Succeeded => "the bootstrap has ended",
+        }
+    }
+
+    fn why(&self) -> String {
+        let cause = self.cause.filter(|cause| *cause != Cause::Unknown);
+        match (cause, self.proof) {
+            (Some(cause), Some(line)) => format!(": {cause}: {line}"),
+            (Some(cause), None) => format!(": {cause}"),
+            (None, _) => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::End;
+    use super::*;
+
+    #[test]
+    fn a_failure_names_what_ended_what_is_missing_and_why() {
+        let bootstrap = Bootstrap::Ended(End::plain("cloud-init has ended"));
+        let failure = Failure::default();
+        let told = Told {
+            ending: Ending::EndedWithoutSentinel,
+            exit: Exit::DnsFailure,
+            sentinel: "/s",
+            waited: 7,
+            bootstrap: &bootstrap,
+            failure: &failure,
+            cause: Some(Cause::DnsFailure),
+            proof: Some("curl: (6) x"),
+        };
+        assert_eq!(
+            told.sentence(),
+            "cloud-init has ended, and /s is not there: DnsFailure: curl: (6) x"
+        );
+        let unknown = Told { cause: Some(Cause::Unknown), ..told };
+        assert_eq!(unknown.sentence(), "cloud-init has ended, and /s is not there");
+        let failure = Failure::read(r#"{"code":42}"#);
+        let stated = Told { ending: Ending::Failed, failure: &failure, cause: None, ..told };
+        assert_eq!(stated.sentence(), "the bootstrap says that it failed with code 42");
+    }
+}
