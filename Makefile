@@ -62,6 +62,7 @@ eval: cargo ## Measures the diagnosis on labelled failures and compares node con
 	else echo "eval: skipped, there are no labelled failures in $(EVAL_DATA)"; fi
 	@if [ -e $(EVAL_DATA)/nodeconfig-golden/INDEX.json ]; then \
 	  cargo run --quiet --locked -p bringup-contract --example goldens -- $(EVAL_DATA); \
+	  BRINGUP_NODE_RECORD=$(abspath $(EVAL_DATA)) cargo test --quiet --locked -p bringup-contract --test recorded_rules; \
 	else echo "eval: skipped, there are no node configurations in $(EVAL_DATA)"; fi
 
 conformance: cargo ## Drives the simulated Azure with Azure's own Python SDK
