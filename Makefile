@@ -18,7 +18,7 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit charts manifests eval conformance bench bench-scale fuzz testbed chart-tools cargo
+.PHONY: help demo sim test lint unit charts manifests eval conformance bench bench-scale bench-node fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,7 @@ eval: cargo ## Measures the diagnosis on labelled failures and compares node con
 	else echo "eval: skipped, there are no labelled failures in $(EVAL_DATA)"; fi
 	@if [ -e $(EVAL_DATA)/nodeconfig-golden/INDEX.json ]; then \
 	  cargo run --quiet --locked -p bringup-contract --example goldens -- $(EVAL_DATA); \
+	  BRINGUP_NODE_RECORD=$(abspath $(EVAL_DATA)) cargo test --quiet --locked -p bringup-contract --test recorded_rules; \
 	else echo "eval: skipped, there are no node configurations in $(EVAL_DATA)"; fi
 
 conformance: cargo ## Drives the simulated Azure with Azure's own Python SDK
@@ -74,6 +75,12 @@ bench: cargo ## Measures; see docs/benchmarks.md
 bench-scale: cargo ## Measures the controller in a cluster of 10,000 nodes; takes minutes
 	cargo build --quiet --locked --release -p bringup-cli
 	@$(ASSETS) BRINGUP=$(CURDIR)/target/release/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench
+
+MUSL := x86_64-unknown-linux-musl
+bench-node: cargo ## Measures bringup-node as it is shipped, and what it says in eleven situations
+	@rustup target list --installed | grep -qx $(MUSL) || rustup target add $(MUSL) || { echo "bench-node needs the compiler's target $(MUSL)" >&2; exit 1; }
+	cargo build --quiet --locked --release -p bringup-node --target $(MUSL)
+	@BRINGUP_NODE=$(CURDIR)/target/$(MUSL)/release/bringup-node cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench-node
 
 fuzz: cargo $(FUZZ) ## Fuzzes diagnosis and redaction, FUZZ_SECONDS each (needs a nightly compiler)
 	$(call say,fuzz)

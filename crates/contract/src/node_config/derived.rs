@@ -124,10 +124,11 @@ fn proxy_vars(config: &Configuration) -> Result<String, EnvironmentError> {
     let proxy = config.http_proxy_config();
     let entries = proxy.no_proxy_entries.join(",");
     let mut parts = Vec::new();
-    for (name, field, value) in [
-        ("NO_PROXY", "no_proxy_entries", &entries),
-        ("HTTPS_PROXY", "https_proxy", &proxy.https_proxy),
-        ("http_proxy", "http_proxy", &proxy.http_proxy),
+    // A list with one empty entry is a list: it unsets what the node would inherit.
+    for (name, field, value, given) in [
+        ("NO_PROXY", "no_proxy_entries", &entries, !proxy.no_proxy_entries.is_empty()),
+        ("HTTPS_PROXY", "https_proxy", &proxy.https_proxy, !proxy.https_proxy.is_empty()),
+        ("http_proxy", "http_proxy", &proxy.http_proxy, !proxy.http_proxy.is_empty()),
     ] {
         if value.contains(['"', '`', '$', '\\', '\n', '\r']) {
             return Err(refused(
@@ -135,7 +136,7 @@ fn proxy_vars(config: &Configuration) -> Result<String, EnvironmentError> {
                 format!("http_proxy_config.{field} has a character that a shell would act on"),
             ));
         }
-        if !value.is_empty() {
+        if given {
             parts.push(format!("export {name}=\"{value}\";"));
         }
     }
@@ -208,6 +209,15 @@ fn corefile(config: &Configuration, hosts: local_dns::Hosts) -> Result<String, E
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_with_one_empty_entry_is_exported_and_no_list_is_not() {
+        let mut config = Configuration::default();
+        assert_eq!(proxy_vars(&config).unwrap(), "");
+        let proxy = config.http_proxy_config.get_or_insert_default();
+        proxy.no_proxy_entries.push(String::new());
+        assert_eq!(proxy_vars(&config).unwrap(), "export NO_PROXY=\"\";");
+    }
 
     #[test]
     fn versions_are_compared_by_their_parts() {
