@@ -1,0 +1,116 @@
+//! What Azure is sent.
+
+use std::collections::BTreeMap;
+
+use bringup_objects::flex::machine::{AzureFlexMachine, Image, Place};
+use serde_json::{Value, json};
+
+use crate::names::{self, Owner};
+
+/// The user that the image's own tools make; nobody logs in with a password.
+const ADMINISTRATOR: &str = "azureuser";
+
+/// The tags of everything that is made for a machine.
+pub fn tags(machine: &AzureFlexMachine, place: &Place, cluster: &str) -> BTreeMap<String, String> {
+    let attempt = machine.status.as_ref().map_or(1, |status| status.attempt);
+    let owner = Owner {
+        cluster,
+        machine: machine.metadata.name.as_deref().unwrap_or_default(),
+        claim: machine.spec.claim_ref.as_ref(),
+        pool: machine.spec.node_pool.as_deref(),
+        attempt,
+    };
+    names::tags(owner, &place.tags)
+}
+
+/// The NIC.
+pub fn nic(place: &Place, tags: &BTreeMap<String, String>) -> Value {
+    json!({
+        "location": place.location,
+        "tags": tags,
+        "properties": {
+            "ipConfigurations": [{
+                "name": "ipconfig",
+                "properties": {
+                    "primary": true,
+                    "privateIPAllocationMethod": "Dynamic",
+                    "subnet": { "id": place.subnet_id },
+                },
+            }],
+        },
+    })
+}
+
+/// The VM, with its disk. NIC and disk go with it.
+pub fn vm(
+    machine: &AzureFlexMachine,
+    place: &Place,
+    tags: &BTreeMap<String, String>,
+    custom_data: &str,
+) -> Value {
+    let nic = format!(
+        "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network/networkInterfaces/{}",
+        place.subscription_id, place.resource_group, place.nic
+    );
+    let keys: Vec<Value> = place
+        .ssh_public_keys
+        .iter()
+        .map(|key| json!({ "path": format!("/home/{ADMINISTRATOR}/.ssh/authorized_keys"), "keyData": key }))
+        .collect();
+    let image = match &place.image {
+        Image::Marketplace { publisher, offer, sku, version } => {
+            json!({ "publisher": publisher, "offer": offer, "sku": sku, "version": version })
+        }
+        Image::Id(id) if id.to_ascii_lowercase().starts_with("/communitygalleries/") => {
+            json!({ "communityGalleryImageId": id })
+        }
+        Image::Id(id) if id.to_ascii_lowercase().starts_with("/sharedgalleries/") => {
+            json!({ "sharedGalleryImageId": id })
+        }
+        Image::Id(id) => json!({ "id": id }),
+    };
+    let mut body = json!({
+        "location": place.location,
+        "tags": tags,
+        "properties": {
+            "hardwareProfile": { "vmSize": machine.spec.vm_size },
+            // Said, and not left to Azure, which may choose Trusted Launch.
+            "securityProfile": { "securityType": "Standard" },
+            "storageProfile": {
+                "imageReference": image,
+                "osDisk": {
+                    "name": place.disk,
+                    "createOption": "FromImage",
+                    "deleteOption": "Delete",
+                    "diskSizeGB": place.os_disk_size_gb,
+                    "managedDisk": { "storageAccountType": "Premium_LRS" },
+                },
+            },
+            "osProfile": {
+                "computerName": place.vm,
+                "adminUsername": ADMINISTRATOR,
+                "customData": custom_data,
+                "linuxConfiguration": {
+                    "disablePasswordAuthentication": true,
+                    "ssh": { "publicKeys": keys },
+                },
+            },
+            "networkProfile": {
+                "networkInterfaces": [{
+                    "id": nic,
+                    "properties": { "primary": true, "deleteOption": "Delete" },
+                }],
+            },
+            "diagnosticsProfile": { "bootDiagnostics": { "enabled": place.boot_diagnostics } },
+        },
+    });
+    if let Some(zone) = &machine.spec.zone {
+        body["zones"] = json!([zone]);
+    }
+    if machine.spec.capacity_type.as_deref() == Some("spot") {
+        body["properties"]["priority"] = json!("Spot");
+        body["properties"]["evictionPolicy"] = json!("Delete");
+        body["properties"]["billingProfile"] = json!({ "maxPrice": -1 });
+    }
+    body
+}

@@ -1,0 +1,12 @@
+//! Nodes on single Azure VMs in any region: what is next for each of them, and how nothing of them
+//! is ever left behind.
+//!
+//! The core is pure: [`next_step`](machine::Snapshot::next_step) says what to do with one machine,
+//! given what is stored of it, what was seen of it and the time. [`Engine`](engine::Engine) does
+//! it, one effect at a time, and stores each intent before the call to Azure that it is about.
+
+pub mod bodies;
+pub mod engine;
+pub mod machine;
+pub mod names;
+pub mod trouble;

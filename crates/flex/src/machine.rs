@@ -1,0 +1,280 @@
+//! What is next for one machine.
+//!
+//! Every intent is stored before the call to Azure that it is about, and every answer after it; so
+//! whoever comes after a crash knows what may have happened, and either looks or asks again. Asking
+//! again is harmless for everything but a VM: a second request for one preempts the first. So a VM
+//! is asked for without looking only by the process that has just stored that it will be.
+
+mod answers;
+
+use bringup_objects::flex::FINALIZER;
+use bringup_objects::flex::machine::{
+    AzureFlexMachine, Call, FlexMachineStatus as Status, Phase, Place,
+};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::trouble::Trouble;
+
+/// How long Azure keeps a NIC for a VM that was asked for.
+pub const RESERVATION: SignedDuration = SignedDuration::from_secs(180);
+/// How long after that it is asked for again.
+const AFTER_RESERVATION: SignedDuration = SignedDuration::from_secs(10);
+/// The pause between two looks at something that is under way.
+pub(crate) const PAUSE: SignedDuration = SignedDuration::from_secs(5);
+
+/// What is known of a machine and not worth storing: without it more is asked, nothing is done
+/// wrong.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The call that this process has stored and not made yet.
+    pub fresh: Option<Timestamp>,
+    /// The VM is not there, by the last look since the call was stored.
+    pub absent: bool,
+    /// Not before this, as Azure said or as is usual.
+    pub wait: Option<Timestamp>,
+}
+
+/// What is asked of Azure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ask {
+    /// Make the NIC.
+    PutNic,
+    /// Make the VM.
+    PutVm,
+    /// Say how the VM is.
+    ReadVm,
+    /// Say how the call stands.
+    Poll,
+    /// Remove the VM.
+    DeleteVm,
+    /// Remove the NIC.
+    DeleteNic,
+    /// Remove the disk.
+    DeleteDisk,
+}
+
+/// How a VM is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Vm {
+    /// It is being made or changed.
+    Underway,
+    /// It is there.
+    Succeeded,
+    /// It failed, because of this.
+    Failed(Trouble),
+    /// It is being removed.
+    Deleting,
+}
+
+/// What Azure answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// It will be done; this is where to ask how it stands.
+    Accepted {
+        /// The address of the operation; none: it is done.
+        operation: Option<String>,
+        /// How long to wait before asking.
+        wait: Option<SignedDuration>,
+    },
+    /// It runs.
+    Running {
+        /// How long to wait before asking again.
+        wait: Option<SignedDuration>,
+    },
+    /// It is done.
+    Done,
+    /// It failed.
+    Failed(Trouble),
+    /// Something newer took its place, or nobody knows it any more: look at the resource.
+    Lost,
+    /// The VM is so.
+    Vm {
+        /// How it is.
+        state: Vm,
+        /// Its own id.
+        id: Option<String>,
+    },
+    /// It is not there.
+    Absent,
+    /// It was not answered, or refused.
+    Trouble(Trouble),
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Keep the object until Azure holds nothing of it.
+    Hold,
+    /// Store this.
+    Store(Box<Status>),
+    /// Ask this of Azure.
+    Ask(Ask),
+    /// Nothing before this moment.
+    Wait(Timestamp),
+    /// Azure holds nothing of it: the object may go.
+    Release,
+    /// Nothing, until something changes.
+    Rest,
+}
+
+/// What is known of a machine at a moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Snapshot<'a> {
+    /// What is stored of it.
+    pub machine: &'a AzureFlexMachine,
+    /// Where it is to be, as its class says now; none: its class is not ready.
+    pub place: Option<&'a Place>,
+    /// What is known beside.
+    pub memory: &'a Memory,
+    /// Now.
+    pub now: Timestamp,
+}
+
+impl Snapshot<'_> {
+    /// What is stored of its progress.
+    pub fn status(&self) -> Status {
+        self.machine.status.clone().unwrap_or_default()
+    }
+
+    /// What is next.
+    pub fn next_step(&self) -> Step {
+        let status = self.status();
+        let held = self.machine.metadata.finalizers.iter().flatten().any(|held| held == FINALIZER);
+        let deleting = self.machine.metadata.deletion_timestamp.is_some();
+        match (held, deleting) {
+            (false, true) => return Step::Rest,
+            (false, false) => return Step::Hold,
+            (true, true) if status.delete_requested_at.is_none() => {
+                return Step::Store(Box::new(self.going(status)));
+            }
+            (true, _) => {}
+        }
+        let stored = status.call.as_ref().and_then(|call| call.not_before.as_ref());
+        let wait = stored.map(|time| time.0).max(self.memory.wait);
+        if let Some(until) = wait.filter(|until| *until > self.now) {
+            return Step::Wait(until);
+        }
+        self.by_phase(status, deleting)
+    }
+
+    fn by_phase(&self, status: Status, deleting: bool) -> Step {
+        let underway = status.call.as_ref().is_some_and(|call| call.operation_url.is_some());
+        match status.phase {
+            Phase::Planned => match self.place {
+                Some(place) => Step::Store(Box::new(self.planned(status, place))),
+                None => Step::Rest,
+            },
+            Phase::NicPut
+            | Phase::VmAccepted
+            | Phase::CleanVm
+            | Phase::CleanNic
+            | Phase::CleanDisk
+                if underway =>
+            {
+                Step::Ask(Ask::Poll)
+            }
+            Phase::NicPut => Step::Ask(Ask::PutNic),
+            Phase::NicReady => Step::Store(Box::new(self.asking_for_vm(status))),
+            Phase::VmPut => {
+                let started = status.call.as_ref().and_then(|call| call.started_at.as_ref());
+                match (started, self.memory.fresh) {
+                    (Some(started), Some(fresh)) if started.0 == fresh => Step::Ask(Ask::PutVm),
+                    _ if self.memory.absent => Step::Store(Box::new(self.asking_for_vm(status))),
+                    _ => Step::Ask(Ask::ReadVm),
+                }
+            }
+            Phase::VmAccepted => Step::Ask(Ask::ReadVm),
+            Phase::Running => Step::Rest,
+            Phase::CleanVm => Step::Ask(Ask::DeleteVm),
+            Phase::CleanNic => match self.nic_is_kept_until(&status) {
+                Some(until) => Step::Wait(until),
+                None => Step::Ask(Ask::DeleteNic),
+            },
+            Phase::CleanDisk => Step::Ask(Ask::DeleteDisk),
+            Phase::Gone if deleting => Step::Release,
+            Phase::Gone => self.again(status),
+        }
+    }
+
+    /// Until when Azure would refuse to remove the NIC. That of a VM which was there went with it.
+    fn nic_is_kept_until(&self, status: &Status) -> Option<Timestamp> {
+        let reserved = status.nic_reserved_until.as_ref().filter(|_| status.completed_at.is_none());
+        reserved.map(|until| until.0 + AFTER_RESERVATION).filter(|until| *until > self.now)
+    }
+
+    fn time(&self) -> Time {
+        Time(self.now)
+    }
+
+    /// A new call, decided on now.
+    pub(crate) fn call(&self) -> Call {
+        Call { started_at: Some(self.time()), ..Call::default() }
+    }
+
+    /// The beginning of an attempt: from here on Azure may hold something of it.
+    fn planned(&self, status: Status, place: &Place) -> Status {
+        let created_at = status.created_at.or_else(|| Some(self.time()));
+        let id = format!(
+            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/virtualMachines/{}",
+            place.subscription_id, place.resource_group, place.vm
+        );
+        Status {
+            phase: Phase::NicPut,
+            attempt: status.attempt + 1,
+            location: Some(place.location.clone()),
+            provider_id: Some(format!("azure-flex://{id}")),
+            place: Some(place.clone()),
+            call: Some(self.call()),
+            created_at,
+            class_hash: status.class_hash,
+            failure: status.failure,
+            ..Status::default()
+        }
+    }
+
+    fn asking_for_vm(&self, status: Status) -> Status {
+        let failures = match &status.call {
+            Some(call) if status.phase == Phase::VmPut => call.failures,
+            _ => 0,
+        };
+        Status {
+            phase: Phase::VmPut,
+            call: Some(Call { failures, ..self.call() }),
+            vm_attempt_at: Some(self.time()),
+            nic_reserved_until: Some(Time(self.now + RESERVATION)),
+            ..status
+        }
+    }
+
+    /// It is to go, however far it has come.
+    fn going(&self, status: Status) -> Status {
+        let phase = status.phase;
+        let status = Status { delete_requested_at: Some(self.time()), ..status };
+        if phase.is_cleaning() { status } else { self.cleaning_up(status) }
+    }
+
+    /// Everything of it is to be removed: the VM first, which holds the others.
+    pub(crate) fn cleaning_up(&self, status: Status) -> Status {
+        let phase = match (&status.place, &status.vm_attempt_at) {
+            (None, _) => Phase::Gone,
+            (Some(_), None) => Phase::CleanNic,
+            (Some(_), Some(_)) => Phase::CleanVm,
+        };
+        Status { phase, call: Some(self.call()), ..status }
+    }
+
+    /// After a failed attempt of which nothing is left: a machine on its own tries again; that of a
+    /// claim leaves it to whoever made the claim.
+    fn again(&self, status: Status) -> Step {
+        if self.machine.spec.claim_ref.is_some() {
+            return Step::Rest;
+        }
+        let later = status.retry_at.as_ref().map(|until| until.0).filter(|at| *at > self.now);
+        match (later, self.place) {
+            (Some(until), _) => Step::Wait(until),
+            (None, Some(place)) => Step::Store(Box::new(self.planned(status, place))),
+            (None, None) => Step::Rest,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What an answer of Azure makes of a machine.
+
+use bringup_objects::flex::machine::{Call, FlexMachineStatus as Status, Phase};
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::{Ask, Memory, PAUSE, Snapshot, Told, Vm};
+use crate::trouble::{Class, Trouble};
+
+/// The pause after a refusal that passes.
+const REFUSED: SignedDuration = SignedDuration::from_secs(30);
+/// The longest pause after errors in a row.
+const LONGEST: SignedDuration = SignedDuration::from_mins(1);
+/// So often a VM that was accepted may be invisible before it is called lost.
+const INVISIBLE: u32 = 12;
+/// How long a machine on its own waits before it tries again, where Azure does not say.
+const AGAIN: SignedDuration = SignedDuration::from_mins(2);
+
+impl Snapshot<'_> {
+    /// What is to be stored and remembered after an answer. Nothing is stored that says nothing new.
+    pub fn after(&self, ask: Ask, told: Told) -> (Option<Box<Status>>, Memory) {
+        let status = self.status();
+        let memory = Memory::default();
+        let wait = |wait: Option<SignedDuration>| {
+            let until = self.now + wait.unwrap_or(PAUSE);
+            Memory { wait: Some(until), ..Memory::default() }
+        };
+        match told {
+            Told::Running { wait: pause } => (None, wait(pause)),
+            Told::Accepted { operation: Some(operation), wait: pause } => {
+                let phase = if ask == Ask::PutVm { Phase::VmAccepted } else { status.phase };
+                let status = self.accepted(Status { phase, ..status }, operation);
+                (Some(Box::new(status)), wait(pause))
+            }
+            Told::Absent if ask == Ask::ReadVm => self.invisible(status),
+            Told::Accepted { operation: None, .. } | Told::Done | Told::Absent => self.done(status),
+            Told::Vm { state, id } => self.seen(status, state, id),
+            // What took its place is known by looking, or by asking again.
+            Told::Lost => (Some(Box::new(self.without_operation(status))), memory),
+            Told::Failed(trouble) => (Some(Box::new(self.failed(status, &trouble))), memory),
+            Told::Trouble(trouble) => (Some(Box::new(self.refused(ask, status, &trouble))), memory),
+        }
+    }
+
+    fn accepted(&self, status: Status, operation: String) -> Status {
+        let call = status.call.clone().unwrap_or_default();
+        let accepted_at = match status.phase {
+            Phase::VmAccepted => status.accepted_at.clone().or(Some(Time(self.now))),
+            _ => status.accepted_at.clone(),
+        };
+        let call = Call { operation_url: Some(operation), not_before: None, ..call };
+        Status { call: Some(call), accepted_at, ..status }
+    }
+
+    fn without_operation(&self, status: Status) -> Status {
+        let call = status.call.clone().unwrap_or_default();
+        let not_before = Some(Time(self.now + PAUSE));
+        Status { call: Some(Call { operation_url: None, not_before, ..call }), ..status }
+    }
+
+    /// What was asked for is done.
+    fn done(&self, status: Status) -> (Option<Box<Status>>, Memory) {
+        let next = match status.phase {
+            Phase::NicPut => Status { phase: Phase::NicReady, call: None, ..status },
+            // The operation has ended; the VM itself says how.
+            Phase::VmPut | Phase::VmAccepted => {
+                let accepted_at = status.accepted_at.clone().or(Some(Time(self.now)));
+                let call = Call { operation_url: None, ..status.call.clone().unwrap_or_default() };
+                Status { phase: Phase::VmAccepted, call: Some(call), accepted_at, ..status }
+            }
+            Phase::CleanVm => Status { phase: Phase::CleanNic, call: Some(self.call()), ..status },
+            Phase::CleanNic => {
+                Status { phase: Phase::CleanDisk, call: Some(self.call()), ..status }
+            }
+            Phase::CleanDisk => Status { phase: Phase::Gone, call: None, ..status },
+            Phase::Planned | Phase::NicReady | Phase::Running | Phase::Gone => status,
+        };
+        (Some(Box::new(next)), Memory::default())
+    }
+
+    /// How the VM is.
+    fn seen(&self, status: Status, state: Vm, id: Option<String>) -> (Option<Box<Status>>, Memory) {
+        let wait = Memory { wait: Some(self.now + PAUSE), ..Memory::default() };
+        let vm_id = status.vm_id.clone().or(id);
+        let accepted_at = status.accepted_at.clone().or(Some(Time(self.now)));
+        let status = Status { vm_id, accepted_at, ..status };
+        let known = status.phase == Phase::VmAccepted;
+        match state {
+            Vm::Succeeded => {
+                let completed_at = Some(Time(self.now));
+                let (phase, call, failure) = (Phase::Running, None, None);
+                (
+                    Some(Box::new(Status { phase, call, failure, completed_at, ..status })),
+                    Memory::default(),
+                )
+            }
+            Vm::Failed(trouble) => {
+                (Some(Box::new(self.failed(status, &trouble))), Memory::default())
+            }
+            // Somebody removes it: not we, who would be cleaning.
+            Vm::Deleting => {
+                let gone = vanished("the VM is being removed by somebody else");
+                (Some(Box::new(self.failed(status, &gone))), Memory::default())
+            }
+            Vm::Underway if known => (None, wait),
+            // The answer to the request for it was lost; it was made all the same.
+            Vm::Underway => {
+                let call = Call { not_before: None, ..status.call.clone().unwrap_or_default() };
+                let status = Status { phase: Phase::VmAccepted, call: Some(call), ..status };
+                (Some(Box::new(status)), wait)
+            }
+        }
+    }
+
+    /// A VM that is not there, although it was asked for.
+    fn invisible(&self, status: Status) -> (Option<Box<Status>>, Memory) {
+        if status.phase == Phase::VmPut {
+            return (None, Memory { absent: true, ..Memory::default() });
+        }
+        let call = status.call.clone().unwrap_or_default();
+        let failures = call.failures + 1;
+        if failures >= INVISIBLE {
+            let gone = vanished("Azure accepted the VM, and does not show it");
+            return (Some(Box::new(self.failed(status, &gone))), Memory::default());
+        }
+        let not_before = Some(Time(self.now + PAUSE));
+        let call = Call { failures, not_before, ..call };
+        (Some(Box::new(Status { call: Some(call), ..status })), Memory::default())
+    }
+
+    /// The attempt has failed: nothing of it is to be left. What is being removed goes on being
+    /// removed.
+    fn failed(&self, status: Status, trouble: &Trouble) -> Status {
+        if status.phase.is_cleaning() {
+            return self.later(status, trouble, REFUSED);
+        }
+        let back_off = trouble.back_off.map(|(_, time)| time);
+        let pause = back_off.or(trouble.retry_after).unwrap_or(AGAIN);
+        let retry_at = Some(Time(self.now + pause));
+        // An echo of an earlier failure does not hide it.
+        let failure = status.failure.clone().filter(|_| trouble.class == Class::Wait);
+        let failure = failure.or_else(|| Some(trouble.stored()));
+        self.cleaning_up(Status { failure, retry_at, ..status })
+    }
+
+    /// The same call again, later.
+    fn later(&self, status: Status, trouble: &Trouble, pause: SignedDuration) -> Status {
+        let call = status.call.clone().unwrap_or_default();
+        let call = Call {
+            operation_url: None,
+            not_before: Some(Time(self.now + pause)),
+            last_error: Some(trouble.message.chars().take(300).collect()),
+            failures: call.failures + 1,
+            ..call
+        };
+        Status { call: Some(call), ..status }
+    }
+
+    /// A call was refused, or not answered.
+    fn refused(&self, ask: Ask, status: Status, trouble: &Trouble) -> Status {
+        let failures = status.call.as_ref().map_or(0, |call| call.failures);
+        let doubled = SignedDuration::from_secs(1 << failures.min(6)).min(LONGEST);
+        let pause = trouble.retry_after.unwrap_or(doubled);
+        let cleaning = status.phase.is_cleaning();
+        match trouble.class {
+            Class::Throttle | Class::Transient => {
+                let operation = status.call.as_ref().and_then(|call| call.operation_url.clone());
+                let mut later = self.later(status, trouble, pause);
+                // Asking how it stands can be done again; what was asked for may have happened.
+                if ask == Ask::Poll
+                    && let Some(call) = &mut later.call
+                {
+                    call.operation_url = operation;
+                }
+                later
+            }
+            // The VM holds it: that goes first.
+            Class::Wait if ask == Ask::DeleteNic && trouble.code.as_deref() == Some("NicInUse") => {
+                let phase = Phase::CleanVm;
+                self.later(Status { phase, ..status }, trouble, REFUSED)
+            }
+            Class::Wait => self.later(status, trouble, REFUSED),
+            // It is not what it was; nothing but a new one helps.
+            Class::Conflict if trouble.code.as_deref() == Some("PropertyChangeNotAllowed") => {
+                self.failed(status, trouble)
+            }
+            Class::Conflict => self.later(status, trouble, pause.max(PAUSE)),
+            _ if cleaning => self.later(status, trouble, pause.max(REFUSED)),
+            _ => self.failed(status, trouble),
+        }
+    }
+}
+
+/// A VM that is gone without anybody having been told.
+fn vanished(what: &str) -> Trouble {
+    Trouble {
+        class: Class::Transient,
+        cause: bringup_contract::Cause::PlatformTransient,
+        code: None,
+        status: None,
+        retry_after: None,
+        back_off: None,
+        message: what.to_owned(),
+    }
+}

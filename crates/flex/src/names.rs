@@ -1,0 +1,143 @@
+//! The names and tags of what is made in Azure. All of them follow from the machine, so that they
+//! are known before anything is asked for, and found again after everything is forgotten.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use bringup_objects::flex::machine::ClaimReference;
+use sha2::{Digest as _, Sha256};
+
+/// The longest name of a VM; so its Node can have the same, and its NIC and disk a longer one.
+const LONGEST: usize = 54;
+/// How much of a longer name is kept.
+const KEPT: usize = 43;
+
+/// Marks what is ours.
+pub const MANAGED_BY: (&str, &str) = ("bringup-managed-by", "bringup");
+/// The cluster that it belongs to.
+pub const CLUSTER: &str = "bringup-cluster";
+/// The machine that it is of.
+pub const MACHINE: &str = "bringup-machine";
+/// The claim that it is for.
+pub const CLAIM: &str = "bringup-nodeclaim";
+/// The claim's uid.
+pub const CLAIM_UID: &str = "bringup-nodeclaim-uid";
+/// The claim's pool.
+pub const POOL: &str = "bringup-nodepool";
+/// Which attempt made it.
+pub const ATTEMPT: &str = "bringup-attempt";
+
+/// The name of the VM of a machine.
+pub fn vm(name: &str, uid: &str) -> String {
+    let legal = |name: &str| {
+        let edge =
+            |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric());
+        edge(name.chars().next())
+            && edge(name.chars().last())
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
+            // Azure refuses names of digits alone.
+            && name.chars().any(|letter| !letter.is_ascii_digit())
+    };
+    if name.len() <= LONGEST && legal(name) {
+        return name.to_owned();
+    }
+    let kept: String = name
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+        .skip_while(|letter| *letter == '-')
+        .take(KEPT)
+        .collect();
+    let kept = if kept.is_empty() { "vm" } else { kept.trim_end_matches('-') };
+    format!("{kept}-{}", digits(uid, 10))
+}
+
+/// The name of its NIC.
+pub fn nic(vm: &str) -> String {
+    format!("{vm}-nic")
+}
+
+/// The name of its disk.
+pub fn disk(vm: &str) -> String {
+    format!("{vm}-osdisk")
+}
+
+/// The first hexadecimal digits of a digest.
+fn digits(text: &str, count: usize) -> String {
+    let digest = Sha256::digest(text);
+    let all = digest.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    all[..count].to_owned()
+}
+
+/// Whose a resource is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// The cluster.
+    pub cluster: &'a str,
+    /// The machine.
+    pub machine: &'a str,
+    /// The claim, if it is for one.
+    pub claim: Option<&'a ClaimReference>,
+    /// The claim's pool.
+    pub pool: Option<&'a str>,
+    /// Which attempt.
+    pub attempt: u32,
+}
+
+/// The tags of everything that is made for a machine. Nobody overrides ours.
+pub fn tags(owner: Owner<'_>, others: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut tags = others.clone();
+    tags.retain(|name, _| !name.to_ascii_lowercase().starts_with("bringup-"));
+    let mut ours = |name: &str, value: &str| tags.insert(name.to_owned(), value.to_owned());
+    ours(MANAGED_BY.0, MANAGED_BY.1);
+    ours(CLUSTER, owner.cluster);
+    ours(MACHINE, owner.machine);
+    ours(ATTEMPT, &owner.attempt.to_string());
+    if let Some(claim) = owner.claim {
+        ours(CLAIM, &claim.name);
+        ours(CLAIM_UID, &claim.uid);
+    }
+    if let Some(pool) = owner.pool {
+        ours(POOL, pool);
+    }
+    tags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_legal_name_is_kept() {
+        assert_eq!(vm("default-x7k2p", "u"), "default-x7k2p");
+        assert_eq!(vm(&"a".repeat(54), "u"), "a".repeat(54));
+    }
+
+    #[test]
+    fn case_16_a_long_or_illegal_name_is_cut_and_stays_the_same() {
+        for name in [&"a".repeat(55), "team.pool-1", "-x", "x-", "1234", "ümlaut", "..."] {
+            let made = vm(name, "uid-1");
+            assert_eq!(made, vm(name, "uid-1"));
+            assert_ne!(made, vm(name, "uid-2"), "{name}");
+            assert!(made.len() <= LONGEST && made.is_ascii(), "{made}");
+            assert!(made.starts_with(|first: char| first.is_ascii_alphanumeric()), "{made}");
+            assert!(!made.contains("--"), "{made}");
+        }
+    }
+
+    #[test]
+    fn nobody_overrides_our_tags() {
+        let others =
+            [("Bringup-cluster".to_owned(), "other".to_owned()), ("a".to_owned(), "b".to_owned())];
+        let owner = Owner { cluster: "c", machine: "m", claim: None, pool: Some("p"), attempt: 2 };
+        let tags = tags(owner, &others.into());
+        assert_eq!(tags[CLUSTER], "c");
+        assert_eq!(
+            (tags["a"].as_str(), tags[ATTEMPT].as_str(), tags[POOL].as_str()),
+            ("b", "2", "p")
+        );
+        assert!(!tags.contains_key("Bringup-cluster"));
+    }
+}

@@ -1,0 +1,317 @@
+//! What went wrong in Azure, what that means, and for how long.
+
+use bringup_azure::error::ArmFailure;
+use bringup_azure::{ArmError, ErrorKind};
+use bringup_contract::Cause;
+use bringup_objects::flex::machine::Failure;
+use jiff::SignedDuration;
+
+/// What kind of trouble it is: what is decided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// There is no quota or no capacity: elsewhere, or later.
+    Capacity,
+    /// What was asked for is wrong.
+    Request,
+    /// The network has no room.
+    Network,
+    /// Something has to pass first.
+    Wait,
+    /// Too many requests.
+    Throttle,
+    /// Something else is under way, or the resource is another.
+    Conflict,
+    /// We may not.
+    Access,
+    /// Azure is not well, or did not answer: what was asked may have happened.
+    Transient,
+}
+
+impl Class {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Capacity => "capacity",
+            Self::Request => "request",
+            Self::Network => "network",
+            Self::Wait => "wait",
+            Self::Throttle => "throttle",
+            Self::Conflict => "conflict",
+            Self::Access => "access",
+            Self::Transient => "transient",
+        }
+    }
+}
+
+/// What is unavailable for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Spot VMs in the region.
+    RegionSpot,
+    /// A family of sizes in the region.
+    RegionFamily,
+    /// The region.
+    Region,
+    /// A size in the region, or in the zone if one was asked for.
+    Size,
+    /// Whatever is made from the class.
+    Class,
+}
+
+/// Trouble, in terms that can be decided by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// What kind.
+    pub class: Class,
+    /// The cause.
+    pub cause: Cause,
+    /// ARM's code.
+    pub code: Option<String>,
+    /// The HTTP status.
+    pub status: Option<u16>,
+    /// How long to stay away, if Azure says so.
+    pub retry_after: Option<SignedDuration>,
+    /// What is unavailable, and for how long.
+    pub back_off: Option<(Scope, SignedDuration)>,
+    /// ARM's words.
+    pub message: String,
+}
+
+/// How much of ARM's words is kept.
+const WORDS: usize = 1024;
+
+impl Trouble {
+    /// What an error of a request means.
+    pub fn of_error(error: &ArmError, spot: bool) -> Self {
+        let retry_after = error.retry_after().and_then(|wait| SignedDuration::try_from(wait).ok());
+        let words = error.to_string();
+        let mut trouble = match error.kind() {
+            ErrorKind::Throttled { .. } => {
+                Self::plain(Class::Throttle, Cause::ArmThrottled, &words)
+            }
+            ErrorKind::Unavailable { .. } | ErrorKind::Network | ErrorKind::Malformed { .. } => {
+                Self::plain(Class::Transient, Cause::PlatformTransient, &words)
+            }
+            ErrorKind::Unauthenticated => {
+                Self::plain(Class::Access, Cause::AuthorizationFailed, &words)
+            }
+            _ => Self::of_failure(error.failure(), spot),
+        };
+        if trouble.message.is_empty() {
+            trouble.message = error.to_string();
+        }
+        Self { status: error.status(), retry_after, ..trouble }
+    }
+
+    /// What the failure of an operation means, or the refusal of a request.
+    pub fn of_failure(failure: &ArmFailure, spot: bool) -> Self {
+        let code = failure.code.clone().unwrap_or_default();
+        let message = failure.message.clone().unwrap_or_default();
+        let (class, cause, back_off) = table(&code, &message, spot);
+        let trouble = Self::plain(class, cause, &message);
+        Self { back_off, code: failure.code.clone(), ..trouble }
+    }
+
+    fn plain(class: Class, cause: Cause, message: &str) -> Self {
+        let (code, status, retry_after, back_off) = (None, None, None, None);
+        let message = message.chars().take(WORDS).collect();
+        Self { class, cause, code, status, retry_after, back_off, message }
+    }
+
+    /// The same as it is stored.
+    pub fn stored(&self) -> Failure {
+        Failure {
+            class: self.class.word().to_owned(),
+            cause: self.cause.reason().to_owned(),
+            arm_code: self.code.clone(),
+            message: self.message.clone(),
+        }
+    }
+}
+
+/// The table of ARM's codes: by code first; only where one code has several meanings, by the fixed
+/// words in its text.
+fn table(code: &str, text: &str, spot: bool) -> (Class, Cause, Option<(Scope, SignedDuration)>) {
+    let (minutes, hours) = (SignedDuration::from_mins, SignedDuration::from_hours);
+    let capacity = |cause, scope, time| (Class::Capacity, cause, Some((scope, time)));
+    match code {
+        "OperationNotAllowed" if text.contains("LowPriorityCores") => {
+            capacity(Cause::QuotaExceeded, Scope::RegionSpot, hours(1))
+        }
+        "OperationNotAllowed" if text.contains("Total Regional Cores") => {
+            capacity(Cause::QuotaExceeded, Scope::Region, minutes(10))
+        }
+        "OperationNotAllowed" if text.contains("Cores quota") => {
+            let none = text.contains("Current Limit: 0,");
+            let time = if none { hours(1) } else { minutes(10) };
+            capacity(Cause::QuotaExceeded, Scope::RegionFamily, time)
+        }
+        "QuotaExceeded" => capacity(Cause::QuotaExceeded, Scope::RegionFamily, minutes(10)),
+        "SkuNotAvailable" => {
+            capacity(Cause::SkuUnavailable, Scope::Size, if spot { hours(1) } else { hours(23) })
+        }
+        "AllocationFailed"
+        | "ZonalAllocationFailed"
+        | "OverconstrainedAllocationRequest"
+        | "OverconstrainedZonalAllocationRequest" => {
+            capacity(Cause::AllocationFailed, Scope::Size, hours(1))
+        }
+        "SubnetIsFull" | "PrivateIPAddressInUse" => {
+            (Class::Network, Cause::SubnetExhausted, Some((Scope::Class, minutes(5))))
+        }
+        "NicReservedForAnotherVm" | "NicInUse" => (Class::Wait, Cause::NicReserved, None),
+        "TooManyRequests" | "SubscriptionRequestsThrottled" => {
+            (Class::Throttle, Cause::ArmThrottled, None)
+        }
+        "OperationPreempted" | "AnotherOperationInProgress" | "Conflict" | "RetryableError" => {
+            (Class::Conflict, Cause::ArmThrottled, None)
+        }
+        "PropertyChangeNotAllowed" => (Class::Conflict, Cause::InvalidRequest, None),
+        "AuthorizationFailed" | "LinkedAuthorizationFailed" => {
+            (Class::Access, Cause::AuthorizationFailed, None)
+        }
+        "RequestDisallowedByPolicy" | "ScopeLocked" => (Class::Access, Cause::PolicyDenied, None),
+        "InternalServerError"
+        | "InternalExecutionError"
+        | "ServiceUnavailable"
+        | "GatewayTimeout"
+        | "InternalOperationError" => (Class::Transient, Cause::PlatformTransient, None),
+        "OSProvisioningTimedOut" | "OSProvisioningClientError" | "OSProvisioningInternalError" => {
+            (Class::Request, Cause::OsProvisioningFailure, None)
+        }
+        _ => (Class::Request, Cause::InvalidRequest, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(code: &str, message: &str) -> Trouble {
+        let failure = ArmFailure {
+            code: Some(code.to_owned()),
+            message: Some(message.to_owned()),
+            ..ArmFailure::default()
+        };
+        Trouble::of_failure(&failure, false)
+    }
+
+    #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
+    fn case_41_the_whole_table() {
+        let (minutes, hours) = (SignedDuration::from_mins, SignedDuration::from_hours);
+        let quota = |name: &str, limit: u32| {
+            format!(
+                "Operation could not be completed as it results in exceeding approved {name} quota. Additional details - Deployment Model: Resource Manager, Location: eastus, Current Limit: {limit}, Current Usage: 0"
+            )
+        };
+        let rows = [
+            (
+                "OperationNotAllowed",
+                quota("LowPriorityCores", 3),
+                Class::Capacity,
+                Cause::QuotaExceeded,
+                Some((Scope::RegionSpot, hours(1))),
+            ),
+            (
+                "OperationNotAllowed",
+                quota("standardDSv5Family Cores", 10),
+                Class::Capacity,
+                Cause::QuotaExceeded,
+                Some((Scope::RegionFamily, minutes(10))),
+            ),
+            (
+                "OperationNotAllowed",
+                quota("standardNDSH200v5Family Cores", 0),
+                Class::Capacity,
+                Cause::QuotaExceeded,
+                Some((Scope::RegionFamily, hours(1))),
+            ),
+            (
+                "OperationNotAllowed",
+                quota("Total Regional Cores", 10),
+                Class::Capacity,
+                Cause::QuotaExceeded,
+                Some((Scope::Region, minutes(10))),
+            ),
+            (
+                "OperationNotAllowed",
+                "The VM is being deallocated.".to_owned(),
+                Class::Request,
+                Cause::InvalidRequest,
+                None,
+            ),
+            (
+                "QuotaExceeded",
+                String::new(),
+                Class::Capacity,
+                Cause::QuotaExceeded,
+                Some((Scope::RegionFamily, minutes(10))),
+            ),
+            (
+                "SkuNotAvailable",
+                String::new(),
+                Class::Capacity,
+                Cause::SkuUnavailable,
+                Some((Scope::Size, hours(23))),
+            ),
+            (
+                "AllocationFailed",
+                String::new(),
+                Class::Capacity,
+                Cause::AllocationFailed,
+                Some((Scope::Size, hours(1))),
+            ),
+            (
+                "OverconstrainedZonalAllocationRequest",
+                String::new(),
+                Class::Capacity,
+                Cause::AllocationFailed,
+                Some((Scope::Size, hours(1))),
+            ),
+            (
+                "SubnetIsFull",
+                String::new(),
+                Class::Network,
+                Cause::SubnetExhausted,
+                Some((Scope::Class, minutes(5))),
+            ),
+            ("NicReservedForAnotherVm", String::new(), Class::Wait, Cause::NicReserved, None),
+            ("TooManyRequests", String::new(), Class::Throttle, Cause::ArmThrottled, None),
+            ("OperationPreempted", String::new(), Class::Conflict, Cause::ArmThrottled, None),
+            (
+                "PropertyChangeNotAllowed",
+                String::new(),
+                Class::Conflict,
+                Cause::InvalidRequest,
+                None,
+            ),
+            (
+                "LinkedAuthorizationFailed",
+                String::new(),
+                Class::Access,
+                Cause::AuthorizationFailed,
+                None,
+            ),
+            ("ScopeLocked", String::new(), Class::Access, Cause::PolicyDenied, None),
+            ("PlatformImageNotFound", String::new(), Class::Request, Cause::InvalidRequest, None),
+            ("ResourceGroupNotFound", String::new(), Class::Request, Cause::InvalidRequest, None),
+        ];
+        for (code, text, class, cause, back_off) in rows {
+            let trouble = of(code, &text);
+            assert_eq!(
+                (trouble.class, trouble.cause, trouble.back_off),
+                (class, cause, back_off),
+                "{code}: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_scarce_as_spot_comes_back_sooner() {
+        let failure =
+            ArmFailure { code: Some("SkuNotAvailable".to_owned()), ..ArmFailure::default() };
+        let spot = Trouble::of_failure(&failure, true);
+        assert_eq!(spot.back_off, Some((Scope::Size, SignedDuration::from_hours(1))));
+    }
+}

@@ -1,0 +1,161 @@
+//! Every crash: before and after each call to Azure and each write to the store, with each kind of
+//! trouble at the call that follows. Whatever happens, Azure holds in the end exactly what is wanted.
+#![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
+
+mod world;
+
+use bringup_azure_sim::fault::Fault;
+use bringup_objects::flex::machine::Phase;
+use world::{Crash, World, machine, phase};
+
+const NAME: &str = "node-1";
+const SUBNET: &str = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]\n";
+
+/// Something that is done with a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Create,
+    QuotaRefused,
+    AllocationFails,
+    VmFails,
+    Delete,
+    DeleteWhileTheNicIsMade,
+    DeleteWhileTheVmIsMade,
+    RetryAfterQuota,
+}
+
+const ALL: [Operation; 8] = [
+    Operation::Create,
+    Operation::QuotaRefused,
+    Operation::AllocationFails,
+    Operation::VmFails,
+    Operation::Delete,
+    Operation::DeleteWhileTheNicIsMade,
+    Operation::DeleteWhileTheVmIsMade,
+    Operation::RetryAfterQuota,
+];
+
+impl Operation {
+    fn scenario(self) -> String {
+        let more = match self {
+            Self::QuotaRefused => {
+                "quotas: [{region: eastus2, family: standardDSv5Family, limit: 0}]"
+            }
+            Self::AllocationFails => {
+                "capacity: [{region: eastus2, size: Standard_D8s_v5, available: 0}]"
+            }
+            Self::VmFails => "rules: [{name: all, boot: {os: client-error}}]",
+            Self::RetryAfterQuota => {
+                "capacity: [{region: eastus2, size: Standard_D8s_v5, available: 0, until: 30m}]"
+            }
+            _ => "",
+        };
+        format!("{SUBNET}{more}")
+    }
+
+    /// When somebody asks for the deletion.
+    fn deleted_at(self) -> Option<Phase> {
+        match self {
+            Self::Delete => Some(Phase::Running),
+            Self::DeleteWhileTheNicIsMade => Some(Phase::NicPut),
+            Self::DeleteWhileTheVmIsMade => Some(Phase::VmAccepted),
+            _ => None,
+        }
+    }
+
+    fn for_a_claim(self) -> bool {
+        self != Self::RetryAfterQuota
+    }
+
+    /// What Azure is to hold in the end.
+    fn wanted(self) -> &'static [&'static str] {
+        match self {
+            Self::Create | Self::RetryAfterQuota => &["node-1-osdisk", "node-1", "node-1-nic"],
+            _ => &[],
+        }
+    }
+}
+
+/// What strikes the call after the crash.
+fn faults() -> Vec<(&'static str, Option<Fault>)> {
+    vec![
+        ("nothing", None),
+        ("lost before", Some(Fault::DropBefore)),
+        ("lost after", Some(Fault::DropAfter)),
+        ("503 before", Some(Fault::StatusBefore(503))),
+        ("503 after", Some(Fault::StatusAfter(503))),
+        ("429", Some(Fault::Throttle { retry_after: Some(17), as_date: false, policy: None })),
+        ("stale", Some(Fault::Stale)),
+    ]
+}
+
+/// Runs an operation with a crash at a point and a fault after it; says how many points there were.
+async fn run(operation: Operation, point: usize, fault: Option<Fault>) -> usize {
+    let world = World::new(&operation.scenario());
+    world.shelf.put(machine(NAME, operation.for_a_claim()));
+    let crash = Crash::at(point);
+    let mut process = world.process(&crash);
+    let mut deleted = operation.deleted_at().is_none();
+    let mut alive = true;
+    loop {
+        let wants_deletion =
+            |world: &World| !deleted && operation.deleted_at() == phase(world, NAME);
+        let watched = if alive { &crash } else { &Crash::default() };
+        if !world.work(&process, watched, NAME, wants_deletion).await {
+            // It is dead, with everything that it remembered.
+            alive = false;
+            if let Some(fault) = fault.clone() {
+                world.strike(fault);
+            }
+            process = world.process(&Crash::default());
+            continue;
+        }
+        if deleted {
+            break;
+        }
+        world.shelf.delete(NAME, world.now());
+        deleted = true;
+    }
+    // Whatever Azure still has under way comes to its end.
+    world.azure.advance(std::time::Duration::from_hours(2));
+    let told = || {
+        format!(
+            "{operation:?}, crash at {point}, {fault:?}\n{}",
+            world.azure.with(|azure| azure.journal().text().to_owned())
+        )
+    };
+    let mut ours = world.ours();
+    let mut wanted: Vec<&str> = operation.wanted().to_vec();
+    ours.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(ours, wanted, "{}", told());
+    assert!(world.foreign_is_untouched(), "{}", told());
+    match operation.deleted_at() {
+        Some(_) => assert!(world.shelf.get(NAME).is_none(), "{}", told()),
+        None if operation.wanted().is_empty() => {
+            assert_eq!(phase(&world, NAME), Some(Phase::Gone), "{}", told());
+        }
+        None => assert_eq!(phase(&world, NAME), Some(Phase::Running), "{}", told()),
+    }
+    if operation == Operation::Create {
+        assert_eq!(world.created(), 1, "{}", told());
+    }
+    crash.passed()
+}
+
+#[tokio::test]
+async fn whatever_crashes_wherever_azure_holds_exactly_what_is_wanted() {
+    let mut triples = 0;
+    for operation in ALL {
+        let points = run(operation, usize::MAX, None).await;
+        assert!(points >= 12, "{operation:?} has {points} points");
+        for point in 1..=points {
+            for (_, fault) in faults() {
+                run(operation, point, fault).await;
+                triples += 1;
+            }
+        }
+    }
+    println!("{triples} (operation, crash point, fault) triples covered");
+    assert!(triples > 1_000);
+}

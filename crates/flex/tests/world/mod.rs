@@ -1,0 +1,401 @@
+//! A simulated Azure, a store in memory with versions as the API server has them, and an engine
+//! that can be made to crash anywhere.
+#![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
+use azure_core::time::OffsetDateTime;
+use bringup_azure::{Arm, Clock, Cloud as AzureCloud};
+use bringup_azure_sim::doors::InProcess;
+use bringup_azure_sim::fault::{Fault, FaultRule, On};
+use bringup_azure_sim::{Simulator, scenario};
+use bringup_flex::engine::{ArmCloud, Bootstrap, Cloud, Engine, Next, Store, StoreError};
+use bringup_flex::machine::{Ask, Told};
+use bringup_flex::names;
+use bringup_objects::flex::machine::{
+    AzureFlexMachine, ClaimReference, FlexMachineSpec, Image, Phase, Place,
+};
+use futures::FutureExt as _;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::core::ObjectMeta;
+
+pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
+/// More than any run needs.
+const MOST_PASSES: usize = 2_000;
+
+pub const CLUSTER: &str = "cluster-1";
+
+#[derive(Debug)]
+struct SimulatedClock(Simulator);
+
+#[async_trait]
+impl Clock for SimulatedClock {
+    fn now(&self) -> Timestamp {
+        self.0.clock().now()
+    }
+
+    async fn reach(&self, moment: Timestamp) {
+        self.0.clock().reach(moment).await;
+    }
+}
+
+#[derive(Debug)]
+struct Token;
+
+#[async_trait]
+impl TokenCredential for Token {
+    async fn get_token(
+        &self,
+        _: &[&str],
+        _: Option<TokenRequestOptions<'_>>,
+    ) -> azure_core::Result<AccessToken> {
+        Ok(AccessToken::new("flex", OffsetDateTime::now_utc() + Duration::from_hours(1)))
+    }
+}
+
+pub struct NoSecrets;
+
+#[async_trait]
+impl Bootstrap for NoSecrets {
+    async fn custom_data(&self, _: &AzureFlexMachine) -> Result<String, String> {
+        Ok("I2Nsb3VkLWNvbmZpZwo=".to_owned())
+    }
+}
+
+/// Where a process dies: at the n-th point that it passes. Before and after each effect there is
+/// one.
+#[derive(Debug, Clone, Default)]
+pub struct Crash {
+    at: Arc<AtomicUsize>,
+    passed: Arc<AtomicUsize>,
+    dead: Arc<AtomicBool>,
+    calls: Arc<Mutex<Vec<(usize, String)>>>,
+}
+
+impl Crash {
+    pub fn at(point: usize) -> Self {
+        let crash = Self::default();
+        crash.at.store(point, Ordering::SeqCst);
+        crash
+    }
+
+    /// How many points were passed.
+    pub fn passed(&self) -> usize {
+        self.passed.load(Ordering::SeqCst)
+    }
+
+    fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::SeqCst)
+    }
+
+    async fn point(&self) {
+        if self.passed.fetch_add(1, Ordering::SeqCst) + 1 == self.at.load(Ordering::SeqCst) {
+            self.dead.store(true, Ordering::SeqCst);
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Machines with versions. A write that is based on an older version is refused.
+#[derive(Debug, Clone, Default)]
+pub struct Shelf(Arc<Mutex<BTreeMap<String, AzureFlexMachine>>>);
+
+impl Shelf {
+    pub fn put(&self, machine: AzureFlexMachine) {
+        let name = machine.metadata.name.clone().unwrap();
+        self.0.lock().unwrap().insert(name, machine);
+    }
+
+    pub fn get(&self, name: &str) -> Option<AzureFlexMachine> {
+        self.0.lock().unwrap().get(name).cloned()
+    }
+
+    /// Asks for the deletion of a machine, as `kubectl delete` does.
+    pub fn delete(&self, name: &str, now: Timestamp) {
+        let mut all = self.0.lock().unwrap();
+        let Some(machine) = all.get_mut(name) else { return };
+        machine.metadata.deletion_timestamp.get_or_insert(Time(now));
+        bump(machine);
+        let free = machine.metadata.finalizers.iter().flatten().next().is_none();
+        if free {
+            all.remove(name);
+        }
+    }
+
+    fn write(
+        &self,
+        new: &AzureFlexMachine,
+        change: impl Fn(&mut AzureFlexMachine),
+    ) -> Result<(), StoreError> {
+        let mut all = self.0.lock().unwrap();
+        let name = new.metadata.name.as_deref().unwrap_or_default();
+        let stored = all.get_mut(name).ok_or_else(|| StoreError::Failed("not found".to_owned()))?;
+        if stored.metadata.resource_version != new.metadata.resource_version {
+            return Err(StoreError::Conflict);
+        }
+        change(stored);
+        bump(stored);
+        let free = stored.metadata.finalizers.iter().flatten().next().is_none();
+        if stored.metadata.deletion_timestamp.is_some() && free {
+            all.remove(name);
+        }
+        Ok(())
+    }
+}
+
+fn bump(machine: &mut AzureFlexMachine) {
+    let version: u64 = machine.metadata.resource_version.as_deref().unwrap_or("0").parse().unwrap();
+    machine.metadata.resource_version = Some((version + 1).to_string());
+}
+
+pub struct Brittle<T> {
+    inner: T,
+    crash: Crash,
+}
+
+#[async_trait]
+impl Store for Brittle<Shelf> {
+    async fn read(&self, name: &str) -> Result<Option<AzureFlexMachine>, StoreError> {
+        Ok(self.inner.get(name))
+    }
+
+    async fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        self.crash.point().await;
+        let done = self.inner.write(machine, |stored| stored.status.clone_from(&machine.status));
+        self.crash.point().await;
+        done
+    }
+
+    async fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        self.crash.point().await;
+        let finalizers = &machine.metadata.finalizers;
+        let done =
+            self.inner.write(machine, |stored| stored.metadata.finalizers.clone_from(finalizers));
+        self.crash.point().await;
+        done
+    }
+}
+
+#[async_trait]
+impl<C: Cloud> Cloud for Brittle<C> {
+    async fn ask(&self, ask: Ask, machine: &AzureFlexMachine, place: &Place) -> Told {
+        self.crash.point().await;
+        let told = self.inner.ask(ask, machine, place).await;
+        self.crash.point().await;
+        told
+    }
+}
+
+type Process = Engine<Brittle<Shelf>, Brittle<ArmCloud<NoSecrets>>>;
+
+/// Everything.
+pub struct World {
+    pub azure: Simulator,
+    pub shelf: Shelf,
+    foreign: Vec<String>,
+}
+
+impl World {
+    pub fn new(scenario: &str) -> Self {
+        let azure = Simulator::manual(scenario::parse("flex", scenario).unwrap());
+        let world = Self { azure, shelf: Shelf::default(), foreign: Vec::new() };
+        let foreign = world.make_foreign();
+        Self { foreign, ..world }
+    }
+
+    fn arm(&self) -> Arm {
+        Arm::new(
+            AzureCloud::Public.endpoint(),
+            Arc::new(Token),
+            Arc::new(InProcess::new(self.azure.clone())),
+            Arc::new(SimulatedClock(self.azure.clone())),
+        )
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.azure.clock().now()
+    }
+
+    /// Somebody else's, with names like ours.
+    fn make_foreign(&self) -> Vec<String> {
+        let body = serde_json::json!({
+            "location": "eastus2",
+            "tags": { "bringup-managed-by": "bringup", "bringup-cluster": "another" },
+            "properties": { "ipConfigurations": [{ "name": "ipconfig", "properties": { "subnet": { "id": place("x").subnet_id } } }] },
+        });
+        let path = format!(
+            "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/node-1-nic2?api-version=2024-05-01"
+        );
+        let request = http::Request::builder()
+            .method("PUT")
+            .uri(path)
+            .header("host", "management.azure.com")
+            .header("authorization", "Bearer another")
+            .body(bytes::Bytes::from(body.to_string()))
+            .unwrap();
+        drop(self.azure.answer(&request));
+        self.azure.advance(Duration::from_secs(30));
+        self.resources()
+    }
+
+    /// Everything that exists, by its id.
+    pub fn resources(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.azure.with(|azure| {
+            azure.resources().into_iter().map(|one| one.id.to_ascii_lowercase()).collect()
+        });
+        all.sort_unstable();
+        all
+    }
+
+    /// What exists beside what is somebody else's.
+    pub fn ours(&self) -> Vec<String> {
+        let short = |id: &String| id.rsplit('/').next().unwrap_or_default().to_owned();
+        self.resources().iter().filter(|id| !self.foreign.contains(id)).map(short).collect()
+    }
+
+    pub fn foreign_is_untouched(&self) -> bool {
+        let all = self.resources();
+        self.foreign.iter().all(|id| all.contains(id))
+    }
+
+    /// How many VMs were made, whether the answer arrived or not.
+    pub fn created(&self) -> usize {
+        self.azure.with(|azure| {
+            let lines = azure.journal().text().lines();
+            lines
+                .filter(|line| line.contains("/virtualMachines/") && line.ends_with(": creating"))
+                .count()
+        })
+    }
+
+    /// Strikes the next request to Azure; only reads can be stale.
+    pub fn strike(&self, fault: Fault) {
+        let method = matches!(fault, Fault::Stale).then(|| "GET".to_owned());
+        let on = On { times: Some(1), method, ..On::default() };
+        self.azure.with(|azure| azure.arm_fault(FaultRule { on, fault }));
+    }
+
+    /// A process that dies at a point.
+    pub fn process(&self, crash: &Crash) -> Process {
+        let cloud = ArmCloud::new(self.arm(), CLUSTER, NoSecrets);
+        Engine::new(
+            Brittle { inner: self.shelf.clone(), crash: crash.clone() },
+            Brittle { inner: cloud, crash: crash.clone() },
+        )
+    }
+
+    /// Lets a process work on a machine until nothing is left to do, or until `until` says so, or it
+    /// dies: then false. Time passes as it is needed.
+    pub async fn work(
+        &self,
+        process: &Process,
+        crash: &Crash,
+        name: &str,
+        until: impl Fn(&Self) -> bool,
+    ) -> bool {
+        let place = place(name);
+        let begun = self.now();
+        for _ in 0..MOST_PASSES {
+            if until(self) {
+                return true;
+            }
+            assert!(
+                begun.duration_until(self.now()) < SignedDuration::from_hours(48),
+                "{name} never rests: {:#?}",
+                self.shelf.get(name)
+            );
+            // What waits for nothing is never put off: the runtime puts off who asks too much of it.
+            tokio::task::yield_now().await;
+            let mut pass = pin!(process.pass(name, Some(&place), self.now()));
+            let next = loop {
+                if let Some(done) = pass.as_mut().now_or_never() {
+                    break done;
+                }
+                if crash.is_dead() {
+                    return false;
+                }
+                // It waits for its turn to ask Azure.
+                self.azure.advance(Duration::from_secs(1));
+                assert!(
+                    begun.duration_until(self.now()) < SignedDuration::from_hours(48),
+                    "{name} waits for ever"
+                );
+            };
+            match next {
+                Ok(Next::Now) | Err(StoreError::Conflict) => {}
+                Ok(Next::At(at)) => {
+                    let pause =
+                        Duration::try_from(self.now().duration_until(at)).unwrap_or_default();
+                    self.azure.advance(pause);
+                }
+                Ok(Next::Never) => return true,
+                Err(StoreError::Failed(why)) => panic!("{why}"),
+            }
+        }
+        panic!(
+            "{name} never rests: {:#?}\n{}",
+            self.shelf.get(name),
+            self.azure.with(|azure| azure.journal().text().to_owned())
+        );
+    }
+}
+
+/// Where the machines of these tests are.
+pub fn place(name: &str) -> Place {
+    let vm = names::vm(name, "uid-1");
+    Place {
+        subscription_id: SUBSCRIPTION.to_owned(),
+        resource_group: "rg-flex".to_owned(),
+        location: "eastus2".to_owned(),
+        subnet_id: format!(
+            "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes"
+        ),
+        nic: names::nic(&vm),
+        disk: names::disk(&vm),
+        vm,
+        image: Image::Marketplace {
+            publisher: "microsoft-dsvm".to_owned(),
+            offer: "ubuntu-hpc".to_owned(),
+            sku: "2204".to_owned(),
+            version: "22.04.2026011301".to_owned(),
+        },
+        os_disk_size_gb: 128,
+        boot_diagnostics: true,
+        ssh_public_keys: vec!["ssh-ed25519 AAAA".to_owned()],
+        tags: BTreeMap::new(),
+        boot_timeout_seconds: 900,
+        hunting: false,
+    }
+}
+
+/// A machine that is to exist; for a claim, or on its own.
+pub fn machine(name: &str, for_a_claim: bool) -> AzureFlexMachine {
+    let claim = ClaimReference { name: name.to_owned(), uid: "uid-1".to_owned() };
+    AzureFlexMachine {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            resource_version: Some("1".to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: FlexMachineSpec {
+            node_class: "default".to_owned(),
+            vm_size: "Standard_D8s_v5".to_owned(),
+            claim_ref: for_a_claim.then_some(claim),
+            ..FlexMachineSpec::default()
+        },
+        status: None,
+    }
+}
+
+/// How far a machine has come.
+pub fn phase(world: &World, name: &str) -> Option<Phase> {
+    Some(world.shelf.get(name)?.status.unwrap_or_default().phase)
+}
