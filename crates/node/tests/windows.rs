@@ -11,7 +11,6 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant, SystemTime};
 
-use common::Ended;
 use machine::*;
 use serde_json::Value;
 
@@ -149,7 +148,7 @@ fn test_51_on_the_machine_itself_a_sentinel_of_an_ordinary_user_is_ignored() {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, "").unwrap();
     let flags = ["wait", "--timeout=50ms", "--probe=kubelet"];
-    let ended = Ended::of(&machine.rootless_command(&flags).output().unwrap());
+    let ended = machine.run_without_root(&flags);
     assert_eq!(ended.code, 11, "{}", ended.err);
     assert!(summary(&ended)["warn"][0].as_str().unwrap().contains("belongs to somebody else"));
     let report = fs::read_to_string(machine.disk().join(REPORT)).unwrap();

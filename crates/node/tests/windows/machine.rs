@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,7 @@ struct Tools {
     wine: PathBuf,
     libraries: PathBuf,
     program: PathBuf,
+    random: PathBuf,
 }
 
 /// The tools, made once; or what is missing.
@@ -64,7 +65,7 @@ fn find_tools() -> Result<Tools, String> {
     let libraries =
         places.iter().map(PathBuf::from).find(|place| place.join("kernel32.dll").is_file());
     let libraries = libraries.ok_or("wine is missing its libraries: apt-get install wine64")?;
-    Ok(Tools { wine, libraries, program: build() })
+    Ok(Tools { wine, libraries, program: build(), random: build_random() })
 }
 
 fn in_path(program: &str) -> Option<PathBuf> {
@@ -84,6 +85,18 @@ fn build() -> PathBuf {
         .unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     folder.join(TARGET).join("debug/bringup-node.exe")
+}
+
+/// Builds the library with the function that older wine lacks.
+fn build_random() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/windows/bcryptprimitives.c");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (library, new) = (folder.join("bcryptprimitives.dll"), folder.join("bcryptprimitives.new"));
+    let mut compiler = Command::new(COMPILER);
+    compiler.arg("-shared").arg("-o").arg(&new).arg(source).arg("-ladvapi32");
+    assert!(compiler.status().unwrap().success());
+    fs::rename(new, &library).unwrap();
+    library
 }
 
 /// A Windows machine in a folder.
@@ -140,10 +153,7 @@ impl Machine {
         }
         let random = system.join("bcryptprimitives.dll");
         let _ = fs::remove_file(&random);
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/windows/bcryptprimitives.c");
-        let mut compiler = Command::new(COMPILER);
-        compiler.arg("-shared").arg("-o").arg(random).arg(source).arg("-ladvapi32");
-        assert!(compiler.status().unwrap().success());
+        symlink(&self.tools.random, random).unwrap();
     }
 
     pub(crate) fn at(&self, path: &str) -> PathBuf {
@@ -174,19 +184,34 @@ impl Machine {
         self.folder.path().join("wine/drive_c")
     }
 
-    /// A command that has the machine itself as its root.
-    pub(crate) fn rootless_command(&self, arguments: &[&str]) -> Command {
+    fn rootless_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.tools.wine);
         command.arg(&self.tools.program).args(arguments);
         command.env("WINEPREFIX", self.folder.path().join("wine"));
         command.env("WINEDLLOVERRIDES", "bcryptprimitives=n").env("WINEDEBUG", "-all");
         command.env_remove("DISPLAY").stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
-        Ended::of(&self.command(arguments).output().unwrap())
+        self.ended(self.command(arguments))
+    }
+
+    /// Runs a command to its end. Its output goes to files: of a pipe, what wine leaves running
+    /// would keep the other end for a while.
+    fn ended(&self, mut command: Command) -> Ended {
+        let at = |name: &str| self.folder.path().join(name);
+        command.stdout(File::create(at("out")).unwrap());
+        command.stderr(File::create(at("err")).unwrap());
+        let status = command.status().unwrap();
+        let read = |name: &str| fs::read(at(name)).unwrap();
+        Ended::of(&Output { status, stdout: read("out"), stderr: read("err") })
+    }
+
+    /// The same, with the machine itself as its root.
+    pub(crate) fn run_without_root(&self, arguments: &[&str]) -> Ended {
+        self.ended(self.rootless_command(arguments))
     }
 
     pub(crate) fn wait(&self, flags: &[&str]) -> Ended {
