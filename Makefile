@@ -18,7 +18,7 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit charts manifests eval conformance bench bench-scale bench-node fuzz testbed chart-tools cargo
+.PHONY: help demo sim test lint unit windows charts manifests eval conformance bench bench-scale bench-node fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,16 @@ bench-node: cargo ## Measures bringup-node as it is shipped, and what it says in
 	@rustup target list --installed | grep -qx $(MUSL) || rustup target add $(MUSL) || { echo "bench-node needs the compiler's target $(MUSL)" >&2; exit 1; }
 	cargo build --quiet --locked --release -p bringup-node --target $(MUSL)
 	@BRINGUP_NODE=$(CURDIR)/target/$(MUSL)/release/bringup-node cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench-node
+
+# What it needs is not installed by anybody but you: this only says what is missing.
+WINDOWS := x86_64-pc-windows-gnu
+windows: cargo ## Checks bringup-node for Windows: builds it, runs it under wine
+	$(call say,bringup-node for Windows)
+	@test -d "$$(rustc --print=target-libdir --target $(WINDOWS))" || { echo "missing: rustup target add $(WINDOWS)" >&2; exit 1; }
+	@command -v x86_64-w64-mingw32-gcc >/dev/null || { echo "missing: a linker (Debian: gcc-mingw-w64-x86-64)" >&2; exit 1; }
+	@command -v wine64 wine /usr/lib/wine/wine64 >/dev/null || { echo "missing: wine (Debian: wine64)" >&2; exit 1; }
+	cargo clippy --locked -p bringup-node --target $(WINDOWS) -- -D warnings
+	BRINGUP_WINDOWS_REQUIRED=1 cargo test --locked --quiet -p bringup-node --test windows
 
 fuzz: cargo $(FUZZ) ## Fuzzes diagnosis and redaction, FUZZ_SECONDS each (needs a nightly compiler)
 	$(call say,fuzz)

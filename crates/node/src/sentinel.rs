@@ -5,6 +5,8 @@
 //! nothing of verdicts; [`waiter`] brings them together.
 
 mod aks;
+#[cfg(any(windows, test))]
+mod cloudbase;
 mod conclusion;
 mod exit;
 mod failure;
@@ -35,7 +37,7 @@ use std::path::{Path, PathBuf};
 use self::exit::Exit;
 use self::memory::Remembered;
 use self::settings::Settings;
-use self::system::Places;
+use self::system::{Owner, Places};
 use crate::args::Arguments;
 use crate::output;
 use crate::paths::Root;
@@ -44,7 +46,7 @@ use crate::summary::Summary;
 /// Waits and prints; the code is what the process ends with.
 pub(crate) fn run(arguments: &Arguments, root: &Root) -> u8 {
     let places = Places::under(root);
-    let settings = match Settings::read(arguments, &places) {
+    let settings = match Settings::read(arguments, &places, &Owner::of(root)) {
         Ok(settings) => settings,
         Err(wrong) => {
             output::remark(&format!("{wrong}\n"));
@@ -95,7 +97,7 @@ pub(crate) fn report_path(root: &Root) -> PathBuf {
 pub(crate) fn print_newest(reports: &[&Path], in_one_line: bool) -> u8 {
     let age = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let newest = reports.iter().filter_map(|path| Some((age(path)?, *path))).max();
-    let text = newest.and_then(|(_, path)| crate::store::head(path, 4 << 20).ok());
+    let text = newest.and_then(|(_, path)| system::files::head(path, 4 << 20).ok());
     let Some(text) = text else {
         output::remark("there is no report\n");
         return 66;

@@ -8,7 +8,7 @@ use crate::code;
 use crate::config::Rules;
 use crate::endpoints::Endpoints;
 use crate::paths::Root;
-use crate::store;
+use crate::{plain_toml, store};
 
 /// What is set.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ const LONGEST: Duration = Duration::from_mins(85);
 impl Settings {
     /// Reads what is set.
     pub(crate) fn read(arguments: &Arguments, root: &Root) -> Result<Self, Wrong> {
-        let file = file(&store::head(&root.settings(), 64 * 1024).unwrap_or_default());
+        let file = plain_toml::read(&store::head(&root.settings(), 64 * 1024).unwrap_or_default());
         let find = |name: &str| {
             let variable = format!("BRINGUP_NODE_{}", name.to_uppercase().replace('-', "_"));
             arguments
@@ -133,38 +133,9 @@ fn oras(arguments: &Arguments, file: &BTreeMap<String, String>) -> Result<Option
     }
 }
 
-/// The file: sections, and keys with a text or a number. That is all of TOML that it needs.
-pub(crate) fn file(text: &str) -> BTreeMap<String, String> {
-    let mut section = String::new();
-    let mut found = BTreeMap::new();
-    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            section = format!("{}.", name.trim());
-        } else if let Some((key, value)) = line.split_once('=') {
-            let value = value.trim();
-            let value = match value.strip_prefix('"') {
-                Some(rest) => rest.split('"').next().unwrap_or_default(),
-                None => value.split('#').next().unwrap_or_default().trim(),
-            };
-            let key = key.trim().trim_matches('"').replace('_', "-");
-            let key = if section == "codes." { key.replace('-', "_") } else { key };
-            found.insert(format!("{section}{key}"), value.to_owned());
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_file_has_sections_texts_and_numbers() {
-        let found =
-            file("# x\nstart_timeout = \"5m\"\n[codes]\nERR_ORAS_BINARY_NOT_FOUND = 251 # y\n");
-        assert_eq!(found["start-timeout"], "5m");
-        assert_eq!(found["codes.ERR_ORAS_BINARY_NOT_FOUND"], "251");
-    }
 
     #[test]
     fn a_flag_beats_the_file() {

@@ -3,9 +3,8 @@
 use bringup_contract::cse;
 
 use super::mark::Marks;
-use super::system::Places;
+use super::system::{Places, files};
 use super::verdict::{Bootstrap, End, Mark};
-use crate::store;
 
 /// A result is not longer than this.
 const RESULT: u64 = 64 * 1024;
@@ -21,7 +20,7 @@ pub(crate) fn observe(places: &Places, marks: &mut Marks) -> Bootstrap {
 
 /// The text of the result; Linux and Windows keep it in different files.
 pub(crate) fn result(places: &Places) -> String {
-    store::head(&places.aks_result, RESULT).unwrap_or_default()
+    files::head(&places.aks_result, RESULT).unwrap_or_default()
 }
 
 fn ended(result: &str) -> Bootstrap {

@@ -12,10 +12,10 @@ use super::kubelet;
 use super::memory::{Now, Remembered};
 use super::report::{KubeadmReport, KubeletReport, Report, Signature};
 use super::sentence::Told;
-use super::system::{self, Places};
+use super::settings::Watched;
+use super::system::{self, Places, files};
 use super::verdict::{Bootstrap, Ending, Facts, Mark, Observations, Reached, exit_for};
 use super::waiter::Waiter;
-use crate::store;
 use crate::summary::Sureness;
 
 /// With less than this, nothing can be installed.
@@ -39,7 +39,7 @@ pub(crate) fn again(known: &Remembered, there_now: bool, places: &Places) -> Rem
         known.summary.warn.push("the sentinel is there now".to_owned());
     }
     if !places.report.exists() {
-        let _ = store::write(&places.report, known.report.to_string().as_bytes());
+        let _ = files::write(&places.report, known.report.to_string().as_bytes());
     }
     known
 }
@@ -74,7 +74,7 @@ pub(crate) fn conclude(mut waiter: Waiter<'_>, ended: &Ended, now: &Now) -> Reme
     report.warnings.clone_from(&waiter.warnings);
     let told = waiter.places.told(&waiter.places.report);
     let written = serde_json::to_string(&report).map_err(std::io::Error::other);
-    let written = written.and_then(|text| store::write(&waiter.places.report, text.as_bytes()));
+    let written = written.and_then(|text| files::write(&waiter.places.report, text.as_bytes()));
     if let Err(error) = &written {
         waiter.warnings.push(format!("{told} is not written: {error}"));
     }
@@ -199,11 +199,13 @@ fn report(
     let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let evidence = found.as_ref().map(|found| found.evidence.clone()).unwrap_or_default();
     let kubeadm = found.as_ref().map(|found| &found.kubeadm).filter(|kubeadm| kubeadm.ran);
-    let sentinel = settings.sentinels.first();
+    let needed = settings.watch != Watched::Aks;
+    let sentinel = settings.sentinels.first().filter(|_| needed);
+    let sentinel = sentinel.map(|path| waiter.places.told(path));
     let sentence = Told {
         ending: ended.ending,
         exit,
-        sentinel: &sentinel.map(|path| waiter.places.told(path)).unwrap_or_default(),
+        sentinel: sentinel.as_deref(),
         waited: waiter.memory.waited().as_secs(),
         bootstrap: &ended.seen.bootstrap,
         failure: &ended.failure,

@@ -5,8 +5,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use super::system::files;
 use crate::paths::Root;
-use crate::store;
 
 /// Where kubelet answers.
 const KUBELET: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 10248);
@@ -28,8 +28,8 @@ fn address(root: &Root) -> Option<SocketAddr> {
     if root.directory().is_none() {
         return Some(KUBELET);
     }
-    let text = store::head(&root.settings(), 64 * 1024).ok()?;
-    let address = crate::settings::file(&text).get("endpoints.kubelet")?.parse().ok();
+    let text = files::head(&root.settings(), 64 * 1024).ok()?;
+    let address = crate::plain_toml::read(&text).get("endpoints.kubelet")?.parse().ok();
     address.filter(|address: &SocketAddr| address.ip().is_loopback())
 }
 
@@ -64,7 +64,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(Some(folder.path().to_owned()));
         let settings = format!("[endpoints]\nkubelet = \"{}\"\n", listener.local_addr().unwrap());
-        store::write(&root.settings(), settings.as_bytes()).unwrap();
+        files::write(&root.settings(), settings.as_bytes()).unwrap();
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut request = [0; 256];
@@ -88,7 +88,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(Some(folder.path().to_owned()));
         assert_eq!(address(&root), None, "under a root nothing is asked unless it is told");
-        store::write(&root.settings(), b"[endpoints]\nkubelet = \"192.0.2.1:10248\"\n").unwrap();
+        files::write(&root.settings(), b"[endpoints]\nkubelet = \"192.0.2.1:10248\"\n").unwrap();
         assert_eq!(address(&root), None);
         assert_eq!(address(&Root::new(None)), Some(KUBELET));
     }

@@ -3,6 +3,7 @@
 mod alarm;
 mod bootstrap;
 mod cloud_init;
+pub(crate) mod files;
 mod logs;
 mod programs;
 
@@ -92,7 +93,7 @@ impl Places {
 }
 
 /// Who may write a sentinel: root; under a root, the owner of that directory.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Owner(u32);
 
 impl Owner {
@@ -103,7 +104,7 @@ impl Owner {
     }
 
     /// Whether a file is the owner's.
-    pub(crate) fn wrote(self, _path: &Path, data: &Metadata) -> bool {
+    pub(crate) fn wrote(&self, _path: &Path, data: &Metadata) -> bool {
         data.uid() == self.0
     }
 

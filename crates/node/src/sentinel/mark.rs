@@ -2,7 +2,7 @@
 //! if it is a regular file of the right owner in its own directory, and not one of an earlier boot.
 
 use std::collections::BTreeSet;
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -30,7 +30,7 @@ impl Marks {
     /// Looks at a file.
     pub(crate) fn look(&mut self, path: &Path) -> Mark {
         let mark = match fs::symlink_metadata(path) {
-            Ok(data) => self.judge(path, &data),
+            Ok(_) => self.judge(path),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Mark::Denied,
             Err(_) => Mark::Absent,
         };
@@ -64,12 +64,12 @@ impl Marks {
         fs::symlink_metadata(path).is_ok_and(|data| data.is_file() && self.owner.wrote(path, &data))
     }
 
-    fn judge(&self, path: &Path, link: &Metadata) -> Mark {
+    fn judge(&self, path: &Path) -> Mark {
         let ignored = |why: &str| Mark::Ignored(format!("{} is ignored: {why}", path.display()));
-        if link.is_symlink() && !stays_inside(path) {
-            return ignored("it is a link out of its directory");
+        if !stays_inside(path) {
+            return ignored("it is a link out of its directory, or to nothing");
         }
-        let Ok(data) = fs::metadata(path) else { return ignored("it is a link to nothing") };
+        let Ok(data) = fs::metadata(path) else { return ignored("it cannot be looked at") };
         if !data.is_file() {
             return ignored("it is not a regular file");
         }
@@ -91,10 +91,11 @@ impl Marks {
     }
 }
 
-/// Whether a link leads to something in the directory in which it stands.
-fn stays_inside(link: &Path) -> bool {
-    let folder = link.parent().and_then(|folder| fs::canonicalize(folder).ok());
-    let target = fs::canonicalize(link).ok();
+/// Whether a file is in the directory in which its name stands. There are more kinds of links than
+/// can be told by their looks.
+fn stays_inside(path: &Path) -> bool {
+    let folder = path.parent().and_then(|folder| fs::canonicalize(folder).ok());
+    let target = fs::canonicalize(path).ok();
     target.zip(folder).is_some_and(|(target, folder)| target.starts_with(folder))
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::settings::{DeadlineFrom, Settings};
-use crate::store;
+use super::system::files;
 use crate::summary::Summary;
 
 /// A reboot is over sooner than this; if the clock says otherwise, it was set.
@@ -140,8 +140,9 @@ impl Memory {
 
     /// Counts the time that has gone by.
     pub(crate) fn advance(&mut self, now: &Now) {
-        let same_boot = self.boot == now.boot;
         let clock = milliseconds(now.clock);
+        // Not every system names its boots; a clock that has gone back tells as well.
+        let same_boot = self.boot == now.boot && clock >= self.clock_ms;
         let gone = if same_boot {
             clock.saturating_sub(self.clock_ms)
         } else {
@@ -202,14 +203,14 @@ impl Memory {
 
     /// What is written, if it can be read.
     pub(crate) fn load(path: &Path) -> Option<Self> {
-        let saved: Self = serde_json::from_str(&store::head(path, 1 << 20).ok()?).ok()?;
+        let saved: Self = serde_json::from_str(&files::head(path, 1 << 20).ok()?).ok()?;
         let sound = saved.started_ms.is_none_or(|started| started <= saved.waited_ms);
         Some(saved).filter(|saved| saved.v == 1 && sound)
     }
 
     /// Writes it.
     pub(crate) fn save(&self, path: &Path) -> std::io::Result<()> {
-        store::write(path, serde_json::to_string(self)?.as_bytes())
+        files::write(path, serde_json::to_string(self)?.as_bytes())
     }
 }
 
@@ -222,14 +223,15 @@ mod tests {
     use super::*;
     use crate::args::Arguments;
     use crate::paths::Root;
-    use crate::sentinel::system::Places;
+    use crate::sentinel::system::{Owner, Places};
 
     fn settings(words: &[&str]) -> Settings {
         let folder = tempfile::tempdir().unwrap();
-        let places = Places::under(&Root::new(Some(folder.path().to_owned())));
+        let root = Root::new(Some(folder.path().to_owned()));
+        let places = Places::under(&root);
         let typed = ["wait"].iter().chain(words).map(|word| (*word).to_owned());
         let typed = Arguments::read(typed.chain(["--sentinel=/s".to_owned()])).unwrap();
-        Settings::read(&typed, &places).unwrap()
+        Settings::read(&typed, &places, &Owner::of(&root)).unwrap()
     }
 
     fn now(clock: u64, wall: i64, boot: &str) -> Now {
@@ -265,6 +267,9 @@ mod tests {
     fn over_a_reboot_the_time_of_day_counts_as_long_as_it_makes_sense() {
         let first = begin(&now(100, 1_000, "a"));
         let second = again(&first, &now(20, 1_070, "b"));
+        assert_eq!((second.waited(), second.boots), (Duration::from_secs(70), 2));
+        let unnamed = |clock, wall| Now { boot: None, ..now(clock, wall, "") };
+        let second = again(&begin(&unnamed(100, 1_000)), &unnamed(20, 1_070));
         assert_eq!((second.waited(), second.boots), (Duration::from_secs(70), 2));
         for set in [900, 10_000_000] {
             let second = again(&first, &now(20, set, "b"));

@@ -13,8 +13,8 @@ pub(crate) struct Told<'a> {
     pub(crate) ending: Ending,
     /// With this number.
     pub(crate) exit: Exit,
-    /// The sentinel that was waited for.
-    pub(crate) sentinel: &'a str,
+    /// The sentinel that was waited for, where one is needed.
+    pub(crate) sentinel: Option<&'a str>,
     /// For so many seconds.
     pub(crate) waited: u64,
     /// The bootstrap.
@@ -30,7 +30,7 @@ pub(crate) struct Told<'a> {
 impl Told<'_> {
     /// The sentence.
     pub(crate) fn sentence(&self) -> String {
-        let Self { sentinel, waited, .. } = self;
+        let (waited, sentinel) = (self.waited, self.sentinel.unwrap_or("the sentinel"));
         match (self.ending, self.exit) {
             (Ending::Succeeded, _) if *self.bootstrap == Bootstrap::Succeeded => {
                 format!("the scripts of AKS succeeded; waited {waited} s")
@@ -52,6 +52,9 @@ impl Told<'_> {
             }
             (_, Exit::NotDelivered) => {
                 "the machine came up without user data, so nothing could bootstrap it".to_owned()
+            }
+            (Ending::EndedWithoutSentinel, _) if self.sentinel.is_none() => {
+                format!("{}{}", self.how(), self.why())
             }
             (Ending::EndedWithoutSentinel, _) => {
                 format!("{}, and {sentinel} is not there{}", self.how(), self.why())
@@ -108,7 +111,7 @@ mod tests {
         let told = Told {
             ending: Ending::EndedWithoutSentinel,
             exit: Exit::DnsFailure,
-            sentinel: "/s",
+            sentinel: Some("/s"),
             waited: 7,
             bootstrap: &bootstrap,
             failure: &failure,
@@ -121,6 +124,8 @@ mod tests {
         );
         let unknown = Told { cause: Some(Cause::Unknown), ..told };
         assert_eq!(unknown.sentence(), "cloud-init has ended, and /s is not there");
+        let aks = Told { sentinel: None, ..told };
+        assert_eq!(aks.sentence(), "cloud-init has ended: DnsFailure: curl: (6) x");
         let failure = Failure::read(r#"{"code":42}"#);
         let stated = Told { ending: Ending::Failed, failure: &failure, cause: None, ..told };
         assert_eq!(stated.sentence(), "the bootstrap says that it failed with code 42");

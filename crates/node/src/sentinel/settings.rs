@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::system::{self, Places};
+use super::system::{self, Owner, Places, files};
 use super::verdict::{JoinedPolicy, Limits};
 use crate::args::{Arguments, Wrong, duration};
-use crate::store;
 
 /// The guest agent ends an extension after 90 minutes; a wait that lasts longer never tells.
 const LONGEST: Duration = Duration::from_mins(85);
@@ -113,7 +112,7 @@ impl Given<'_> {
     fn find(&self, name: &str) -> Option<String> {
         let variable = || std::env::var(variable(name)).ok();
         let typed = self.arguments.value(name).map(str::to_owned);
-        typed.or_else(variable).or_else(|| self.file.get(name).cloned())
+        typed.or_else(variable).or_else(|| self.file.get(name).map(|value| unquoted(value)))
     }
 
     fn time(&self, name: &str, default: Duration) -> Result<Duration, Wrong> {
@@ -147,8 +146,14 @@ impl Given<'_> {
             return std::env::split_paths(&value).collect();
         }
         let Some(value) = self.file.get(name) else { return Vec::new() };
-        serde_json::from_str(value).unwrap_or_else(|_| vec![PathBuf::from(value)])
+        serde_json::from_str(value).unwrap_or_else(|_| vec![unquoted(value).into()])
     }
+}
+
+/// A text in single quotes, in which paths of Windows need no doubled backslashes.
+fn unquoted(value: &str) -> String {
+    let inside = value.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    inside.unwrap_or(value).to_owned()
 }
 
 fn variable(name: &str) -> String {
@@ -161,12 +166,21 @@ fn wrong(name: &str, value: &str, why: &'static str) -> Wrong {
 
 impl Settings {
     /// Reads what is set.
-    pub(crate) fn read(arguments: &Arguments, places: &Places) -> Result<Self, Wrong> {
+    pub(crate) fn read(
+        arguments: &Arguments,
+        places: &Places,
+        owner: &Owner,
+    ) -> Result<Self, Wrong> {
         if let Some(word) = arguments.rest.first() {
             return Err(wrong("wait", word, "it takes no arguments"));
         }
-        let text = store::head(&places.settings, 64 * 1024).unwrap_or_default();
-        let given = Given { arguments, file: crate::settings::file(&text) };
+        // On Windows, anybody may write beside it.
+        if places.settings.metadata().is_ok_and(|data| !owner.wrote(&places.settings, &data)) {
+            let path = places.told(&places.settings);
+            return Err(wrong("settings", &path, "the file belongs to somebody else"));
+        }
+        let text = files::head(&places.settings, 64 * 1024).unwrap_or_default();
+        let given = Given { arguments, file: crate::plain_toml::read(&text) };
         let mut sentinels = given.paths("sentinel");
         if sentinels.is_empty() {
             sentinels.push(places.sentinel.clone());
@@ -242,12 +256,13 @@ mod tests {
 
     fn read(words: &str, file: &str) -> Result<Settings, Wrong> {
         let folder = tempfile::tempdir().unwrap();
-        let places = Places::under(&Root::new(Some(folder.path().to_owned())));
+        let root = Root::new(Some(folder.path().to_owned()));
+        let places = Places::under(&root);
         std::fs::create_dir_all(places.settings.parent().unwrap()).unwrap();
         std::fs::write(&places.settings, file).unwrap();
         let typed = words.split_whitespace().map(str::to_owned);
         let typed = ["wait".to_owned()].into_iter().chain(typed);
-        Settings::read(&Arguments::read(typed).unwrap(), &places)
+        Settings::read(&Arguments::read(typed).unwrap(), &places, &Owner::of(&root))
     }
 
     #[test]
@@ -271,6 +286,8 @@ mod tests {
         assert_eq!(settings.sentinels, [PathBuf::from("/a"), PathBuf::from("/b")]);
         assert_eq!(settings.failure, PathBuf::from("/bootstrap-failed.json"));
         assert!(settings.strict);
+        let quoted = read("", r"sentinel = 'C:\run\x'").unwrap();
+        assert_eq!(quoted.sentinels, [PathBuf::from(r"C:\run\x")]);
     }
 
     #[test]

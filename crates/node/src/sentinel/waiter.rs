@@ -8,10 +8,9 @@ use super::failure::Failure;
 use super::mark::Marks;
 use super::memory::{Memory, Now, Remembered};
 use super::settings::Settings;
-use super::system::{self, Alarm, Observer, Owner, Places};
+use super::system::{self, Alarm, Observer, Owner, Places, files};
 use super::verdict::{Bootstrap, Clock, Ending, Mark, Observations, Verdict, verdict};
 use crate::paths::Root;
-use crate::store;
 
 /// A wait that is under way.
 #[derive(Debug)]
@@ -95,7 +94,7 @@ impl Waiter<'_> {
         let failure_mark = self.marks.look(&self.settings.failure);
         let failure = match &failure_mark {
             Mark::There(_) => {
-                let text = store::head(&self.settings.failure, 64 * 1024).unwrap_or_default();
+                let text = files::head(&self.settings.failure, 64 * 1024).unwrap_or_default();
                 Failure::read(&text)
             }
             _ => Failure::default(),

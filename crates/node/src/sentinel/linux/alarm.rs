@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
 use crate::watch::Watch;
@@ -49,7 +49,7 @@ impl Alarm {
 fn listen() -> Option<UnixStream> {
     let (ours, theirs) = UnixStream::pair().ok()?;
     ours.set_nonblocking(true).ok()?;
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
+    for signal in [SIGTERM, SIGINT] {
         pipe::register(signal, theirs.try_clone().ok()?).ok()?;
     }
     Some(ours)

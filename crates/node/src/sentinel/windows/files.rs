@@ -1,0 +1,50 @@
+//! Files on Windows.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use crate::windows_api;
+
+/// Writes a file as a whole, in a directory that only SYSTEM and Administrators may read. Several
+/// waits may write it at once, so each has a name of its own beside it.
+pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    if !directory.is_dir() {
+        fs::create_dir_all(directory.parent().unwrap_or(directory))?;
+        windows_api::create_private_directory(directory)?;
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = directory.join(format!(".{name}.{}", std::process::id()));
+    let written = write_new(&beside, content).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    let _ = fs::remove_file(path);
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// The last `limit` bytes of a file as text.
+pub(crate) fn tail(path: &Path, limit: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(limit)))?;
+    text(file, limit)
+}
+
+/// A small file as text; `limit` bytes at most.
+pub(crate) fn head(path: &Path, limit: u64) -> io::Result<String> {
+    text(File::open(path)?, limit)
+}
+
+fn text(file: File, limit: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
