@@ -53,7 +53,8 @@ impl Log {
             if let Some(directory) = path.parent().filter(|part| !part.as_os_str().is_empty()) {
                 store::directory_for(directory)?;
             }
-            OpenOptions::new().append(true).create(true).mode(0o644).open(path)
+            let mut how = OpenOptions::new();
+            how.append(true).create(true).mode(0o644).custom_flags(store::at_once()).open(path)
         };
         let fallback = || append(Path::new("aks-node-controller.log")).ok();
         let file = append(&root.log()).ok();

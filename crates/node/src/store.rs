@@ -100,17 +100,20 @@ fn open_regular(path: &Path) -> io::Result<File> {
         _ => Err(io::Error::other("not a regular file")),
     };
     regular(&fs::metadata(path)?)?;
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(at_once()).open(path)?;
     regular(&file.metadata()?)?;
     Ok(file)
+}
+
+/// Opening does not wait, whatever is opened.
+pub(crate) fn at_once() -> i32 {
+    i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default()
 }
 
 /// One line, without white space around it; nothing if it is empty or cannot be read.
 pub(crate) fn line(path: &Path) -> Option<String> {
     let mut text = Vec::new();
-    File::open(path).ok()?.take(4096).read_to_end(&mut text).ok()?;
+    open_regular(path).ok()?.take(4096).read_to_end(&mut text).ok()?;
     let text = String::from_utf8_lossy(&text);
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
