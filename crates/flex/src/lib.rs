@@ -5,8 +5,15 @@
 //! given what is stored of it, what was seen of it and the time. [`Engine`](engine::Engine) does
 //! it, one effect at a time, and stores each intent before the call to Azure that it is about.
 
+pub mod backoff;
 pub mod bodies;
+pub mod class;
 pub mod engine;
+pub mod hash;
 pub mod machine;
 pub mod names;
+pub mod offers;
+pub mod requirements;
+pub mod sizes;
+pub mod sweep;
 pub mod trouble;

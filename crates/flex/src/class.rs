@@ -1,0 +1,326 @@
+//! A class as it is meant: checked, normalised, with its defaults.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bringup_azure::ResourceId;
+use bringup_objects::flex::class::{FlexNodeClassSpec, ImageReference};
+use bringup_objects::flex::machine::{Image, Place};
+
+use crate::names;
+
+/// The image of a class that names none.
+pub const DEFAULT_IMAGE: [&str; 4] = ["microsoft-dsvm", "ubuntu-hpc", "2204", "latest"];
+const OS_DISK: i32 = 128;
+const PODS: i32 = 110;
+const BOOT: Duration = Duration::from_mins(15);
+const LAUNCH: Duration = Duration::from_mins(5);
+/// How often scarce capacity is asked for, unless a class says otherwise.
+const ATTEMPTS: u32 = 60;
+
+/// A field that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {what}")]
+pub struct FieldError {
+    /// Which.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// Spot or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CapacityType {
+    /// Kept as long as it is wanted.
+    OnDemand,
+    /// Taken away when somebody pays more.
+    Spot,
+}
+
+impl CapacityType {
+    /// As Karpenter writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::OnDemand => "on-demand",
+            Self::Spot => "spot",
+        }
+    }
+}
+
+/// A class as it is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Class {
+    /// The subscription, in lower case.
+    pub subscription: String,
+    /// The region, as `eastus2`.
+    pub location: String,
+    /// The resource group.
+    pub resource_group: String,
+    /// The subnet.
+    pub subnet: String,
+    /// The image.
+    pub image: Image,
+    /// The size of the OS disk in GiB.
+    pub os_disk: i32,
+    /// Who may log in.
+    pub ssh_public_keys: Vec<String>,
+    /// The most pods of a node.
+    pub max_pods: i32,
+    /// Tags beside ours.
+    pub tags: BTreeMap<String, String>,
+    /// The version of kubelet, without `v`; none: the cluster's.
+    pub kubernetes_version: Option<String>,
+    /// How long a VM may take to join.
+    pub boot_timeout: Duration,
+    /// How long Azure may take to accept one.
+    pub launch_timeout: Duration,
+    /// Whether Azure keeps the serial console.
+    pub boot_diagnostics: bool,
+    /// At most so many attempts an hour, where scarce capacity is hunted for.
+    pub hunting: Option<u32>,
+    /// Spot or not.
+    pub capacity_type: CapacityType,
+    /// The zones that may be used, sorted.
+    pub zones: Vec<String>,
+}
+
+impl Class {
+    /// Reads a class. What the API server refuses at admission is refused here too: an object may
+    /// be older than the rule.
+    pub fn of(spec: &FlexNodeClassSpec) -> Result<Self, Vec<FieldError>> {
+        let mut wrong = Vec::new();
+        let mut say = |field: &'static str, what: String| wrong.push(FieldError { field, what });
+        let location = spec.location.replace(' ', "").to_ascii_lowercase();
+        if location.is_empty() || !location.chars().all(|letter| letter.is_ascii_alphanumeric()) {
+            say("location", format!("`{}` is not a region", spec.location));
+        }
+        if !is_uuid(&spec.subscription_id) {
+            say("subscriptionID", format!("`{}` is not a UUID", spec.subscription_id));
+        }
+        match spec.subnet_id.parse::<ResourceId>() {
+            Ok(id)
+                if id.kind().eq_ignore_ascii_case("Microsoft.Network/virtualNetworks/subnets") => {}
+            Ok(id) => say("subnetID", format!("it is of type {}, not a subnet", id.kind())),
+            Err(error) => say("subnetID", error.to_string()),
+        }
+        if spec.resource_group.is_empty() || spec.resource_group.len() > 90 {
+            say("resourceGroup", "it must have 1 to 90 characters".to_owned());
+        }
+        if spec.allocate_node_public_ip == Some(true) {
+            say("allocateNodePublicIP", "it is not supported".to_owned());
+        }
+        let image = match (&spec.image_reference, &spec.image_id) {
+            (Some(_), Some(_)) => {
+                say("imageID", "it excludes imageReference".to_owned());
+                Image::default()
+            }
+            (None, Some(id)) => Image::Id(id.clone()),
+            (Some(reference), None) => {
+                let image = marketplace(reference);
+                if image.is_none() {
+                    let what = "publisher, offer, sku and version must not be empty";
+                    say("imageReference", what.to_owned());
+                }
+                image.unwrap_or_default()
+            }
+            (None, None) => default_image(),
+        };
+        let mut time = |field, text: &Option<String>, default| match text {
+            None => default,
+            Some(text) => match duration(text) {
+                Some(time)
+                    if (Duration::from_mins(3)..=Duration::from_hours(1)).contains(&time) =>
+                {
+                    time
+                }
+                _ => {
+                    say(field, format!("`{text}` is not a time from 3m to 60m"));
+                    default
+                }
+            },
+        };
+        let boot_timeout = time("bootTimeout", &spec.boot_timeout, BOOT);
+        let launch_timeout = time("launchTimeout", &spec.launch_timeout, LAUNCH);
+        let hunting = spec.hunting.as_ref().filter(|hunting| hunting.enabled).map(|hunting| {
+            hunting.max_attempts_per_hour.and_then(|most| most.try_into().ok()).unwrap_or(ATTEMPTS)
+        });
+        let mut zones = spec.zones.clone();
+        zones.sort_unstable();
+        zones.dedup();
+        let class = Self {
+            subscription: spec.subscription_id.to_ascii_lowercase(),
+            location,
+            resource_group: spec.resource_group.clone(),
+            subnet: spec.subnet_id.clone(),
+            image,
+            os_disk: spec.os_disk_size_gb.unwrap_or(OS_DISK),
+            ssh_public_keys: spec.ssh_public_keys.clone(),
+            max_pods: spec.max_pods_per_node.unwrap_or(PODS),
+            tags: spec.tags.clone(),
+            kubernetes_version: spec
+                .kubernetes_version
+                .as_ref()
+                .map(|version| version.trim_start_matches('v').to_owned()),
+            boot_timeout,
+            launch_timeout,
+            boot_diagnostics: spec.boot_diagnostics.as_deref() != Some("Disabled"),
+            hunting,
+            capacity_type: match spec.capacity_type.as_deref() {
+                Some("spot") => CapacityType::Spot,
+                _ => CapacityType::OnDemand,
+            },
+            zones,
+        };
+        if wrong.is_empty() { Ok(class) } else { Err(wrong) }
+    }
+
+    /// Where a machine of this class is to be. `key` is for a class that lets nobody log in: Azure
+    /// wants one all the same.
+    pub fn place(&self, machine: &str, uid: &str, key: &str) -> Place {
+        let vm = names::vm(machine, uid);
+        Place {
+            subscription_id: self.subscription.clone(),
+            resource_group: self.resource_group.clone(),
+            location: self.location.clone(),
+            subnet_id: self.subnet.clone(),
+            nic: names::nic(&vm),
+            disk: names::disk(&vm),
+            vm,
+            image: self.image.clone(),
+            os_disk_size_gb: self.os_disk,
+            boot_diagnostics: self.boot_diagnostics,
+            ssh_public_keys: match self.ssh_public_keys.as_slice() {
+                [] => vec![key.to_owned()],
+                keys => keys.to_vec(),
+            },
+            tags: self.tags.clone(),
+            boot_timeout_seconds: self.boot_timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            hunting: self.hunting.is_some(),
+        }
+    }
+}
+
+fn default_image() -> Image {
+    let [publisher, offer, sku, version] = DEFAULT_IMAGE.map(str::to_owned);
+    Image::Marketplace { publisher, offer, sku, version }
+}
+
+fn marketplace(reference: &ImageReference) -> Option<Image> {
+    let version = reference.version.clone().unwrap_or_else(|| "latest".to_owned());
+    let ImageReference { publisher, offer, sku, .. } = reference.clone();
+    let whole = [&publisher, &offer, &sku, &version].iter().all(|part| !part.is_empty());
+    whole.then_some(Image::Marketplace { publisher, offer, sku, version })
+}
+
+fn is_uuid(text: &str) -> bool {
+    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
+    lengths == [8, 4, 4, 4, 12] && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// A length of time as Kubernetes writes it: `15m`, `1h`, `5m30s`.
+fn duration(text: &str) -> Option<Duration> {
+    let mut total = Duration::ZERO;
+    let mut number = String::new();
+    for letter in text.chars() {
+        if letter.is_ascii_digit() {
+            number.push(letter);
+            continue;
+        }
+        let seconds = match letter {
+            'h' => 3600,
+            'm' => 60,
+            's' => 1,
+            _ => return None,
+        };
+        let count: u64 = std::mem::take(&mut number).parse().ok()?;
+        total = total.checked_add(Duration::from_secs(count.checked_mul(seconds)?))?;
+    }
+    (number.is_empty() && !total.is_zero()).then_some(total)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use bringup_objects::flex::class::Hunting;
+
+    use super::*;
+
+    pub(crate) fn spec() -> FlexNodeClassSpec {
+        FlexNodeClassSpec {
+            subscription_id: "00000000-0000-0000-0000-00000000000A".to_owned(),
+            location: "East US 2".to_owned(),
+            resource_group: "rg".to_owned(),
+            subnet_id: "/subscriptions/s/resourceGroups/n/providers/Microsoft.Network/virtualNetworks/v/subnets/x".to_owned(),
+            ..FlexNodeClassSpec::default()
+        }
+    }
+
+    #[test]
+    fn a_class_is_normalised_and_has_its_defaults() {
+        let class = Class::of(&spec()).unwrap();
+        assert_eq!(class.location, "eastus2");
+        assert!(class.subscription.ends_with("00a"));
+        assert_eq!((class.os_disk, class.max_pods), (128, 110));
+        assert_eq!((class.boot_timeout, class.launch_timeout), (BOOT, LAUNCH));
+        assert_eq!(class.image, default_image());
+        assert!(class.boot_diagnostics && class.hunting.is_none());
+        let hunting = Hunting { enabled: true, max_attempts_per_hour: Some(7) };
+        let spec = FlexNodeClassSpec {
+            boot_timeout: Some("5m30s".to_owned()),
+            kubernetes_version: Some("v1.34.2".to_owned()),
+            hunting: Some(hunting),
+            ..spec()
+        };
+        let class = Class::of(&spec).unwrap();
+        assert_eq!(class.boot_timeout, Duration::from_secs(330));
+        assert_eq!(class.kubernetes_version.as_deref(), Some("1.34.2"));
+        assert_eq!(class.hunting, Some(7));
+    }
+
+    #[test]
+    fn case_29_and_33_what_is_wrong_is_named_before_azure_is_asked() {
+        let image = ImageReference { publisher: "p".to_owned(), ..ImageReference::default() };
+        let wrong = FlexNodeClassSpec {
+            subscription_id: "x".to_owned(),
+            subnet_id:
+                "/subscriptions/s/resourceGroups/n/providers/Microsoft.Network/virtualNetworks/v"
+                    .to_owned(),
+            image_reference: Some(image),
+            allocate_node_public_ip: Some(true),
+            boot_timeout: Some("2m".to_owned()),
+            launch_timeout: Some("soon".to_owned()),
+            ..spec()
+        };
+        let fields: Vec<&str> =
+            Class::of(&wrong).unwrap_err().into_iter().map(|error| error.field).collect();
+        assert_eq!(
+            fields,
+            [
+                "subscriptionID",
+                "subnetID",
+                "allocateNodePublicIP",
+                "imageReference",
+                "bootTimeout",
+                "launchTimeout"
+            ]
+        );
+    }
+
+    #[test]
+    fn case_34_without_a_key_one_is_given_that_nobody_has() {
+        let class = Class::of(&spec()).unwrap();
+        assert_eq!(class.place("m", "u", "ssh-ed25519 MADE").ssh_public_keys, ["ssh-ed25519 MADE"]);
+        let keyed =
+            FlexNodeClassSpec { ssh_public_keys: vec!["ssh-rsa MINE".to_owned()], ..spec() };
+        let place = Class::of(&keyed).unwrap().place("m", "u", "ssh-ed25519 MADE");
+        assert_eq!(place.ssh_public_keys, ["ssh-rsa MINE"]);
+    }
+
+    #[test]
+    fn times_are_read_as_kubernetes_writes_them() {
+        assert_eq!(duration("1h"), Some(Duration::from_hours(1)));
+        assert_eq!(duration("1h5m1s"), Some(Duration::from_secs(3901)));
+        for none in ["", "5", "m", "-5m", "5 m", "0s", "99999999999999999999h"] {
+            assert_eq!(duration(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Which size a claim gets: the cheapest that fits and can be had.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::backoff::{BackOff, Wish};
+use crate::class::{CapacityType, Class};
+use crate::requirements::{Requirement, fit};
+use crate::sizes::{SIZES, Size};
+
+/// What a spot VM costs of the list price, for the order of offers.
+const SPOT: f64 = 0.3;
+
+/// What the pods of a claim need.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Of processors, in thousandths.
+    pub cpu: u64,
+    /// Of memory, in MiB.
+    pub memory: u64,
+    /// Of GPUs.
+    pub gpus: u64,
+    /// Pods.
+    pub pods: u64,
+}
+
+/// A size that can be had, or not now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// The size.
+    pub size: &'static Size,
+    /// The zone; none: the region decides.
+    pub zone: Option<String>,
+    /// Spot or not.
+    pub capacity_type: CapacityType,
+    /// The price of an hour in dollars, for the order.
+    pub price: f64,
+    /// Whether it can be asked for now.
+    pub available: bool,
+}
+
+/// Why no size was chosen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoOffer {
+    /// No size is large enough and as asked for.
+    #[error("no size fits what is asked for")]
+    NothingFits,
+    /// Sizes would fit; Azure has said no to all of them.
+    #[error("of {0} that fit, Azure has said no to all: {1}")]
+    AllRefused(usize, String),
+}
+
+/// The labels of a node on an offer.
+pub fn labels(class: &Class, offer: &Offer) -> BTreeMap<&'static str, String> {
+    let size = offer.size;
+    let zone = offer.zone.as_ref().map(|zone| format!("{}-{zone}", class.location));
+    let mut labels = BTreeMap::from([
+        ("node.kubernetes.io/instance-type", size.name.to_owned()),
+        ("topology.kubernetes.io/region", class.location.clone()),
+        // Where the region decides, there is one zone that is none.
+        ("topology.kubernetes.io/zone", zone.unwrap_or_else(|| class.location.clone())),
+        ("kubernetes.io/os", "linux".to_owned()),
+        ("kubernetes.io/arch", "amd64".to_owned()),
+        ("karpenter.sh/capacity-type", offer.capacity_type.word().to_owned()),
+        ("karpenter.azure.com/sku-cpu", size.cpus.to_string()),
+        ("karpenter.azure.com/sku-memory", (size.memory * 1024).to_string()),
+        ("kubernetes.azure.com/sku-cpu", size.cpus.to_string()),
+        ("kubernetes.azure.com/sku-memory", (size.memory * 1024).to_string()),
+    ]);
+    if size.gpus > 0 {
+        labels.insert("karpenter.azure.com/sku-gpu-count", size.gpus.to_string());
+    }
+    labels
+}
+
+/// Everything that a class offers, whether it can be had or not.
+pub fn offers(class: &Class, name: &str, refused: &BackOff, now: Timestamp) -> Vec<Offer> {
+    let zones: Vec<Option<&String>> = match class.zones.as_slice() {
+        [] => vec![None],
+        zones => zones.iter().map(Some).collect(),
+    };
+    let factor = if class.capacity_type == CapacityType::Spot { SPOT } else { 1.0 };
+    let mut offers: Vec<Offer> = SIZES
+        .iter()
+        .flat_map(|size| zones.iter().map(move |zone| (size, *zone)))
+        .map(|(size, zone)| {
+            let wish = Wish {
+                subscription: &class.subscription,
+                region: &class.location,
+                size: size.name,
+                family: size.family,
+                capacity_type: class.capacity_type,
+                zone: zone.map(String::as_str),
+                class: name,
+            };
+            Offer {
+                size,
+                zone: zone.cloned(),
+                capacity_type: class.capacity_type,
+                price: size.price * factor,
+                available: refused.keeps(&wish, now).is_none(),
+            }
+        })
+        .collect();
+    offers.sort_by(|left, right| {
+        left.price.total_cmp(&right.price).then_with(|| left.zone.cmp(&right.zone))
+    });
+    offers
+}
+
+/// The cheapest offer that fits and can be had.
+pub fn choose(
+    class: &Class,
+    offers: &[Offer],
+    requirements: &[Requirement],
+    needs: Needs,
+) -> Result<Offer, NoOffer> {
+    let enough = |size: &Size| {
+        size.allocatable_cpu() >= needs.cpu
+            && size.allocatable_memory() >= needs.memory
+            && u64::from(size.gpus) >= needs.gpus
+            && u64::try_from(class.max_pods).is_ok_and(|most| most >= needs.pods)
+    };
+    let fitting: Vec<&Offer> = offers
+        .iter()
+        .filter(|offer| enough(offer.size) && fit(requirements, &labels(class, offer)))
+        .collect();
+    if fitting.is_empty() {
+        return Err(NoOffer::NothingFits);
+    }
+    let chosen = fitting.iter().find(|offer| offer.available).map(|offer| (*offer).clone());
+    chosen.ok_or_else(|| {
+        let names: Vec<&str> = fitting.iter().map(|offer| offer.size.name).collect();
+        NoOffer::AllRefused(fitting.len(), names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bringup_azure::error::ArmFailure;
+
+    use super::*;
+    use crate::class::tests::spec;
+    use crate::trouble::Trouble;
+
+    fn class() -> Class {
+        Class::of(&spec()).unwrap()
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+
+    fn chosen(
+        requirements: &[(&str, &str, &[&str])],
+        needs: Needs,
+        refused: &BackOff,
+    ) -> Result<&'static str, NoOffer> {
+        let requirements: Vec<Requirement> = requirements
+            .iter()
+            .map(|(key, operator, values)| {
+                let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
+                Requirement::read(key, operator, &values).unwrap()
+            })
+            .collect();
+        let class = class();
+        choose(&class, &offers(&class, "default", refused, now()), &requirements, needs)
+            .map(|offer| offer.size.name)
+    }
+
+    #[test]
+    fn case_44_a_small_pod_gets_the_cheapest_size_and_not_the_first() {
+        let none = BackOff::default();
+        let one_core = Needs { cpu: 1000, memory: 2048, ..Needs::default() };
+        assert_eq!(chosen(&[], one_core, &none), Ok("Standard_D8s_v5"));
+        let one_gpu = Needs { gpus: 1, ..one_core };
+        assert_eq!(chosen(&[], one_gpu, &none), Ok("Standard_NC24ads_A100_v4"));
+        let eight = Needs { gpus: 8, ..one_core };
+        assert_eq!(chosen(&[], eight, &none), Ok("Standard_ND96amsr_A100_v4"));
+        assert_eq!(chosen(&[], Needs { gpus: 9, ..one_core }, &none), Err(NoOffer::NothingFits));
+        let large = Needs { memory: 40 * 1024, ..one_core };
+        assert_eq!(chosen(&[], large, &none), Ok("Standard_NC24ads_A100_v4"));
+    }
+
+    #[test]
+    fn case_44_requirements_are_honoured() {
+        let none = BackOff::default();
+        let small = Needs::default();
+        let kind = "node.kubernetes.io/instance-type";
+        assert_eq!(
+            chosen(&[(kind, "NotIn", &["Standard_D8s_v5"])], small, &none),
+            Ok("Standard_NC24ads_A100_v4")
+        );
+        assert_eq!(
+            chosen(&[("karpenter.azure.com/sku-cpu", "Gt", &["40"])], small, &none),
+            Ok("Standard_ND96amsr_A100_v4")
+        );
+        assert_eq!(
+            chosen(&[("karpenter.azure.com/sku-gpu-count", "Exists", &[])], small, &none),
+            Ok("Standard_NC24ads_A100_v4")
+        );
+        assert_eq!(
+            chosen(&[("topology.kubernetes.io/region", "In", &["westus"])], small, &none),
+            Err(NoOffer::NothingFits)
+        );
+        assert_eq!(
+            chosen(&[("karpenter.sh/capacity-type", "In", &["spot"])], small, &none),
+            Err(NoOffer::NothingFits)
+        );
+    }
+
+    #[test]
+    fn what_azure_has_refused_is_passed_over_and_comes_back() {
+        let mut refused = BackOff::default();
+        let class = class();
+        let wish = Wish {
+            subscription: &class.subscription,
+            region: "eastus2",
+            size: "Standard_D8s_v5",
+            family: "standardDSv5Family",
+            capacity_type: CapacityType::OnDemand,
+            zone: None,
+            class: "default",
+        };
+        let failure =
+            ArmFailure { code: Some("AllocationFailed".to_owned()), ..ArmFailure::default() };
+        refused.note(&wish, &Trouble::of_failure(&failure, false), false, now());
+        assert_eq!(chosen(&[], Needs::default(), &refused), Ok("Standard_NC24ads_A100_v4"));
+        let only = [("node.kubernetes.io/instance-type", "In", &["Standard_D8s_v5"][..])];
+        let told = chosen(&only, Needs::default(), &refused).unwrap_err();
+        assert_eq!(told.to_string(), "of 1 that fit, Azure has said no to all: Standard_D8s_v5");
+        refused.granted(&wish);
+        assert_eq!(chosen(&only, Needs::default(), &refused), Ok("Standard_D8s_v5"));
+    }
+}

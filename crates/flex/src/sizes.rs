@@ -1,0 +1,127 @@
+//! The sizes of VMs that are offered, and what of each is left for pods.
+
+/// A size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Size {
+    /// Its name.
+    pub name: &'static str,
+    /// The family that quotas count.
+    pub family: &'static str,
+    /// Virtual processors.
+    pub cpus: u32,
+    /// Memory in GiB.
+    pub memory: u32,
+    /// GPUs.
+    pub gpus: u32,
+    /// The list price of an hour in dollars: for the order of sizes, not for bills.
+    pub price: f64,
+}
+
+/// The sizes that are known from the start.
+pub const SIZES: [Size; 5] = [
+    Size {
+        name: "Standard_D8s_v5",
+        family: "standardDSv5Family",
+        cpus: 8,
+        memory: 32,
+        gpus: 0,
+        price: 0.384,
+    },
+    Size {
+        name: "Standard_NC24ads_A100_v4",
+        family: "StandardNCADSA100v4Family",
+        cpus: 24,
+        memory: 220,
+        gpus: 1,
+        price: 3.673,
+    },
+    Size {
+        name: "Standard_NC40ads_H100_v5",
+        family: "StandardNCadsH100v5Family",
+        cpus: 40,
+        memory: 320,
+        gpus: 1,
+        price: 6.98,
+    },
+    Size {
+        name: "Standard_ND96amsr_A100_v4",
+        family: "standardNDAMSv4_A100Family",
+        cpus: 96,
+        memory: 1900,
+        gpus: 8,
+        price: 32.77,
+    },
+    Size {
+        name: "Standard_ND96isr_H200_v5",
+        family: "standardNDISRH200V5Family",
+        cpus: 96,
+        memory: 1900,
+        gpus: 8,
+        price: 84.8,
+    },
+];
+
+/// The size of a name.
+pub fn find(name: &str) -> Option<&'static Size> {
+    SIZES.iter().find(|size| size.name.eq_ignore_ascii_case(name))
+}
+
+/// What kubelet keeps free before it evicts pods, in MiB.
+pub const EVICTION: u64 = 750;
+
+impl Size {
+    /// What is kept for the system of the processors, in thousandths: 6 % of the first, 4 % of the
+    /// second, 2 % of the next two, 1 % of the rest.
+    pub fn reserved_cpu(&self) -> u64 {
+        let cpus = u64::from(self.cpus);
+        let part = |from: u64, to: u64, per_cpu: u64| cpus.min(to).saturating_sub(from) * per_cpu;
+        part(0, 1, 60) + part(1, 2, 40) + part(2, 4, 20) + part(4, u64::MAX, 10)
+    }
+
+    /// What is kept for the system of the memory, in MiB: 25 % of the first 4 GiB, 20 % of the next
+    /// 4, 10 % of the next 8, 6 % of the next 112, 2 % of the rest.
+    pub fn reserved_memory(&self) -> u64 {
+        let memory = u64::from(self.memory) * 1024;
+        let part = |from: u64, to: u64, percent: u64| {
+            memory.min(to.saturating_mul(1024)).saturating_sub(from * 1024) * percent
+        };
+        let rest = u64::MAX / 1024;
+        let hundredths = part(0, 4, 25)
+            + part(4, 8, 20)
+            + part(8, 16, 10)
+            + part(16, 128, 6)
+            + part(128, rest, 2);
+        hundredths / 100
+    }
+
+    /// What is left of the processors, in thousandths.
+    pub fn allocatable_cpu(&self) -> u64 {
+        u64::from(self.cpus) * 1000 - self.reserved_cpu()
+    }
+
+    /// What is left of the memory, in MiB.
+    pub fn allocatable_memory(&self) -> u64 {
+        u64::from(self.memory) * 1024 - self.reserved_memory() - EVICTION
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_45_what_is_kept_for_the_system_is_as_aks_keeps_it() {
+        let rows = [
+            ("Standard_ND96isr_H200_v5", 1060, 45834),
+            ("Standard_ND96amsr_A100_v4", 1060, 45834),
+            ("Standard_NC40ads_H100_v5", 500, 13475),
+            ("Standard_NC24ads_A100_v4", 340, 11427),
+            ("Standard_D8s_v5", 180, 3645),
+        ];
+        for (name, cpu, memory) in rows {
+            let size = find(name).unwrap();
+            assert_eq!((size.reserved_cpu(), size.reserved_memory()), (cpu, memory), "{name}");
+            assert!(size.allocatable_memory() < u64::from(size.memory) * 1024);
+        }
+    }
+}

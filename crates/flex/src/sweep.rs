@@ -1,0 +1,138 @@
+//! What of ours exists in Azure and is wanted by nobody.
+//!
+//! Azure is listed first, then the machines: what was made in between is then known to be wanted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::machine::RESERVATION;
+use crate::names::{CLUSTER, MACHINE, MANAGED_BY};
+
+/// Nothing younger is touched.
+const GRACE: SignedDuration = SignedDuration::from_mins(5);
+
+/// What kind of resource it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A virtual machine. It goes first: it holds the others.
+    Vm,
+    /// A network interface.
+    Nic,
+    /// A disk.
+    Disk,
+}
+
+/// A resource in Azure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// Its id.
+    pub id: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+    /// When it was made, if Azure says so; else when it was first seen.
+    pub since: Timestamp,
+    /// Something uses it.
+    pub used: bool,
+}
+
+/// A resource that nobody wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leak {
+    /// Its id.
+    pub id: String,
+    /// What it is.
+    pub kind: Kind,
+    /// The machine that it was of.
+    pub machine: Option<String>,
+    /// How old it is.
+    pub age: SignedDuration,
+}
+
+/// What is to be removed, VMs first: of this cluster, of no machine that exists, old enough, and
+/// used by nothing. Whatever does not bear our tags is never touched.
+pub fn plan(
+    resources: &[Resource],
+    machines: &BTreeSet<String>,
+    cluster: &str,
+    now: Timestamp,
+) -> Vec<Leak> {
+    let ours = |resource: &&Resource| {
+        let tag = |name: &str| resource.tags.get(name).map(String::as_str);
+        tag(MANAGED_BY.0) == Some(MANAGED_BY.1) && tag(CLUSTER) == Some(cluster)
+    };
+    let mut leaks: Vec<Leak> = resources
+        .iter()
+        .filter(ours)
+        .filter_map(|resource| {
+            let machine = resource.tags.get(MACHINE);
+            if machine.is_some_and(|machine| machines.contains(machine)) {
+                return None;
+            }
+            let age = resource.since.duration_until(now);
+            let free = match resource.kind {
+                Kind::Vm => true,
+                // Azure keeps it for a VM that was asked for and refused.
+                Kind::Nic => !resource.used && age > RESERVATION,
+                Kind::Disk => !resource.used,
+            };
+            (free && age > GRACE).then(|| Leak {
+                id: resource.id.clone(),
+                kind: resource.kind,
+                machine: machine.cloned(),
+                age,
+            })
+        })
+        .collect();
+    leaks.sort_by(|left, right| (left.kind, &left.id).cmp(&(right.kind, &right.id)));
+    leaks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+    }
+
+    fn resource(id: &str, kind: Kind, cluster: &str, machine: &str) -> Resource {
+        let tags = [(MANAGED_BY.0, MANAGED_BY.1), (CLUSTER, cluster), (MACHINE, machine)];
+        Resource {
+            id: id.to_owned(),
+            kind,
+            tags: tags.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            since: at(0),
+            used: false,
+        }
+    }
+
+    fn swept(resources: &[Resource], seconds: i64) -> Vec<String> {
+        let machines = BTreeSet::from(["wanted".to_owned()]);
+        plan(resources, &machines, "c", at(seconds)).into_iter().map(|leak| leak.id).collect()
+    }
+
+    #[test]
+    fn case_10_what_belongs_to_no_machine_goes_vm_first() {
+        let all = [
+            resource("disk", Kind::Disk, "c", "gone"),
+            resource("nic", Kind::Nic, "c", "gone"),
+            resource("vm", Kind::Vm, "c", "gone"),
+            resource("kept", Kind::Vm, "c", "wanted"),
+        ];
+        assert_eq!(swept(&all, 301), ["vm", "nic", "disk"]);
+        assert!(swept(&all, 299).is_empty(), "nothing young is touched");
+    }
+
+    #[test]
+    fn nothing_foreign_and_nothing_used_is_ever_touched() {
+        let mut untagged = resource("a", Kind::Nic, "c", "gone");
+        untagged.tags.remove(MANAGED_BY.0);
+        let mut used = resource("b", Kind::Nic, "c", "gone");
+        used.used = true;
+        let other = resource("d", Kind::Vm, "another", "gone");
+        assert!(swept(&[untagged, used, other], 100_000).is_empty());
+    }
+}
