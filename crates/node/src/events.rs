@@ -46,7 +46,7 @@ pub(crate) struct Event<'a> {
 pub(crate) fn write(directory: &Path, event: &Event<'_>) -> io::Result<()> {
     store::directory_for(directory)?;
     // The guest agent passes over this name. It runs as root, others read along.
-    let beside = directory.join(format!(".event-{}.new", std::process::id()));
+    let beside = directory.join(".event.new");
     store::write_new(&beside, encoded(event).as_bytes(), 0o644)?;
     let mut name = event.end.as_nanosecond();
     let linked = loop {

@@ -93,6 +93,7 @@ impl Keeper {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()?;
         let secrets: Vec<&str> = command.secrets.values().collect();
+        steps::reached("tell the keeper what is secret");
         say(&ours, &serde_json::to_string(&secrets)?)?;
         Ok(Self { stream: BufReader::new(ours) })
     }

@@ -70,7 +70,7 @@ impl Leftovers {
     /// Why it does not belong to this machine, if it does not.
     pub(crate) fn foreign(&self, identity: &Identity, run: Option<&Run>) -> Option<&'static str> {
         let machine = self.mark.as_ref().and_then(|mark| mark.machine.as_ref());
-        let machine = machine.or_else(|| run?.machine_id.as_ref());
+        let machine = machine.or_else(|| run.filter(|run| self.is_of(run))?.machine_id.as_ref());
         match (machine, &identity.machine) {
             (Some(theirs), Some(ours)) if theirs != ours => Some("it is of another machine"),
             (Some(_), Some(_)) => None,
@@ -79,10 +79,31 @@ impl Leftovers {
         }
     }
 
+    /// Whether it was left by an attempt, or after it: what is older, that attempt did not take.
+    pub(crate) fn is_of(&self, run: &Run) -> bool {
+        self.is_marked_by(run) || self.complete.is_some_and(|at| at >= run.started)
+    }
+
+    fn is_marked_by(&self, run: &Run) -> bool {
+        self.mark.as_ref().is_some_and(|mark| mark.run.as_ref() == Some(&run.id))
+    }
+
+    /// What is here and was not there before. What could not be moved away is no result of what
+    /// came later.
+    pub(crate) fn without(mut self, before: &Self) -> Self {
+        if before.complete.is_some() && self.complete == before.complete {
+            self.complete = None;
+        }
+        if before.written.is_some() && self.written == before.written {
+            self.result = None;
+        }
+        self
+    }
+
     /// Whether an attempt has come to its end, with everything that belongs to it.
     pub(crate) fn concludes(&self, run: &Run) -> bool {
-        let marked = self.mark.as_ref().is_some_and(|mark| mark.run.as_ref() == Some(&run.id));
-        marked && self.complete.is_some() || run.name.as_deref() == Some(BASE_PREPARED)
+        self.is_marked_by(run) && self.complete.is_some()
+            || run.name.as_deref() == Some(BASE_PREPARED)
     }
 
     /// Whether it is a result of an attempt that began then. The scripts say that they have
@@ -101,9 +122,8 @@ impl Leftovers {
         if let Some(why) = self.foreign(identity, run) {
             return Decision::SetAside(why);
         }
-        // Who began an attempt beside it has seen more of where it comes from.
-        let begun = run.filter(|run| run.open(identity)).map(|run| run.started);
-        let passed_over = begun.zip(self.complete).is_some_and(|(begun, at)| at < begun);
+        // Who began an attempt beside it had seen where it comes from.
+        let passed_over = run.is_some_and(|run| !self.is_of(run));
         match (&self.result, self.complete) {
             (Some(Ok(_)), Some(_)) if passed_over => {
                 Decision::SetAside("it is older than the attempt that was interrupted")
@@ -181,6 +201,16 @@ mod tests {
         };
         assert!(matches!(decided(8), Decision::SetAside(_)));
         assert_eq!(decided(9), Decision::Adopt);
+    }
+
+    #[test]
+    fn what_could_not_be_moved_away_is_no_result_of_what_came_later() {
+        let old = Leftovers { complete: Some(at(5)), written: Some(at(4)), ..left(0, None) };
+        let none = old.clone().without(&old);
+        assert!(none.complete.is_none() && none.result.is_none());
+        let new = Leftovers { complete: Some(at(3)), written: Some(at(3)), ..left(0, None) };
+        let new = new.without(&old);
+        assert!(new.complete.is_some() && new.result.is_some());
     }
 
     #[test]

@@ -36,6 +36,8 @@ struct Attempt<'a> {
     run: Run,
     preflight: Vec<Finding>,
     reported: Vec<String>,
+    /// What could not be moved away.
+    before: Leftovers,
 }
 
 /// Runs an attempt; the code is what it ended with.
@@ -136,7 +138,12 @@ impl<'a> Attempt<'a> {
         let mut run = Run::begin(&identity, run::now(), sha256);
         let given = [given.configuration, given.ready_made].into_iter().flatten();
         run.given = given.filter_map(|path| std::path::absolute(path).ok()).collect();
-        Self { agent, identity, run, preflight: Vec::new(), reported: Vec::new() }
+        Self::of(agent, identity, run)
+    }
+
+    fn of(agent: &'a Agent, identity: Identity, run: Run) -> Self {
+        let (preflight, reported) = (Vec::new(), Vec::new());
+        Self { agent, identity, run, preflight, reported, before: Leftovers::default() }
     }
 
     /// The attempt of an agent that is gone, if its scripts were begun in this boot and nobody has
@@ -148,8 +155,12 @@ impl<'a> Attempt<'a> {
         if !begun || Leftovers::observe(&agent.root).concludes(&run) {
             return None;
         }
-        let run = run.taken_over();
-        Some(Self { agent, identity, run, preflight: Vec::new(), reported: Vec::new() })
+        Some(Self::of(agent, identity, run.taken_over()))
+    }
+
+    /// What this attempt has left.
+    fn left(&self) -> Leftovers {
+        Leftovers::observe(&self.agent.root).without(&self.before)
     }
 
     /// Goes on where another agent was killed: waits for the scripts, and says what they came to.
@@ -214,7 +225,7 @@ impl<'a> Attempt<'a> {
 
     /// Says that an attempt begins, and moves away what is there of earlier ones. In this order:
     /// results from before a beginning do not count, whoever is killed in between.
-    fn clear(&self) {
+    fn clear(&mut self) {
         let decision = self.decided();
         self.save();
         match decision {
@@ -222,6 +233,7 @@ impl<'a> Attempt<'a> {
             Decision::Adopt => self.set_aside("this attempt ends another way"),
             Decision::SetAside(why) => self.set_aside(why),
         }
+        self.before = Leftovers::observe(&self.agent.root);
     }
 
     /// Runs the checks; a code if they stop the attempt.

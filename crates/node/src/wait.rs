@@ -65,10 +65,12 @@ pub(crate) enum Step {
 /// Decides.
 pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration) -> Step {
     let open = seen.run.as_ref().filter(|run| run.open(&seen.identity));
-    let begun = open.map(|run| run.started);
-    let of_this_run = |at: Timestamp| begun.is_none_or(|begun| at >= begun);
+    // Of this boot, and not everything that belongs to its end is there.
+    let unfinished = seen.run.as_ref().filter(|run| run.is_of(&seen.identity));
+    let unfinished = unfinished.filter(|run| !seen.left.concludes(run));
+    let of_this_run = seen.run.as_ref().is_none_or(|run| seen.left.is_of(run));
     let foreign = seen.left.foreign(&seen.identity, seen.run.as_ref()).is_some();
-    if seen.left.complete.is_some_and(of_this_run) && !foreign {
+    if seen.left.complete.is_some() && of_this_run && !foreign {
         let stamped = open.is_none();
         return match seen.work {
             Work::Agent if !stamped && seen.complete_for < SETTLE => Step::Wait,
@@ -81,18 +83,18 @@ pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration)
     if seen.left.base_prep.is_some_and(fresh) {
         return Step::BasePrepared;
     }
-    if let Some(begun) = begun
+    if let Some(run) = unfinished
         && seen.work == Work::Nobody
         && seen.idle_for >= SETTLE
     {
         // They were killed before they could say that it is over.
-        let counts = !foreign && seen.left.counts_since(begun);
+        let counts = !foreign && seen.left.counts_since(run.started);
         return if counts { Step::Judge } else { Step::Died };
     }
     if seen.waited >= timeout {
         return Step::TimedOut;
     }
-    if seen.waited >= start_timeout && seen.work == Work::Nobody && open.is_none() {
+    if seen.waited >= start_timeout && seen.work == Work::Nobody && unfinished.is_none() {
         return Step::NeverStarted;
     }
     Step::Wait
@@ -186,6 +188,10 @@ mod tests {
         assert_eq!(step(&seen(result(50, 7))), Step::Judge);
         assert_eq!(step(&seen(result(50, 5))), Step::Died);
         assert_eq!(step(&seen(result(0, 7))), Step::Died);
+        let mut ended = run(6);
+        ended.ended(50, "", at(8));
+        let ended = Seen { run: Some(ended), ..seen(result(50, 7)) };
+        assert_eq!(step(&ended), Step::Judge);
     }
 
     #[test]

@@ -92,6 +92,18 @@ fn test_37_a_secret_in_the_result_of_the_scripts_is_not_told_by_the_waiter() {
 }
 
 #[test]
+fn test_37_a_secret_in_the_logs_is_not_told_by_the_general_wait_either() {
+    let machine = Machine::new();
+    let script = format!("{TELL}\n exit 31");
+    assert_eq!(machine.provision_configured(&configuration(), &script, &[]).code, 31);
+    let waited = machine.run(&["wait", "--watch=aks", "--settle=0s", "--timeout=60s"]);
+    assert_eq!(waited.code, 25, "{}{}", waited.out, waited.err);
+    assert!(waited.out.contains("x.example for  ***."), "{}", waited.out);
+    assert_silent("wait", &(waited.out + &waited.err));
+    assert_silent("report of the wait", &machine.read("/var/log/bringup-node/report.json"));
+}
+
+#[test]
 fn a_configuration_that_was_given_elsewhere_is_known_to_the_waiter_too() {
     let machine = Machine::new();
     machine.start_script(r#"printf '{"ExitCode":"50","Output":"%s"}' "$CUSTOM_SEARCH_REALM_PASSWORD" >$L/aks/provision.json; touch $C/provision.complete"#);

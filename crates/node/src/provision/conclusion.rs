@@ -8,7 +8,7 @@ use crate::code::{self, Own};
 use crate::events::{self, Event, Level};
 use crate::faces::redacted;
 use crate::keeper::Told;
-use crate::leftovers::{BASE_PREPARED, Leftovers};
+use crate::leftovers::BASE_PREPARED;
 use crate::postmortem::{PostMortem, examine, summarise};
 use crate::result::Outcome;
 use crate::store;
@@ -20,7 +20,7 @@ const MARK: usize = 4_000;
 impl Attempt<'_> {
     /// The scripts are done, and may still be uploading: what they wrote counts.
     pub(super) fn conclude_by_result(&mut self) -> Option<i32> {
-        match Leftovers::observe(&self.agent.root).result? {
+        match self.left().result? {
             Ok(result) => Some(self.stamp(&result, None)),
             Err(why) => {
                 let own = Own::ResultUnreadable;
@@ -33,8 +33,7 @@ impl Attempt<'_> {
 
     /// The scripts ended without `provision.complete`.
     pub(super) fn conclude(&mut self, ended: Option<Told>) -> i32 {
-        let root = &self.agent.root;
-        let left = Leftovers::observe(root);
+        let left = self.left();
         if let (None, Some(prepared)) = (left.complete, left.base_prep)
             && prepared >= self.run.started
         {
@@ -44,7 +43,11 @@ impl Attempt<'_> {
             self.event(Level::Informational, "Completed");
             return 0;
         }
-        if let Some(Ok(result)) = left.result {
+        // Scripts that say success and end otherwise have not said the last word.
+        let well = matches!(&ended, Some(Told::Ended { code: Some(0), .. }));
+        if let Some(Ok(result)) = left.result
+            && (result.exit != 0 || left.complete.is_some() || well)
+        {
             let exit = self.stamp(&result, None);
             self.touch_complete();
             return exit;

@@ -7,8 +7,8 @@ use super::Attempt;
 use crate::code;
 use crate::config::Command;
 use crate::keeper::{Keeper, Told};
-use crate::leftovers::Leftovers;
 use crate::result::Outcome;
+use crate::steps;
 use crate::watch::Watch;
 
 /// How often is looked at what tells of itself.
@@ -60,8 +60,9 @@ impl Attempt<'_> {
         let containers = self.agent.root.containers();
         let watch = Watch::on(&[&containers]);
         let mut said = None;
+        steps::reached("wait for the scripts");
         loop {
-            if said.is_none() && self.agent.root.complete().exists() {
+            if said.is_none() && self.left().complete.is_some() {
                 said = self.conclude_by_result();
             }
             watch.wait(Some(keeper.as_fd()), LOOK);
@@ -86,7 +87,7 @@ impl Attempt<'_> {
         let watch = Watch::on(&[&containers]);
         loop {
             let live = self.scripts_live();
-            let left = Leftovers::observe(&self.agent.root);
+            let left = self.left();
             let begun = self.run.started;
             if left.complete.is_some_and(|at| at >= begun) {
                 return self.conclude_by_result();

@@ -8,6 +8,7 @@ use bringup_diagnosis::{Piece, Source};
 use super::cloud_init::Outcome;
 use super::{Places, programs};
 use crate::paths::Root;
+use crate::secrets::Secrets;
 use crate::sentinel::settings::Watched;
 use crate::{sentinel::aks, store};
 
@@ -23,10 +24,15 @@ const BOOT: &str = "running 'init-local'";
 /// Reads what is there for this kind of bootstrap.
 pub(crate) fn collect(root: &Root, places: &Places, watched: &Watched) -> Vec<Piece> {
     match watched {
-        Watched::Aks => vec![
-            Piece::seen(Source::ProvisionResult, "provision.json", &aks::result(places)),
-            file(&places.aks_log, "cluster-provision.log", last_boot),
-        ],
+        Watched::Aks => {
+            let secrets = Secrets::delivered(root);
+            let result = secrets.strike(&aks::result(places));
+            let clean = |text: &str| secrets.strike(&last_boot(text));
+            vec![
+                Piece::seen(Source::ProvisionResult, "provision.json", &result),
+                file(&places.aks_log, "cluster-provision.log", clean),
+            ]
+        }
         Watched::Unit(name) => {
             let journal = programs::journal(root, name, JOURNAL);
             let journal = match journal {
@@ -60,7 +66,7 @@ pub(crate) fn deeper(root: &Root) -> Vec<Piece> {
     ["kubelet.service", "containerd.service"].into_iter().filter_map(journal).collect()
 }
 
-fn file(path: &Path, name: &str, part: fn(&str) -> String) -> Piece {
+fn file(path: &Path, name: &str, part: impl Fn(&str) -> String) -> Piece {
     match store::tail(path, TAIL) {
         Ok(text) => Piece::seen(Source::ScriptLog, name, &part(&text)),
         Err(error) => Piece::missing(Source::ScriptLog, name, &error.to_string()),

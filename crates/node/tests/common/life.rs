@@ -1,0 +1,193 @@
+//! A machine on which attempts are killed.
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::common::{Ended, Machine};
+
+/// As many machines are looked at side by side: they mostly wait.
+pub(crate) const SIDE_BY_SIDE: usize = 24;
+
+/// What ends at all ends within this time, however slow the machine.
+pub(crate) const LONG: Duration = Duration::from_mins(2);
+
+/// With everything that is required, so that there is little to say of it.
+pub(crate) const CONFIG: &str = r#"{"version":"v1","auth_config":{"subscription_id":"s"},
+  "cluster_config":{"resource_group":"g","location":"eastus",
+    "cluster_network_config":{"vnet_name":"n","route_table":"r"}},
+  "api_server_config":{"api_server_name":"x.example"}}"#;
+
+/// The checks leave nothing behind, and may have more or less to say to the log.
+const NO_CHECKS: &str = "--preflight=off";
+
+/// Every run is written down, and one beside another as well. They take a while.
+pub(crate) const RECORD: &str =
+    "mkdir $R/running || touch $R/beside; echo begun >>$R/runs; sleep 0.1";
+
+pub(crate) const SUCCESS: &str = "echo '{\"ExitCode\":\"0\",\"Output\":\"\"}' >$L/aks/provision.json; echo succeeded >>$R/runs; rmdir $R/running; touch $C/provision.complete";
+pub(crate) const FAILURE: &str = "echo '{\"ExitCode\":\"50\",\"Output\":\"x\"}' >$L/aks/provision.json; rmdir $R/running; touch $C/provision.complete; exit 50";
+pub(crate) const NO_RESULT: &str = "rmdir $R/running; exit 77";
+
+/// A machine, and what is to happen on it.
+pub(crate) struct Life {
+    pub(crate) machine: Machine,
+    pub(crate) flag: String,
+}
+
+impl Life {
+    pub(crate) fn new(config: &str, script: &str) -> Self {
+        let machine = Machine::new();
+        machine.start_script(&format!("{RECORD}; {script}"));
+        let flag = format!("--provision-config={}", machine.configuration(config).display());
+        Self { machine, flag }
+    }
+
+    pub(crate) fn root(&self) -> String {
+        self.machine.at("/").display().to_string().trim_end_matches('/').to_owned()
+    }
+
+    /// `provision`, killed at a step of a process; what it ended with, and the steps it took.
+    pub(crate) fn killed_at(&self, role: &str, step: usize) -> (Output, Vec<String>) {
+        let steps = self.machine.at("/steps");
+        let _ = fs::remove_file(&steps);
+        let mut command = self.machine.command(&["provision", &self.flag, NO_CHECKS]);
+        let kill = format!("{role}:{step}:{}", steps.display());
+        // What the scripts leave running holds no pipe of ours.
+        command.env("BRINGUP_NODE_TEST_KILL", kill).stdout(Stdio::null()).stderr(Stdio::null());
+        let output = command.output().unwrap();
+        let root = self.root();
+        let text = fs::read_to_string(steps).unwrap_or_default();
+        (output, text.lines().map(|line| line.replace(&root, "")).collect())
+    }
+
+    /// All steps of a process, when nobody is killed.
+    pub(crate) fn steps(&self, role: &str) -> Vec<String> {
+        self.killed_at(role, 0).1
+    }
+
+    pub(crate) fn provision(&self) -> i32 {
+        self.machine.run(&["provision", &self.flag, NO_CHECKS]).code
+    }
+
+    /// `provision-wait`, when nobody provisions.
+    pub(crate) fn wait_meanwhile(&self) -> Ended {
+        self.machine.run(&["provision-wait", "--timeout=120s", "--start-timeout=1s"])
+    }
+
+    /// How often something is in the list of the runs.
+    pub(crate) fn count(&self, what: &str) -> usize {
+        self.machine.read("/runs").lines().filter(|line| *line == what).count()
+    }
+
+    /// Ends every process of this machine; which they are can be seen by its name.
+    pub(crate) fn end_all(&self) {
+        let root = self.root();
+        let begun = Instant::now();
+        loop {
+            let pids = processes_with(&root);
+            if pids.is_empty() {
+                return;
+            }
+            assert!(begun.elapsed() < LONG, "{pids:?} do not end");
+            for pid in pids {
+                // It may be gone already.
+                let _ = Command::new("kill").args(["-9", &pid]).stderr(Stdio::null()).status();
+            }
+        }
+    }
+
+    /// Everything ends, `/run` is empty, and the boot has another name.
+    pub(crate) fn reboot(&self) {
+        self.end_all();
+        let _ = fs::remove_dir_all(self.machine.at("/run"));
+        let _ = fs::remove_dir(self.machine.at("/running"));
+        self.machine.file("/proc/sys/kernel/random/boot_id", "fedcba9876543210\n");
+    }
+
+    /// What holds after every attempt that has ended, however often it was begun.
+    pub(crate) fn assert_ended_with(&self, code: i32, told: &str) {
+        let machine = &self.machine;
+        assert!(!machine.at("/beside").exists(), "{told}: two runs at once");
+        assert_eq!(machine.result()["ExitCode"], code.to_string(), "{told}");
+        assert!(machine.has("provision.complete"), "{told}");
+        assert_eq!(machine.has("provision.succeeded"), code == 0, "{told}");
+        assert_eq!(machine.has("provision.failed"), code != 0, "{told}");
+        let mark = if code == 0 { "succeeded" } else { "failed" };
+        let mark = machine.json(&format!("/opt/azure/containers/provision.{mark}"));
+        let run = machine.json("/var/lib/bringup-node/run.json");
+        assert_eq!(mark["exit"], code, "{told}");
+        assert_eq!(mark["run"], run["run_id"], "{told}");
+        assert_eq!(run["exit"], code, "{told}");
+        assert_eq!(machine.report()["summary"]["exit"], code, "{told}");
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.end_all();
+    }
+}
+
+/// The processes that have a text in their command line.
+pub(crate) fn processes_with(text: &str) -> Vec<String> {
+    let this = std::process::id().to_string();
+    let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let pids = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    pids.filter(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()) && *pid != this)
+        .filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(text)
+        })
+        .collect()
+}
+
+/// Does something for each number up to a limit, many side by side.
+pub(crate) fn for_each(limit: usize, job: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(1);
+    std::thread::scope(|scope| {
+        for _ in 0..SIDE_BY_SIDE.min(limit) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::SeqCst);
+                    if number > limit {
+                        return;
+                    }
+                    job(number);
+                }
+            });
+        }
+    });
+}
+
+impl Life {
+    /// The same, where the process ends with another number than the result has.
+    pub(crate) fn assert_ended_with_status(&self, result: i32, told: &str) {
+        assert!(!self.machine.at("/beside").exists(), "{told}: two runs at once");
+        assert_eq!(self.machine.result()["ExitCode"], result.to_string(), "{told}");
+        assert_eq!(self.machine.has("provision.succeeded"), result == 0, "{told}");
+        assert_eq!(self.machine.has("provision.failed"), result != 0, "{told}");
+    }
+}
+
+pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < LONG, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ends the processes of a machine that have a word in their command line, among others.
+pub(crate) fn end_those_with(life: &Life, word: &str) {
+    let root = life.root();
+    for pid in processes_with(word) {
+        if processes_with(&root).contains(&pid) {
+            assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+        }
+    }
+    until("it ends", || {
+        !processes_with(word).iter().any(|pid| processes_with(&root).contains(pid))
+    });
+}
