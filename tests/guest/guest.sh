@@ -1,9 +1,29 @@
 #!/bin/bash
-# What happens inside: cloud-init's part, then the guest agent's.
-# cloud-init takes the part of its kind out of the CustomData, drops the line that names the kind,
-# and runs the rest.
-sed -n '/^Content-Type: text\/cloud-boothook/,/^--bringup-/p' /boot/custom-data |
-  sed '1,/^$/d; /^--bringup-/d; /^#cloud-boothook$/d' >/boot/boothook
-chmod 0700 /boot/boothook
-/boot/boothook >/var/log/boothook.log 2>&1 || exit 98
+# What happens inside: cloud-init's part, systemd's where it has one, then the guest agent's.
+
+# Newer images: cloud-init takes the boothook out of the CustomData, drops the line that names the
+# kind, and runs the rest; that starts the launcher.
+boothook() {
+  sed -n '/^Content-Type: text\/cloud-boothook/,/^--bringup-/p' /boot/custom-data |
+    sed '1,/^$/d; /^--bringup-/d; /^#cloud-boothook$/d' >/boot/boothook
+  chmod 0700 /boot/boothook
+  /boot/boothook >/var/log/boothook.log 2>&1
+}
+
+# Older images: cloud-init writes the files, and the unit, which is enabled, starts after it.
+cloud_config() {
+  local path
+  path=$(sed -n 's/^- path: //p' /boot/custom-data)
+  mkdir -p "$(dirname "$path")"
+  sed -n '/!!binary/,$p' /boot/custom-data | sed 1d | base64 -d -i >"$path"
+  chmod 0755 "$path"
+  local command
+  command=$(sed -n 's/^ExecStart=//p' /etc/systemd/system/aks-node-controller.service)
+  $command >/var/log/unit.log 2>&1 &
+}
+
+case "$(head -n 1 /boot/custom-data)" in
+  '#cloud-config') cloud_config || exit 98 ;;
+  *) boothook || exit 98 ;;
+esac
 bash -c "$(cat /boot/command)"

@@ -46,6 +46,8 @@ impl Guest {
         guest.program(&format!("{HOME}/provision_start.sh"), script)?;
         std::fs::copy(agent, guest.at(&format!("{HOME}/aks-node-controller")))
             .with_context(|| format!("install {}", agent.display()))?;
+        let unit = include_str!("../../crates/node/units/aks-node-controller.service");
+        guest.file("etc/systemd/system/aks-node-controller.service", unit)?;
         let launcher = include_str!("../../crates/node/units/aks-node-controller-launcher.sh");
         guest.executable(&format!("{HOME}/aks-node-controller-launcher.sh"), launcher)?;
         Ok(guest)

@@ -61,8 +61,12 @@ fn has_oras(guest: Guest) -> Result<Guest> {
 }
 
 fn order() -> Result<Order> {
+    order_as(Form::Boothook)
+}
+
+fn order_as(form: Form) -> Result<Order> {
     let config = NodeConfig::parse(CONFIGURATION.as_bytes())?;
-    let made = node_bootstrapping(&config, Form::Boothook)?;
+    let made = node_bootstrapping(&config, form)?;
     Ok(Order::of("202601.27.0").bootstrapped(&made.custom_data, made.cse))
 }
 
@@ -136,6 +140,18 @@ async fn a_healthy_node_comes_up() -> Result<()> {
         says(claim, BOOTSTRAP_SUCCEEDED).0 == "True" && says(claim, CSE_PROVISIONED).0 == "True"
     };
     stage.claim_when(&claim, "a node that is up", up).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn on_an_older_image_the_enabled_unit_brings_the_node_up() -> Result<()> {
+    let guest = has_oras(machine("say all is well; ends 0")?)?;
+    let stage = Stage::set("olderimage", &guest.scenario()).await?;
+    let _programs = ProgramRunner::start(stage.azure.clone());
+    let (claim, order) = (stage.claim_name("a"), order_as(Form::CloudConfig)?);
+    stage.karpenter.launch_as(&claim, stage.pool(), &order).await?;
+    assert_eq!(stage.karpenter.bootstrap_for_real(&claim, &order).await?, None);
+    assert!(guest.read("/var/log/azure/cluster-provision.log").contains("all is well"));
     Ok(())
 }
 
