@@ -2,15 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use async_trait::async_trait;
-use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
-use azure_core::time::OffsetDateTime;
 use bringup_azure::{Arm, Cloud};
 use bringup_azure_sim::azure::Delivery;
-use bringup_azure_sim::doors::InProcess;
+use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::journal::Recorded;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::{Controller, Settings};
@@ -80,26 +76,12 @@ impl Crowd {
     }
 }
 
-/// A credential that asks nobody.
-#[derive(Debug)]
-struct Token;
-
-#[async_trait]
-impl TokenCredential for Token {
-    async fn get_token(
-        &self,
-        _: &[&str],
-        _: Option<TokenRequestOptions<'_>>,
-    ) -> azure_core::Result<AccessToken> {
-        Ok(AccessToken::new("observer", OffsetDateTime::now_utc() + Duration::from_hours(1)))
-    }
-}
-
 /// A controller that looks after all of this, in an Azure whose clock is also its own.
 pub fn controller(azure: &Simulator, client: Client, settings: Settings) -> Controller {
     let clock = Arc::new(SimulatedClock(azure.clone()));
     let line = Arc::new(InProcess::new(azure.clone()));
-    let arm = Arm::new(Cloud::Public.endpoint(), Arc::new(Token), line, clock.clone());
+    let arm =
+        Arm::new(Cloud::Public.endpoint(), Arc::new(AnyToken("observer")), line, clock.clone());
     Controller::new(settings, client, arm, clock)
 }
 

@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
-use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
-use azure_core::time::OffsetDateTime;
 use bringup_azure::clock::Clock;
 use bringup_azure::{Arm as Client_, Cloud};
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::InProcess;
+use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::scenario::{self, Scenario};
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::claims::NodeClassKind;
@@ -50,21 +48,6 @@ impl Clock for SimulatedClock {
 
     async fn reach(&self, moment: Timestamp) {
         self.0.clock().reach(moment).await;
-    }
-}
-
-/// A credential that asks nobody.
-#[derive(Debug)]
-struct Token;
-
-#[async_trait]
-impl TokenCredential for Token {
-    async fn get_token(
-        &self,
-        _: &[&str],
-        _: Option<TokenRequestOptions<'_>>,
-    ) -> azure_core::Result<AccessToken> {
-        Ok(AccessToken::new("observer", OffsetDateTime::now_utc() + Duration::from_hours(1)))
     }
 }
 
@@ -182,7 +165,7 @@ impl Stage {
     pub fn arm(&self) -> Client_ {
         Client_::new(
             Cloud::Public.endpoint(),
-            Arc::new(Token),
+            Arc::new(AnyToken("observer")),
             Arc::new(InProcess::new(self.azure.clone())),
             Arc::new(SimulatedClock(self.azure.clone())),
         )

@@ -1,6 +1,7 @@
 //! The ways in: for requests, in process and over HTTPS; for whoever runs the simulation, the
 //! control endpoint. And the one way out, to real programs that stand in for a bootstrap.
 
+mod any_token;
 mod authority;
 mod clock_follower;
 mod control;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 
+pub use any_token::AnyToken;
 pub use clock_follower::{FollowError, FollowedClock};
 pub use control::ControlDoor;
 pub use https::HttpsDoor;

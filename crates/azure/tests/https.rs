@@ -9,9 +9,9 @@ use std::sync::Arc;
 use bringup_azure::transport::https;
 use bringup_azure::{Arm, Cloud, CredentialKind, ErrorKind, Priority};
 use bringup_azure_sim::Simulator;
-use bringup_azure_sim::doors::HttpsDoor;
+use bringup_azure_sim::doors::{AnyToken, HttpsDoor};
 use bringup_azure_sim::scenario::Scenario;
-use common::{SimulatedClock, Token, vm};
+use common::{SimulatedClock, vm};
 
 const ANY_PORT: std::net::SocketAddr =
     std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
@@ -59,7 +59,8 @@ async fn a_host_that_nobody_vouches_for_gets_no_token() {
     let _other = HttpsDoor::open(simulator.clone(), ANY_PORT, &other).await.unwrap();
     let endpoint = Cloud::Public.endpoint().at(&door.endpoint()).unwrap();
     let clock = Arc::new(SimulatedClock(simulator.clone()));
-    let arm = Arm::new(endpoint, Arc::new(Token("anything")), https(Some(&other)).unwrap(), clock);
+    let arm =
+        Arm::new(endpoint, Arc::new(AnyToken("anything")), https(Some(&other)).unwrap(), clock);
     let error = arm.virtual_machine(&vm("a"), Priority::Event).await.unwrap_err();
     assert_eq!(error.kind(), &ErrorKind::Network);
     let mut reasons = String::new();

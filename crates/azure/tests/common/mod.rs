@@ -7,14 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
 use azure_core::http::{AsyncRawResponse, HttpClient, Request};
-use azure_core::time::OffsetDateTime;
 use bringup_azure::arm::{Verb, Write};
 use bringup_azure::id::Name;
 use bringup_azure::operation::{OperationAddress, OperationState};
 use bringup_azure::{Arm, Clock, Cloud, Priority, ResourceId, VirtualMachineId};
-use bringup_azure_sim::doors::InProcess;
+use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::fault::FaultRule;
 use bringup_azure_sim::{Simulator, scenario};
 use jiff::Timestamp;
@@ -34,21 +32,6 @@ impl Clock for SimulatedClock {
 
     async fn reach(&self, moment: Timestamp) {
         self.0.clock().reach(moment).await;
-    }
-}
-
-/// A credential that asks nobody.
-#[derive(Debug)]
-pub struct Token(pub &'static str);
-
-#[async_trait]
-impl TokenCredential for Token {
-    async fn get_token(
-        &self,
-        _: &[&str],
-        _: Option<TokenRequestOptions<'_>>,
-    ) -> azure_core::Result<AccessToken> {
-        Ok(AccessToken::new(self.0, OffsetDateTime::now_utc() + Duration::from_hours(1)))
     }
 }
 
@@ -192,7 +175,7 @@ impl World {
 fn client(simulator: &Simulator, line: Arc<Recorder>, token: &'static str) -> Arm {
     Arm::new(
         Cloud::Public.endpoint(),
-        Arc::new(Token(token)),
+        Arc::new(AnyToken(token)),
         line,
         Arc::new(SimulatedClock(simulator.clone())),
     )

@@ -10,10 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
-use azure_core::time::OffsetDateTime;
 use bringup_azure::{Arm, Clock, Cloud as AzureCloud};
-use bringup_azure_sim::doors::InProcess;
+use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::fault::{Fault, FaultRule, On};
 use bringup_azure_sim::{Simulator, scenario};
 use bringup_flex::engine::{ArmCloud, Bootstrap, Cloud, Engine, Next, Store, StoreError};
@@ -44,20 +42,6 @@ impl Clock for SimulatedClock {
 
     async fn reach(&self, moment: Timestamp) {
         self.0.clock().reach(moment).await;
-    }
-}
-
-#[derive(Debug)]
-struct Token;
-
-#[async_trait]
-impl TokenCredential for Token {
-    async fn get_token(
-        &self,
-        _: &[&str],
-        _: Option<TokenRequestOptions<'_>>,
-    ) -> azure_core::Result<AccessToken> {
-        Ok(AccessToken::new("flex", OffsetDateTime::now_utc() + Duration::from_hours(1)))
     }
 }
 
@@ -214,7 +198,7 @@ impl World {
     fn arm(&self) -> Arm {
         Arm::new(
             AzureCloud::Public.endpoint(),
-            Arc::new(Token),
+            Arc::new(AnyToken("observer")),
             Arc::new(InProcess::new(self.azure.clone())),
             Arc::new(SimulatedClock(self.azure.clone())),
         )
