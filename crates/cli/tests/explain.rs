@@ -78,7 +78,8 @@ fn the_explanation_of_232_has_the_upstream_and_the_requested_meaning() {
             "oras is not found before the first registry call",
         ],
     );
-    assert_eq!(explained(&["ERR_ORAS_BINARY_NOT_FOUND"]), explained(&["232"]));
+    let by_name = explained(&["ERR_ORAS_BINARY_NOT_FOUND"]);
+    says(&by_name, &["Exit code 232 on Linux", "Exit code 250 on Linux", "bringup-node"]);
 }
 
 #[test]
@@ -136,7 +137,9 @@ fn json_carries_dates_standing_and_whether_it_surfaces() {
     assert_eq!(code["constants"][0], "ERR_SYSEXT_VERSION_ID_NOT_FOUND");
     assert_eq!(code["meanings"][0]["validFrom"], "2026-03-23");
     assert_eq!(code["meanings"][1]["standing"], "proposed");
-    assert_eq!(code["meanings"][1]["canSurface"], false);
+    assert_eq!(code["meanings"][1]["canSurface"], true);
+    let built = bringup(&["explain", "241", "-o", "json"]).json();
+    assert_eq!(built["codes"][0]["meanings"][0]["canSurface"], false);
     assert!(code["candidateCauses"][0]["remedy"].is_string());
 }
 

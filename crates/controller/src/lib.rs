@@ -15,6 +15,7 @@ pub mod collect;
 mod controller;
 pub mod digest;
 pub mod faces;
+pub mod flex;
 pub mod health;
 pub mod judge;
 mod log;

@@ -203,8 +203,9 @@ impl Snapshot<'_> {
         reserved.map(|until| until.0 + AFTER_RESERVATION).filter(|until| *until > self.now)
     }
 
+    /// Now, as it can be stored: Kubernetes keeps no fractions.
     fn time(&self) -> Time {
-        Time(self.now)
+        Time(Timestamp::from_second(self.now.as_second()).unwrap_or(self.now))
     }
 
     /// A new call, decided on now.

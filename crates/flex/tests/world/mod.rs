@@ -126,6 +126,8 @@ impl Shelf {
             return Err(StoreError::Conflict);
         }
         change(stored);
+        // Through the same form as in the API server, which keeps no fractions of seconds.
+        *stored = serde_json::from_value(serde_json::to_value(&*stored).unwrap()).unwrap();
         bump(stored);
         let free = stored.metadata.finalizers.iter().flatten().next().is_none();
         if stored.metadata.deletion_timestamp.is_some() && free {

@@ -48,6 +48,7 @@ pub struct FlexNodeClassSpec {
     pub resource_group: String,
     /// The subnet, by its ARM id, in the same region.
     #[serde(rename = "subnetID")]
+    #[schemars(length(max = 512))]
     #[x_kube(validation = Rule::new("self.matches('^(?i)/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft.Network/virtualNetworks/[^/]+/subnets/[^/]+$')").message("subnetID must be the ARM id of a subnet: /subscriptions/../resourceGroups/../providers/Microsoft.Network/virtualNetworks/../subnets/.."))]
     pub subnet_id: String,
     /// An image of the marketplace. Without it and without `imageID`: Ubuntu HPC 22.04.
@@ -55,6 +56,7 @@ pub struct FlexNodeClassSpec {
     pub image_reference: Option<ImageReference>,
     /// An image of a gallery, of a community gallery, or a managed image, by its id.
     #[serde(rename = "imageID", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
     #[x_kube(validation = Rule::new("self.matches('^(?i)/(subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft.Compute/(images|galleries)/|CommunityGalleries/|SharedGalleries/).+$')").message("imageID must be the id of an image or of a gallery image"))]
     pub image_id: Option<String>,
     /// How the VM starts. Sent as it is: without it Azure may choose Trusted Launch.
@@ -67,6 +69,7 @@ pub struct FlexNodeClassSpec {
     pub os_disk_size_gb: Option<i32>,
     /// Who may log in. Without any, a key is made whose private half nobody has.
     #[serde(rename = "sshPublicKeys", default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(max = 4096)))]
     #[x_kube(validation = Rule::new("self.all(key, key.matches('^(ssh-(rsa|ed25519)|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/=]+( .*)?$'))").message("sshPublicKeys must be public keys of OpenSSH"))]
     pub ssh_public_keys: Vec<String>,
     /// Not supported.
@@ -78,6 +81,7 @@ pub struct FlexNodeClassSpec {
     pub max_pods_per_node: Option<i32>,
     /// Tags on everything that is made, beside our own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
     #[x_kube(validation = Rule::new("self.size() <= 40").message("tags must not be more than 40"))]
     #[x_kube(validation = Rule::new("self.all(name, name.size() > 0 && name.size() <= 512 && !name.matches('[<>%&?/\\\\\\\\]') && !name.lowerAscii().startsWith('bringup-'))").message("tags must have names of 1 to 512 characters without <>%&\\\\?/ that do not begin with bringup-"))]
     #[x_kube(validation = Rule::new("self.all(name, self[name].size() <= 256)").message("tags must have values of at most 256 characters"))]
@@ -107,6 +111,7 @@ pub struct FlexNodeClassSpec {
     pub capacity_type: Option<String>,
     /// The zones that may be used; none: the region decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 9), inner(length(max = 8)))]
     #[x_kube(validation = Rule::new("self.all(zone, zone.matches('^[1-9]$'))").message("zones must be numbers such as \"1\""))]
     pub zones: Vec<String>,
 }

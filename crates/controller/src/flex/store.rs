@@ -1,0 +1,103 @@
+//! Machines in Kubernetes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bringup_flex::engine::{Store, StoreError};
+use bringup_objects::flex::AzureFlexMachine;
+use kube::api::PostParams;
+use kube::{Api, Client, ResourceExt as _};
+
+/// Machines in Kubernetes, with what was last written or seen of each: an own write need not be read
+/// back, and one that is based on something older is refused by its version.
+#[derive(Clone)]
+pub(super) struct KubeStore {
+    api: Api<AzureFlexMachine>,
+    known: Arc<Mutex<HashMap<String, AzureFlexMachine>>>,
+}
+
+impl KubeStore {
+    pub(super) fn new(client: Client) -> Self {
+        Self { api: Api::all(client), known: Arc::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, AzureFlexMachine>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody has seen this one: what is known may be older, or newer, and is read again.
+    pub(super) fn noticed(&self, machine: &AzureFlexMachine) {
+        let mut known = self.known();
+        let name = machine.name_any();
+        let same = known.get(&name).is_some_and(|known| {
+            known.metadata.resource_version == machine.metadata.resource_version
+        });
+        if !same {
+            known.remove(&name);
+        }
+    }
+
+    pub(super) fn forget(&self, name: &str) {
+        self.known().remove(name);
+    }
+
+    /// The uid of a machine, which one of the same name made later does not share.
+    pub(super) async fn uid(&self, name: &str) -> Option<String> {
+        self.get(name).await.ok()??.metadata.uid
+    }
+
+    async fn get(&self, name: &str) -> Result<Option<AzureFlexMachine>, StoreError> {
+        if let Some(known) = self.known().get(name).cloned() {
+            return Ok(Some(known));
+        }
+        let read = self.api.get_opt(name).await.map_err(|error| failed(&error))?;
+        if let Some(machine) = &read {
+            self.known().insert(name.to_owned(), machine.clone());
+        }
+        Ok(read)
+    }
+
+    fn written(
+        &self,
+        name: &str,
+        written: Result<AzureFlexMachine, kube::Error>,
+    ) -> Result<(), StoreError> {
+        match written {
+            Ok(machine) => {
+                self.known().insert(name.to_owned(), machine);
+                Ok(())
+            }
+            Err(error) => {
+                self.forget(name);
+                Err(failed(&error))
+            }
+        }
+    }
+}
+
+fn failed(error: &kube::Error) -> StoreError {
+    match error {
+        kube::Error::Api(status) if matches!(status.code, 404 | 409) => StoreError::Conflict,
+        error => StoreError::Failed(error.to_string()),
+    }
+}
+
+#[async_trait]
+impl Store for KubeStore {
+    async fn read(&self, name: &str) -> Result<Option<AzureFlexMachine>, StoreError> {
+        self.get(name).await
+    }
+
+    async fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        let name = machine.name_any();
+        let written = self.api.replace_status(&name, &PostParams::default(), machine).await;
+        self.written(&name, written)
+    }
+
+    async fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        let name = machine.name_any();
+        let written = self.api.replace(&name, &PostParams::default(), machine).await;
+        self.written(&name, written)
+    }
+}
