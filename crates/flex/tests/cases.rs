@@ -1,0 +1,268 @@
+//! What is asked of provisioning, case by case, each by its number.
+#![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
+
+mod world;
+
+use std::collections::BTreeMap;
+
+use bringup_azure_sim::fault::{Fault, FaultRule, On};
+use bringup_flex::engine::Next;
+use bringup_objects::flex::machine::{FlexMachineStatus, Phase};
+use world::{Crash, World, machine, phase, place};
+
+const SUBNET: &str = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]\n";
+const NO_QUOTA: &str = "quotas: [{region: eastus2, family: standardDSv5Family, limit: 0}]";
+
+fn world(more: &str) -> World {
+    World::new(&format!("{SUBNET}{more}"))
+}
+
+/// Works on a machine until it rests, in one process.
+async fn settle(world: &World, name: &str) {
+    let crash = Crash::default();
+    assert!(world.work(&world.process(&crash), &crash, name, |_| false).await);
+}
+
+/// Works on a machine until it is in a phase.
+async fn reach(world: &World, name: &str, wanted: Phase) {
+    let crash = Crash::default();
+    let there = |world: &World| phase(world, name) == Some(wanted);
+    world.work(&world.process(&crash), &crash, name, there).await;
+    assert_eq!(phase(world, name), Some(wanted));
+}
+
+fn status(world: &World, name: &str) -> FlexMachineStatus {
+    world.shelf.get(name).and_then(|machine| machine.status).unwrap_or_default()
+}
+
+fn journal(world: &World) -> String {
+    world.azure.with(|azure| azure.journal().text().to_owned())
+}
+
+/// Answers the next requests of a kind so.
+fn answer(world: &World, method: &str, path: &str, status: u16, body: &str) {
+    let on = On {
+        method: Some(method.to_owned()),
+        path_contains: Some(path.to_owned()),
+        times: Some(1),
+        ..On::default()
+    };
+    let fault = Fault::Answer { status, headers: BTreeMap::new(), body: body.to_owned() };
+    world.azure.with(|azure| azure.arm_fault(FaultRule { on, fault }));
+}
+
+fn error(code: &str) -> String {
+    format!("{{\"error\":{{\"code\":\"{code}\",\"message\":\"as the test says\"}}}}")
+}
+
+#[tokio::test]
+async fn case_01_fifty_quota_failures_leave_nothing() {
+    let world = world(NO_QUOTA);
+    for number in 0..50 {
+        let name = format!("m{number}");
+        world.shelf.put(machine(&name, true));
+        settle(&world, &name).await;
+        assert_eq!(
+            status(&world, &name).failure.map(|failure| failure.cause),
+            Some("QuotaExceeded".to_owned())
+        );
+    }
+    assert!(world.ours().is_empty(), "{:?}", world.ours());
+}
+
+#[tokio::test]
+async fn case_02_a_claim_that_goes_between_nic_and_vm_is_cleaned_up() {
+    let world = world("");
+    world.shelf.put(machine("m", true));
+    reach(&world, "m", Phase::NicReady).await;
+    world.shelf.delete("m", world.now());
+    settle(&world, "m").await;
+    assert!(world.ours().is_empty() && world.shelf.get("m").is_none());
+    assert_eq!(world.created(), 0);
+}
+
+#[tokio::test]
+async fn case_03_a_nic_that_is_kept_is_asked_for_again_at_its_time_and_nobody_waits() {
+    let world = world(NO_QUOTA);
+    world.shelf.put(machine("m", true));
+    reach(&world, "m", Phase::CleanNic).await;
+    let kept = status(&world, "m").nic_reserved_until.unwrap().0;
+    let process = world.process(&Crash::default());
+    let next = process.pass("m", Some(&place("m")), world.now()).await.unwrap();
+    let Next::At(at) = next else { panic!("{next:?}") };
+    assert_eq!(kept.duration_until(at).as_secs(), 10, "ten seconds after the reservation");
+    // Somebody else asks for a VM with it: it is kept anew.
+    answer(&world, "DELETE", "networkInterfaces", 400, &error("NicReservedForAnotherVm"));
+    settle(&world, "m").await;
+    assert!(world.ours().is_empty());
+    // An echo does not hide why it failed.
+    assert_eq!(
+        status(&world, "m").failure.map(|failure| failure.cause),
+        Some("QuotaExceeded".to_owned())
+    );
+    let deletes = journal(&world).matches("DELETE /subscriptions").count();
+    assert!(deletes <= 5, "{}", journal(&world));
+}
+
+#[tokio::test]
+async fn case_04_and_07_a_restart_while_it_waits_goes_on_where_it_was() {
+    for cleaning in [Phase::CleanVm, Phase::CleanNic, Phase::CleanDisk] {
+        let world = world(NO_QUOTA);
+        world.shelf.put(machine("m", true));
+        // Another process, which knows only what is stored.
+        reach(&world, "m", cleaning).await;
+        settle(&world, "m").await;
+        assert!(world.ours().is_empty(), "{cleaning:?}");
+    }
+}
+
+#[tokio::test]
+async fn case_05_a_vm_that_fails_later_goes_first_then_nic_and_disk() {
+    let world = world("capacity: [{region: eastus2, size: Standard_D8s_v5, available: 0}]");
+    world.shelf.put(machine("m", true));
+    settle(&world, "m").await;
+    assert!(world.ours().is_empty());
+    assert_eq!(
+        status(&world, "m").failure.map(|failure| failure.cause),
+        Some("AllocationFailed".to_owned())
+    );
+    let text = journal(&world);
+    let at = |what: &str| {
+        text.find(&format!(
+            "DELETE /subscriptions/{}/resourceGroups/rg-flex/providers/{what}",
+            world::SUBSCRIPTION
+        ))
+        .unwrap()
+    };
+    assert!(at("Microsoft.Compute/virtualMachines") < at("Microsoft.Network"), "{text}");
+    assert!(at("Microsoft.Network") < at("Microsoft.Compute/disks"), "{text}");
+}
+
+#[tokio::test]
+async fn case_06_an_answer_without_an_id_is_no_crash() {
+    for path in ["networkInterfaces", "virtualMachines"] {
+        let world = world("");
+        world.shelf.put(machine("m", true));
+        answer(&world, "PUT", path, 201, "{}");
+        let crash = Crash::default();
+        let process = world.process(&crash);
+        world.work(&process, &crash, "m", |world| phase(world, "m") == Some(Phase::Gone)).await;
+        world.shelf.delete("m", world.now());
+        settle(&world, "m").await;
+        assert!(world.ours().is_empty(), "{path}: {}", journal(&world));
+    }
+}
+
+#[tokio::test]
+async fn case_08_a_full_subnet_is_said_and_leaves_nothing() {
+    let world = World::new(
+        "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/29}]",
+    );
+    for name in ["a", "b"] {
+        world.shelf.put(machine(name, true));
+        settle(&world, name).await;
+        assert_eq!(phase(&world, name), Some(Phase::Running));
+    }
+    world.shelf.put(machine("c", true));
+    settle(&world, "c").await;
+    let failure = status(&world, "c").failure.unwrap();
+    assert_eq!((failure.class.as_str(), failure.cause.as_str()), ("network", "SubnetExhausted"));
+    assert_eq!(world.ours().len(), 6, "{:?}", world.ours());
+}
+
+#[tokio::test]
+async fn case_09_nothing_is_asked_of_azure_before_it_is_stored() {
+    let world = world("");
+    world.shelf.put(machine("m", true));
+    for (before, request) in
+        [(Phase::NicPut, "/networkInterfaces/m-nic"), (Phase::VmPut, "/virtualMachines/m?")]
+    {
+        reach(&world, "m", before).await;
+        let asked =
+            journal(&world).lines().any(|line| line.contains(" PUT ") && line.contains(request));
+        assert!(!asked, "{before:?}");
+        assert!(status(&world, "m").call.unwrap().started_at.is_some());
+    }
+}
+
+#[tokio::test]
+async fn case_11_and_14_a_claim_that_goes_at_any_moment_leaves_no_zombie() {
+    let phases = [Phase::NicPut, Phase::NicReady, Phase::VmPut, Phase::VmAccepted, Phase::Running];
+    for wanted in phases {
+        let world = world("");
+        world.shelf.put(machine("m", true));
+        reach(&world, "m", wanted).await;
+        world.shelf.delete("m", world.now());
+        settle(&world, "m").await;
+        world.azure.advance(std::time::Duration::from_hours(1));
+        assert!(world.ours().is_empty() && world.shelf.get("m").is_none(), "{wanted:?}");
+    }
+}
+
+#[tokio::test]
+async fn case_13_a_retry_of_the_same_name_never_loses_its_nic_to_the_cleanup_before() {
+    let world =
+        world("capacity: [{region: eastus2, size: Standard_D8s_v5, available: 0, until: 20m}]");
+    world.shelf.put(machine("m", false));
+    settle(&world, "m").await;
+    let up = status(&world, "m");
+    assert_eq!(up.phase, Phase::Running);
+    assert!(up.attempt >= 2, "{}", up.attempt);
+    let mut ours = world.ours();
+    ours.sort_unstable();
+    assert_eq!(ours, ["m", "m-nic", "m-osdisk"]);
+    world.azure.advance(std::time::Duration::from_hours(1));
+    assert_eq!(world.ours().len(), 3, "nothing is removed under it");
+}
+
+#[tokio::test]
+async fn case_15_a_property_that_cannot_be_changed_is_not_asked_for_again_and_again() {
+    let world = world("");
+    world.shelf.put(machine("m", false));
+    answer(&world, "PUT", "virtualMachines", 409, &error("PropertyChangeNotAllowed"));
+    settle(&world, "m").await;
+    let up = status(&world, "m");
+    assert_eq!(
+        (up.phase, up.attempt),
+        (Phase::Running, 2),
+        "a new attempt, and not the same again"
+    );
+    assert_eq!(journal(&world).matches("PropertyChangeNotAllowed").count(), 1);
+}
+
+#[tokio::test]
+async fn case_17_what_was_known_first_is_kept_over_retries() {
+    let world =
+        world("capacity: [{region: eastus2, size: Standard_D8s_v5, available: 0, until: 20m}]");
+    world.shelf.put(machine("m", false));
+    reach(&world, "m", Phase::NicPut).await;
+    let first = status(&world, "m");
+    settle(&world, "m").await;
+    let last = status(&world, "m");
+    assert_eq!(first.created_at, last.created_at);
+    assert!(last.attempt > first.attempt && last.completed_at.is_some());
+    assert_eq!(last.failure, None, "what came up has no failure");
+}
+
+#[tokio::test]
+async fn case_43_the_provider_id_is_known_before_azure_is_asked_for_the_vm() {
+    let world = world("");
+    world.shelf.put(machine("m", true));
+    reach(&world, "m", Phase::NicPut).await;
+    let id = status(&world, "m").provider_id.unwrap();
+    assert!(id.starts_with("azure-flex:///subscriptions/") && id.ends_with("/virtualMachines/m"));
+    reach(&world, "m", Phase::VmAccepted).await;
+    assert!(status(&world, "m").accepted_at.is_some());
+}
+
+#[tokio::test]
+async fn a_throttled_request_is_made_again_when_azure_says_so() {
+    let world = world("");
+    world.shelf.put(machine("m", true));
+    world.strike(Fault::Throttle { retry_after: Some(60), as_date: false, policy: None });
+    let begun = world.now();
+    settle(&world, "m").await;
+    assert_eq!(phase(&world, "m"), Some(Phase::Running));
+    assert!(begun.duration_until(world.now()).as_secs() >= 60);
+    assert_eq!(journal(&world).matches("-> 429").count(), 1);
+}
