@@ -15,6 +15,7 @@ use bringup_objects::condition::find;
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, FINALIZER, definitions};
 use bringup_testbed::ControlPlane;
+use bringup_world::arm::Arm;
 use bringup_world::stage::{SimulatedClock, shared};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{Condition, await_condition};
@@ -141,6 +142,31 @@ fn machine(name: &str, class: &str, size: &str, claim: Option<&str>) -> Result<A
     serde_json::from_value(object).context("read the machine")
 }
 
+/// Somebody's NIC, with these tags.
+fn put_nic(azure: &Simulator, name: &str, cluster: &str) -> Result<()> {
+    let path = format!(
+        "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/{name}?api-version=2024-05-01"
+    );
+    let body = json!({
+        "location": "eastus2",
+        "tags": { "bringup-managed-by": "bringup", "bringup-cluster": cluster, "bringup-machine": "forgotten" },
+        "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": SUBNET } } }] },
+    });
+    Arm::new(azure.clone()).put(&path, &body).map(drop)
+}
+
+/// Waits until Azure holds exactly these.
+async fn until_held(azure: &Simulator, wanted: &[&str]) -> Result<()> {
+    let mut steps = azure.steps();
+    let held_at_last = async {
+        while held(azure) != wanted {
+            azure.stirred(&mut steps).await;
+        }
+    };
+    let waited = tokio::time::timeout(FOREVER, held_at_last).await;
+    waited.with_context(|| format!("Azure holds {:?}, and not {wanted:?}", held(azure)))
+}
+
 #[tokio::test]
 async fn a_machine_that_is_applied_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     let client = plane().await?.client();
@@ -148,13 +174,17 @@ async fn a_machine_that_is_applied_becomes_a_vm_and_leaves_nothing_when_it_goes(
     let running = run(client.clone(), quota)?;
     let classes = ready_class(&client, "plain").await?;
     let machines: Api<AzureFlexMachine> = Api::all(client);
+    // What was left behind is found by its tags; what is another cluster's is left alone.
+    put_nic(&running.azure, "left-behind", "cluster-1")?;
+    put_nic(&running.azure, "another", "cluster-2")?;
+    until_held(&running.azure, &["another"]).await?;
     let create = async |machine: AzureFlexMachine| {
         machines.create(&PostParams::default(), &machine).await.context("create the machine")
     };
 
     create(machine("one", "plain", "Standard_D8s_v5", None)?).await?;
     let up = until(machines.clone(), "one", "a VM that runs", phase_is(Phase::Running)).await?;
-    assert_eq!(held(&running.azure), ["one", "one-nic", "one-osdisk"]);
+    assert_eq!(held(&running.azure), ["another", "one", "one-nic", "one-osdisk"]);
     let status = up.and_then(|machine| machine.status).unwrap_or_default();
     assert_eq!(
         status.provider_id.as_deref(),
@@ -170,7 +200,7 @@ async fn a_machine_that_is_applied_becomes_a_vm_and_leaves_nothing_when_it_goes(
     let failure = ended.and_then(|machine| machine.status?.failure).unwrap_or_default();
     assert_eq!((failure.class.as_str(), failure.cause.as_str()), ("capacity", "QuotaExceeded"));
     assert_eq!(failure.arm_code.as_deref(), Some("OperationNotAllowed"));
-    assert_eq!(held(&running.azure), ["one", "one-nic", "one-osdisk"]);
+    assert_eq!(held(&running.azure), ["another", "one", "one-nic", "one-osdisk"]);
 
     // Case 32: a class waits for its machines.
     classes.delete("plain", &DeleteParams::default()).await?;
@@ -179,8 +209,7 @@ async fn a_machine_that_is_applied_becomes_a_vm_and_leaves_nothing_when_it_goes(
         machines.delete(name, &DeleteParams::default()).await?;
         until(machines.clone(), name, "a machine that is gone", gone).await?;
     }
-    let left: Vec<String> = held(&running.azure);
-    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(held(&running.azure), ["another"]);
     let gone = |class: Option<&AzureFlexNodeClass>| class.is_none();
     until(classes, "plain", "a class that is gone", gone).await?;
     Ok(())

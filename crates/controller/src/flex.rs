@@ -3,6 +3,7 @@
 mod classes;
 mod key;
 mod store;
+mod sweeping;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use bringup_azure::Arm;
 use bringup_azure::clock::Clock;
 use bringup_flex::class::Class;
-use bringup_flex::engine::{ArmCloud, Bootstrap, Engine, Next, StoreError};
+use bringup_flex::engine::{ArmCloud, Bootstrap, Engine, Next, StoreError, Sweeper};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use futures::stream::FuturesUnordered;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -55,6 +56,7 @@ pub struct Flex<B> {
     engine: Engine<KubeStore, ArmCloud<B>>,
     store: KubeStore,
     classes: Classes,
+    sweeper: Sweeper,
     /// Whoever made it has thrown the private half away.
     key: String,
 }
@@ -72,6 +74,7 @@ impl<B: Bootstrap> Flex<B> {
         Self {
             agenda: Agenda::new(clock.clone()),
             index: Mutex::default(),
+            sweeper: Sweeper::new(arm.clone(), cluster),
             engine: Engine::new(store.clone(), ArmCloud::new(arm, cluster, bootstrap)),
             store,
             classes: Classes::new(client.clone()),
@@ -87,7 +90,12 @@ impl<B: Bootstrap> Flex<B> {
 
     /// Runs for ever, as the only one who does. Dropped, everything it does is dropped.
     pub async fn run(&self) {
-        tokio::join!(self.watch_classes(), self.watch_machines(), self.work());
+        tokio::join!(
+            self.watch_classes(),
+            self.watch_machines(),
+            self.work(),
+            self.sweep_for_ever()
+        );
     }
 
     async fn work(&self) {

@@ -1,6 +1,7 @@
 //! Does what is next, one effect at a time.
 
 mod cloud;
+mod sweeper;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,6 +12,7 @@ use bringup_objects::flex::machine::{AzureFlexMachine, FlexMachineStatus, Phase,
 use jiff::Timestamp;
 
 pub use cloud::{ArmCloud, Bootstrap, vm_id};
+pub use sweeper::{Sweeper, Swept};
 
 use crate::machine::{Ask, Memory, Snapshot, Step, Told};
 

@@ -170,37 +170,7 @@ impl Arm {
             "eventTimestamp ge '{from}' and eventTimestamp le '{to}' and resourceGroupName eq '{}'",
             resource_group.as_str().replace('\'', "''")
         );
-        let mut next =
-            Some(self.url(&path, &[("api-version", ACTIVITY_VERSION), ("$filter", &filter)]));
-        let mut seen = HashSet::new();
-        let mut log = ActivityLog::default();
-        while let Some(url) = next {
-            if seen.len() == MOST_PAGES || !seen.insert(url.clone()) {
-                return Ok(log);
-            }
-            let page = self.activity_page(subscription, resource_group, url, turn).await?;
-            let entries = page.get("value").and_then(Value::as_array);
-            log.entries.extend(entries.into_iter().flatten().map(ActivityEntry::of));
-            next = match page.get("nextLink").and_then(Value::as_str) {
-                None | Some("") => None,
-                Some(link) => match Url::parse(link).ok().filter(|url| self.endpoint.admits(url)) {
-                    Some(url) => Some(url),
-                    // Not one of ours: what is there is there, and more is not asked for.
-                    None => return Ok(log),
-                },
-            };
-        }
-        log.complete = true;
-        Ok(log)
-    }
-
-    async fn activity_page(
-        &self,
-        subscription: &Name,
-        resource_group: &Name,
-        url: Url,
-        turn: Turn,
-    ) -> Result<Value, ArmError> {
+        let first = self.url(&path, &[("api-version", ACTIVITY_VERSION), ("$filter", &filter)]);
         let call = Call::new(
             Operation::ListActivity,
             Door::Reads,
@@ -209,8 +179,67 @@ impl Arm {
             resource_group.as_str(),
         );
         let attempted = format!("read the activity log of resource group {resource_group}");
-        let ask = Ask { attempted, call, turn, method: Method::Get, url, body: None };
-        self.exchange(ask).await?.object()
+        let (values, complete) = self.pages(first, &attempted, &call, turn).await?;
+        Ok(ActivityLog { entries: values.iter().map(ActivityEntry::of).collect(), complete })
+    }
+
+    /// All resources of a type, such as `Microsoft.Network/networkInterfaces`, in a resource group,
+    /// as Azure answers; and whether that is all of them. Lists are up to half a minute late.
+    pub async fn list(
+        &self,
+        subscription: &Name,
+        resource_group: &Name,
+        kind: &str,
+        api_version: &str,
+        turn: impl Into<Turn>,
+    ) -> Result<(Vec<Value>, bool), ArmError> {
+        let path = format!(
+            "/subscriptions/{}/resourceGroups/{}/providers/{kind}",
+            subscription.encoded(),
+            resource_group.encoded()
+        );
+        let family = if kind.starts_with("Microsoft.Compute/") {
+            Family::HighCostGet
+        } else {
+            Family::Other
+        };
+        let limited = format!("{resource_group}/{kind}");
+        let call = Call::new(Operation::List, Door::Reads, family, subscription.as_str(), &limited);
+        let attempted = format!("list {kind} in resource group {resource_group}");
+        let first = self.url(&path, &[("api-version", api_version)]);
+        self.pages(first, &attempted, &call, turn.into()).await
+    }
+
+    /// What all pages of an answer hold, and whether the last was reached. Each is one request.
+    async fn pages(
+        &self,
+        first: Url,
+        attempted: &str,
+        call: &Call,
+        turn: Turn,
+    ) -> Result<(Vec<Value>, bool), ArmError> {
+        let mut next = Some(first);
+        let (mut seen, mut values) = (HashSet::new(), Vec::new());
+        while let Some(url) = next {
+            if seen.len() == MOST_PAGES || !seen.insert(url.clone()) {
+                return Ok((values, false));
+            }
+            let (attempted, call) = (attempted.to_owned(), call.clone());
+            let ask = Ask { attempted, call, turn, method: Method::Get, url, body: None };
+            let mut page = self.exchange(ask).await?.object()?;
+            if let Some(Value::Array(found)) = page.get_mut("value").map(Value::take) {
+                values.extend(found);
+            }
+            next = match page.get("nextLink").and_then(Value::as_str) {
+                None | Some("") => None,
+                Some(link) => match Url::parse(link).ok().filter(|url| self.endpoint.admits(url)) {
+                    Some(url) => Some(url),
+                    // Not one of ours: what is there is there, and more is not asked for.
+                    None => return Ok((values, false)),
+                },
+            };
+        }
+        Ok((values, true))
     }
 
     async fn get(&self, get: Get<'_>) -> Result<Value, ArmError> {

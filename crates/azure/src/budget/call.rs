@@ -32,6 +32,8 @@ pub enum Operation {
     GetMachine,
     /// Reads a page of the activity log.
     ListActivity,
+    /// Lists the resources of a group.
+    List,
     /// Asks how an operation stands.
     GetOperation,
     /// Creates, changes or deletes something.
@@ -48,6 +50,7 @@ impl Operation {
             Self::GetBootDiagnostics => "get_boot_diagnostics",
             Self::GetSerialLog => "get_serial_log",
             Self::GetMachine => "get_machine",
+            Self::List => "list",
             Self::ListActivity => "list_activity",
             Self::GetOperation => "get_operation",
             Self::Write => "write",
@@ -61,6 +64,8 @@ impl Operation {
 pub enum Family {
     /// Compute: a virtual machine, an extension, boot diagnostics.
     LowCostGet,
+    /// Compute: a list.
+    HighCostGet,
     /// Compute: an instance of a scale set.
     GetVmScaleSetVm,
     /// Compute and network: an operation.
@@ -84,6 +89,7 @@ impl Family {
     fn policy(self) -> Option<&'static str> {
         match self {
             Self::LowCostGet => Some("LowCostGet"),
+            Self::HighCostGet => Some("HighCostGet"),
             Self::GetVmScaleSetVm => Some("GetVMScaleSetVM"),
             Self::GetOperation => Some("GetOperation"),
             Self::PutVm => Some("PutVM"),
@@ -97,6 +103,8 @@ impl Family {
     pub(super) fn limits(self) -> Option<(Limit, Limit)> {
         let ((refill, cap), (all_refill, all_cap)) = match self {
             Self::LowCostGet => ((12, 36), (8_000, 24_000)),
+            // Of a list only the subscription's limit is documented.
+            Self::HighCostGet => ((300, 900), (300, 900)),
             Self::GetVmScaleSetVm => ((12, 36), (2_000, 6_000)),
             Self::GetOperation => ((15, 45), (5_000, 15_000)),
             Self::PutVm | Self::UpdateVm | Self::DeleteVm => ((4, 12), (500, 1_500)),

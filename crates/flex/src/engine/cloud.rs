@@ -18,9 +18,9 @@ use crate::bodies;
 use crate::machine::{Ask, Told, Vm};
 use crate::trouble::{Class, Trouble};
 
-const COMPUTE: &str = "2024-11-01";
-const NETWORK: &str = "2024-05-01";
-const DISKS: &str = "2024-03-02";
+pub(crate) const COMPUTE: &str = "2024-11-01";
+pub(crate) const NETWORK: &str = "2024-05-01";
+pub(crate) const DISKS: &str = "2024-03-02";
 
 /// What the guest is given to bootstrap with. It holds secrets, so it is made when it is needed and
 /// kept nowhere.
