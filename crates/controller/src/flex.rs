@@ -1,4 +1,4 @@
-//! Runs AzureFlexMachines: whoever is due gets one effect; classes are checked as they change.
+//! Runs `AzureFlexMachine`s: whoever is due gets one effect; classes are checked as they change.
 
 mod classes;
 mod key;
@@ -128,10 +128,9 @@ impl<B: Bootstrap> Flex<B> {
         let uid = self.store.uid(name).await;
         let place = place.zip(uid).map(|(class, uid)| class.place(name, &uid, &self.key));
         match self.engine.pass(name, place.as_ref(), now).await {
-            Ok(Next::Now) => Some(now),
+            Ok(Next::Now) | Err(StoreError::Conflict) => Some(now),
             Ok(Next::At(at)) => Some(at),
             Ok(Next::Never) => None,
-            Err(StoreError::Conflict) => Some(now),
             Err(StoreError::Failed(why)) => {
                 warn!(machine = name, why, "the machine could not be stored");
                 Some(now + AGAIN)
