@@ -45,12 +45,13 @@ unit: cargo testbed chart-tools ## Runs unit and end-to-end tests
 	$(call say,unit and end-to-end tests)
 	$(ASSETS) cargo test --workspace --locked --quiet
 
-charts: chart-tools ## Checks the Helm chart, the plain manifests, the alerts and the dashboard
+charts: chart-tools ## Checks the Helm charts, the plain manifests, the alerts and the dashboard
 	$(call say,charts)
 	charts/check.sh
 
-manifests: cargo chart-tools ## Writes anew what is generated: the definition in the chart, the plain manifests
+manifests: cargo chart-tools ## Writes anew what is generated: the definitions in the charts, the plain manifests
 	cargo run --quiet --locked -p bringup-objects --example definitions >charts/bringup/definitions/bootstrapreports.bringup.dev.yaml
+	cargo run --quiet --locked -p bringup-objects --example flex_definitions >karpenter/charts/karpenter/crds/flex.aks.azure.com_azureflexnodeclasses.yaml
 	charts/render.sh >manifests/bringup.yaml
 
 # Labelled failures are kept outside the repository.

@@ -1,5 +1,7 @@
 module github.com/bringup-dev/bringup/karpenter
 
+// Karpenter 1.14.1 is the newest that this Go builds, and of the same minor version as the
+// definitions in testbed/crds.txt. From 1.15 on, a CloudProvider must also say that it cannot reboot.
 go 1.26.6
 
 require (
