@@ -18,7 +18,7 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit windows charts manifests eval conformance bench bench-scale bench-node fuzz testbed chart-tools cargo
+.PHONY: help demo sim test lint unit windows charts manifests eval conformance karpenter bench bench-scale bench-node fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,26 +31,27 @@ demo: cargo ## Shows nodes that fail: what Karpenter says, what bringup says (KE
 sim: cargo ## Starts a real control plane and a simulated Azure to look around in
 	@$(ASSETS) cargo run --quiet -p bringup-end-to-end --bin bringup-sim -- --scenario $(or $(SCENARIO),tests/scenarios/demo.yaml)
 
-test: lint unit charts eval conformance ## Runs everything: lint, unit, end-to-end, chart, evaluation and conformance tests
+test: lint unit charts karpenter eval conformance ## Runs everything: lint, unit, end-to-end, chart, Karpenter, evaluation and conformance tests
 
 lint: cargo $(DENY) ## Checks format, lints, licences, sources and shell scripts
 	$(call say,lint)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(DENY) --log-level error check licenses sources bans
-	@for script in testbed/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh .ci/run; do bash -n "$$script"; done
-	@test -z "$$(gofmt -l testbed)" || { echo "gofmt: testbed is not formatted" >&2; exit 1; }
+	@for script in testbed/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh .ci/run; do bash -n "$$script"; done
+	@test -z "$$(gofmt -l testbed karpenter)" || { echo "gofmt: testbed or karpenter is not formatted" >&2; exit 1; }
 
 unit: cargo testbed chart-tools ## Runs unit and end-to-end tests
 	$(call say,unit and end-to-end tests)
 	$(ASSETS) cargo test --workspace --locked --quiet
 
-charts: chart-tools ## Checks the Helm chart, the plain manifests, the alerts and the dashboard
+charts: chart-tools ## Checks the Helm charts, the plain manifests, the alerts and the dashboard
 	$(call say,charts)
 	charts/check.sh
 
-manifests: cargo chart-tools ## Writes anew what is generated: the definition in the chart, the plain manifests
+manifests: cargo chart-tools ## Writes anew what is generated: the definitions in the charts, the plain manifests
 	cargo run --quiet --locked -p bringup-objects --example definitions >charts/bringup/definitions/bootstrapreports.bringup.dev.yaml
+	cargo run --quiet --locked -p bringup-objects --example flex_definitions >karpenter/charts/karpenter/crds/flex.aks.azure.com_azureflexnodeclasses.yaml
 	charts/render.sh >manifests/bringup.yaml
 
 # Labelled failures are kept outside the repository.
@@ -68,6 +69,11 @@ eval: cargo ## Measures the diagnosis on labelled failures and compares node con
 conformance: cargo ## Drives the simulated Azure with Azure's own Python SDK
 	$(call say,conformance: the simulated Azure under the SDK of the real one)
 	conformance/run.sh
+
+karpenter: ## Checks the Karpenter of bringup: vet, tests, generated code in step with the proto file
+	$(call say,karpenter: the provider in Go)
+	@if command -v go >/dev/null; then cd karpenter && go vet ./... && go test -count=1 ./...; \
+	else echo "karpenter: skipped, there is no go in PATH"; fi
 
 bench: cargo ## Measures; see docs/benchmarks.md
 	cargo bench --workspace --locked

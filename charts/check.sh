@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the chart, the plain manifests, the alerts and the dashboard. Needs no cluster: what a real
+# Checks the charts, the plain manifests, the alerts and the dashboard. Needs no cluster: what a real
 # API server says of the manifests is in tests/tests/manifests.rs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -106,6 +106,22 @@ check_metrics() {
     done <"$work/known"
 }
 
+# The chart of Karpenter, rendered by the command that its documentation gives.
+check_karpenter() {
+    local chart=karpenter/charts/karpenter socket
+    quietly "$tools/helm" lint --strict "$chart"
+    PATH=$tools:$PATH helm template karpenter karpenter/charts/karpenter --namespace karpenter >"$work/karpenter.yaml"
+    ! grep -qE '^ *(-|resources:|verbs:|apiGroups:).*(\bsecrets\b|\*)' "$work/karpenter.yaml" || fail "a role of Karpenter names secrets or everything"
+    render_karpenter() { "$tools/helm" template karpenter "$chart" --namespace karpenter "$@" >"$work/output" 2>&1; }
+    ! render_karpenter --set provider.address=plain || fail "an address of bringup without a port is accepted"
+    ! render_karpenter --set colour=red || fail "Karpenter's chart accepts an unknown value"
+    socket=provider.address=unix:///run/bringup/provider.sock
+    ! render_karpenter --set "$socket" || fail "a socket without a volume is accepted"
+    render_karpenter --set "$socket" --set provider.socket.volume.hostPath.path=/run/bringup || fail "a socket is refused"
+    grep -q 'mountPath: /run/bringup$' "$work/output" || fail "the socket is not mounted"
+    ! grep -q secretName "$work/output" || fail "a socket needs no certificate"
+}
+
 # What is installed outside the cluster.
 check_surroundings() {
     local channel
@@ -120,5 +136,6 @@ check_schema
 check_alerts
 check_dashboard
 check_metrics
+check_karpenter
 check_surroundings
-echo "charts: chart, schema, plain manifests, alerts and dashboard are sound"
+echo "charts: charts, schema, plain manifests, alerts and dashboard are sound"

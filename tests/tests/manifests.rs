@@ -24,6 +24,10 @@ use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt as _};
 use tokio::sync::OnceCell;
 
+mod manifests {
+    mod karpenter;
+}
+
 const NAMESPACE: &str = "bringup-system";
 const ACCOUNT: &str = "system:serviceaccount:bringup-system:bringup";
 /// The end of a wait that only a broken test reaches.

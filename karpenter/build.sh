@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+#
+# Builds Karpenter with bringup as its provider, once, and prints the program's path.
+#
+# The name of its directory is a checksum over everything that goes into it, and it appears in one
+# piece when all is built: where it exists, it is complete.
+#
+#   BRINGUP_CACHE  where to keep it (default: bringup in the user's cache directory)
+
+set -euo pipefail
+
+say() { printf 'karpenter: %s\n' "$*" >&2; }
+fail() {
+    say "$@"
+    exit 1
+}
+
+sha256() {
+    if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi
+}
+
+key() {
+    { cat go.mod go.sum build.sh && find . -name '*.go' ! -name '*_test.go' | LC_ALL=C sort | xargs cat; } | sha256 | cut -c1-16
+}
+
+# Two builds at once would only slow each other down. Where there is no flock, both run, and the
+# first to finish wins.
+take_lock() {
+    command -v flock >/dev/null || return 0
+    exec 9>"$cache/lock"
+    flock --nonblock 9 || {
+        say "another build is running, waiting for it"
+        flock 9
+    }
+    rm -rf "$cache"/building.* # what a killed build left behind
+}
+
+build() {
+    local started=$SECONDS version
+    version=$(sed -n 's/^\tsigs.k8s.io\/karpenter v//p' go.mod)
+    say "building Karpenter $version, which takes minutes ..."
+    CGO_ENABLED=0 go build -trimpath \
+        -ldflags "-s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$version" \
+        -o "$building/karpenter" . 2>"$building/log" 9>&- || {
+        tail -n 20 "$building/log" >&2
+        fail "the build failed"
+    }
+    rm -f "$building/log"
+    say "done in $((SECONDS - started)) s"
+}
+
+cache=${BRINGUP_CACHE:-${XDG_CACHE_HOME:-${HOME:?karpenter: set HOME or BRINGUP_CACHE}/.cache}/bringup}
+[[ $cache == /* ]] || cache=$PWD/$cache
+cache=$cache/karpenter
+cd "$(dirname "${BASH_SOURCE[0]}")"
+directory=$cache/$(key)
+
+if [[ ! -d $directory ]]; then
+    mkdir -p "$cache" || fail "cannot write to the cache directory $cache: set BRINGUP_CACHE to another one"
+    command -v go >/dev/null ||
+        fail "Go $(sed -n 's/^go //p' go.mod) or newer is needed, and there is no go in PATH: get it from https://go.dev/dl"
+    take_lock
+fi
+if [[ ! -d $directory ]]; then # nor did the build appear that we waited for
+    building=$(mktemp -d "$cache/building.XXXXXX")
+    trap 'rm -rf "$building"' EXIT
+    build
+    chmod 755 "$building"
+    mv -T "$building" "$directory" 2>/dev/null || [[ -d $directory ]] || fail "cannot move the program to $directory"
+fi
+printf '%s\n' "$directory/karpenter"
