@@ -163,8 +163,8 @@ async fn until_held(azure: &Simulator, wanted: &[&str]) -> Result<()> {
             azure.stirred(&mut steps).await;
         }
     };
-    let waited = tokio::time::timeout(FOREVER, held_at_last).await;
-    waited.with_context(|| format!("Azure holds {:?}, and not {wanted:?}", held(azure)))
+    let ended = tokio::time::timeout(FOREVER, held_at_last).await;
+    ended.with_context(|| format!("Azure holds {:?}, and not {wanted:?}", held(azure)))
 }
 
 #[tokio::test]
