@@ -38,7 +38,7 @@ pub struct TooLong {
 }
 
 /// The cloud-config of a machine that is to join, before Azure's base64. The same input gives the
-/// same bytes. It holds the token: it goes into CustomData, never into UserData, which any pod can
+/// same bytes. It holds the token: it goes into CustomData, never into user data, which any pod can
 /// read.
 pub fn join_custom_data(config: &JoinConfig, agent: &AgentArtifact) -> Result<String, TooLong> {
     let json = serde_json::to_vec(config).unwrap_or_default();
