@@ -29,7 +29,7 @@ pub enum CodeSource {
 /// What bringup-node says in its summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSummary {
-    /// It comes from `wait`, whose numbers are no codes of the AKS scripts.
+    /// It comes from `wait` or `join`, whose numbers are no codes of the AKS scripts.
     pub waited: bool,
     /// The exit code.
     pub exit: Option<i32>,
@@ -296,7 +296,7 @@ fn node_summary(text: &str) -> Option<NodeSummary> {
     let string = |key: &str| object[key].as_str().map(str::to_owned);
     let number = |key: &str| object[key].as_i64().and_then(|number| number.try_into().ok());
     Some(NodeSummary {
-        waited: object["kind"] == "wait",
+        waited: object["kind"] == "wait" || object["kind"] == "join",
         exit: number("exit"),
         code: number("code"),
         name: string("name").filter(|name| !name.is_empty()),
@@ -439,6 +439,8 @@ mod tests {
         assert_eq!(read(&text("\"code\":50,")).code, Some((50, CodeSource::Node)));
         let cut = text("");
         assert_eq!(read(&cut[..cut.len() - 20]).code, None);
+        let joined = text("").replace("\"wait\"", "\"join\"");
+        assert_eq!(read(&joined).code, None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod cause;
 pub mod cse;
 pub mod exit_code;
 pub mod image_version;
+pub mod join_config;
 pub mod node_config;
 
 pub use cause::{Cause, Family, Retryable};

@@ -44,6 +44,7 @@ fn flags_of(command: &str) -> (&'static [&'static str], &'static [&'static str])
             &["preflight", "hostname-timeout", "mcr-repository-base"],
             &["require-config", "reject-v0", "strict-required"],
         ),
+        "join" => (&["config"], &["repair-containerd"]),
         "customdata" => (&["provision-config", "format"], &[]),
         "preflight" => (&["only"], &["json"]),
         "wait" => (

@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::paths::Root;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
-use crate::{customdata, keeper, launch, provision, sentinel, usage, waiter};
+use crate::{customdata, join, keeper, launch, provision, sentinel, usage, waiter};
 
 /// Does what was typed.
 pub(crate) fn main() -> ExitCode {
@@ -61,9 +61,15 @@ fn run(agent: Agent, program: &usage::Program, arguments: &Arguments) -> u8 {
             let agent = logged(agent);
             agent.settings.status(launch::run(&agent, arguments))
         }
+        Some("join") => {
+            let agent = logged(agent);
+            let exit = join::run(&agent, arguments);
+            agent.settings.status(exit.into())
+        }
         Some("preflight") => usage::preflight(&agent, program, arguments),
         Some("report") => {
-            let reports = [agent.root.report(), sentinel::report_path(&agent.root)];
+            let root = &agent.root;
+            let reports = [root.report(), root.join_report(), sentinel::report_path(root)];
             sentinel::print_newest(
                 &reports.each_ref().map(PathBuf::as_path),
                 arguments.given("json"),

@@ -31,6 +31,8 @@ mod faces;
 #[cfg(unix)]
 mod hotfix;
 #[cfg(unix)]
+mod join;
+#[cfg(unix)]
 mod keeper;
 #[cfg(unix)]
 mod launch;

@@ -56,6 +56,12 @@ paths! {
     previous = "/var/lib/bringup-node/previous";
     /// The report of the last attempt.
     report = "/var/log/bringup-node/provision-report.json";
+    /// The report of the last join.
+    join_report = "/var/log/bringup-node/join-report.json";
+    /// A bootstrap succeeded, for those who wait for one of any make.
+    joined_sentinel = "/run/cluster-api/bootstrap-success.complete";
+    /// A bootstrap failed.
+    failed_sentinel = "/run/cluster-api/bootstrap-failed.json";
     /// One provisioner at a time.
     lock = "/run/bringup-node/provision.lock";
     /// One run of the scripts at a time.

@@ -1,7 +1,7 @@
 //! After a failed attempt: what do the logs, the units and the machine say? The diagnosis decides;
 //! this only reads.
 
-mod units;
+pub(crate) mod units;
 
 use bringup_contract::{Cause, Os};
 use bringup_diagnosis::{Diagnosis, Evidence, Piece, Source, Verdict, diagnose};

@@ -73,7 +73,7 @@ fn is_provisioner(command_line: &[u8], root: Option<&Path>) -> bool {
     names.any(|name| match name {
         "aks-node-controller-launcher.sh" | "aks-node-controller-wrapper.sh" => true,
         "aks-node-controller" | "aks-node-controller-hotfix" | "bringup-node" => {
-            words.iter().any(|word| matches!(*word, "provision" | "launch"))
+            words.iter().any(|word| matches!(*word, "provision" | "launch" | "join"))
         }
         _ => false,
     })

@@ -88,6 +88,12 @@ fn broken() -> Remembered {
     }
 }
 
+/// Writes a line to the console, where boot diagnostics show it without a guest agent.
+#[cfg(unix)]
+pub(crate) fn write_to_console(root: &Root, line: &str) -> std::io::Result<()> {
+    system::write_to_console(root, line)
+}
+
 /// Where a wait puts its report.
 pub(crate) fn report_path(root: &Root) -> PathBuf {
     Places::under(root).report

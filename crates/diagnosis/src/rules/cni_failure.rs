@@ -26,6 +26,7 @@ pub static RULE: Rule = Rule {
         Sign::new(87, &["networkpluginnotready"]),
         Sign::new(87, &["cni config uninitialized"]),
         Sign::new(87, &["no networks found in /etc/cni"]),
+        Sign::new(71, &["failed to find plugin", "in path []"]),
         Sign::new(72, &["failed to setup network for sandbox"]),
         Sign::new(72, &["plugin type=", "failed (add)"]),
         Sign::new(88, &["plugin type=", "failed"]).fair(),

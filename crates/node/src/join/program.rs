@@ -1,0 +1,229 @@
+//! Running the programs of the system: each has a time limit, and what it says is kept.
+
+use std::ffi::OsString;
+use std::io::{Read, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use bringup_contract::node_config::never_passed;
+
+use crate::paths::Root;
+
+/// Where programs are looked for: those that are installed here come before those of the image.
+const FOLDERS: [&str; 6] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Of what a program says, nobody reads more.
+const MOST: usize = 1 << 20;
+
+/// How long is waited for the last words of a program that has ended: what it left running may
+/// hold the pipe.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By a signal of somebody else.
+    Killed(i32),
+    /// By us: its time was up.
+    TimedOut(Duration),
+    /// It is not there.
+    Absent,
+    /// It is there and cannot be run.
+    NotRun(String),
+}
+
+/// What a program said.
+#[derive(Debug, Clone)]
+pub(super) struct Said {
+    /// Its name.
+    pub(super) program: String,
+    /// How it ended.
+    pub(super) ending: Ending,
+    /// Its standard output.
+    pub(super) out: String,
+    /// Its standard error.
+    pub(super) err: String,
+}
+
+impl Said {
+    /// It ended well.
+    pub(super) fn well(&self) -> bool {
+        self.ending == Ending::Exited(0)
+    }
+
+    /// How it ended, in words, with the last thing that it said.
+    pub(super) fn told(&self) -> String {
+        let name = &self.program;
+        let how = match &self.ending {
+            Ending::Exited(code) => format!("{name} ended with {code}"),
+            Ending::Killed(signal) => format!("{name} was ended by signal {signal}"),
+            Ending::TimedOut(limit) => {
+                format!("{name} had not ended after {:.0?} and was ended", *limit)
+            }
+            Ending::Absent => format!("{name} is not on this machine"),
+            Ending::NotRun(why) => format!("{name} cannot be run: {why}"),
+        };
+        let last = |text: &str| {
+            text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+        };
+        match last(&self.err).or_else(|| last(&self.out)) {
+            Some(line) => format!("{how}: {}", &line[..line.floor_char_boundary(300)]),
+            None => how,
+        }
+    }
+
+    /// All that it said.
+    pub(super) fn both(&self) -> String {
+        format!("{}\n{}", self.out, self.err)
+    }
+}
+
+/// Where a program is.
+pub(super) fn find(root: &Root, name: &str) -> Option<PathBuf> {
+    let runs = |path: &Path| {
+        path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    };
+    FOLDERS.iter().map(|folder| root.at(folder).join(name)).find(|path| runs(path))
+}
+
+/// The search path of the programs. Under a root, what is not there comes from the machine.
+fn search_path(root: &Root) -> OsString {
+    let ours = FOLDERS.iter().map(|folder| root.at(folder));
+    let others = root.directory().map(|_| ["/usr/bin", "/bin"].map(PathBuf::from));
+    std::env::join_paths(ours.chain(others.into_iter().flatten())).unwrap_or_default()
+}
+
+/// Runs a program and waits for it. If its time is up it is killed, and whatever it has started.
+pub(super) fn run(
+    root: &Root,
+    name: &str,
+    arguments: &[&str],
+    input: &str,
+    limit: Duration,
+) -> Said {
+    let said = |ending, out: Vec<u8>, err: Vec<u8>| Said {
+        program: name.to_owned(),
+        ending,
+        out: String::from_utf8_lossy(&out).into_owned(),
+        err: String::from_utf8_lossy(&err).into_owned(),
+    };
+    let Some(path) = find(root, name) else {
+        return said(Ending::Absent, Vec::new(), Vec::new());
+    };
+    let mut command = Command::new(path);
+    for (variable, _) in std::env::vars_os() {
+        if never_passed(&variable.to_string_lossy()) {
+            command.env_remove(variable);
+        }
+    }
+    command.args(arguments).env("PATH", search_path(root)).env("LC_ALL", "C");
+    command.env("DEBIAN_FRONTEND", "noninteractive").process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return said(Ending::NotRun(error.to_string()), Vec::new(), Vec::new()),
+    };
+    if let Some(mut stdin) = child.stdin.take() {
+        // It may not want it. What is written is shorter than a pipe, so this does not wait.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let (out, err) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let ending = wait(&mut child, limit);
+    let last = |from: &Receiver<Vec<u8>>| from.recv_timeout(LAST_WORDS).unwrap_or_default();
+    said(ending, last(&out), last(&err))
+}
+
+/// Reads on while the program runs; a program that cannot write waits for ever.
+fn reader(from: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut kept, mut buffer) = (Vec::new(), [0; 16 * 1024]);
+        let mut from = from;
+        while let Some(Ok(count @ 1..)) = from.as_mut().map(|from| from.read(&mut buffer)) {
+            let room = MOST.saturating_sub(kept.len()).min(count);
+            kept.extend_from_slice(&buffer[..room]);
+        }
+        let _ = sender.send(kept);
+    });
+    receiver
+}
+
+fn wait(child: &mut Child, limit: Duration) -> Ending {
+    let begun = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => {
+                return status.code().map_or_else(
+                    || Ending::Killed(status.signal().unwrap_or_default()),
+                    Ending::Exited,
+                );
+            }
+            Ok(None) if begun.elapsed() < limit => {
+                std::thread::sleep(pause.min(limit.saturating_sub(begun.elapsed())));
+                pause = (pause * 2).min(Duration::from_millis(50));
+            }
+            Ok(None) | Err(_) => {
+                end_group(rustix::process::Pid::from_child(child));
+                let _ = child.wait();
+                return Ending::TimedOut(limit);
+            }
+        }
+    }
+}
+
+/// Ends a program and all that it has started. It fails when nobody is left, as it should be.
+fn end_group(group: rustix::process::Pid) {
+    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+}
+
+/// Ends the programs that an agent before this one started with a file of ours, and that live on
+/// because it was killed. How many there were.
+pub(super) fn end_those_with(word: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    let mut ended = 0;
+    for number in numbers.filter(|number| u32::try_from(*number) != Ok(std::process::id())) {
+        let line = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let word = word.as_os_str().as_encoded_bytes();
+        let theirs = line.split(|byte| *byte == 0).any(|part| part.ends_with(word));
+        if let Some(group) = rustix::process::Pid::from_raw(number).filter(|_| theirs) {
+            // It leads a group of its own, if it is ours.
+            end_group(group);
+            ended += 1;
+        }
+    }
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_hangs_is_ended_and_what_it_said_is_kept() {
+        let root = Root::new(None);
+        let said =
+            run(&root, "sh", &["-c", "echo said; sleep 1000"], "", Duration::from_millis(500));
+        assert_eq!(said.ending, Ending::TimedOut(Duration::from_millis(500)));
+        assert_eq!(said.out, "said\n");
+        assert!(said.told().contains("had not ended after 500ms"), "{}", said.told());
+    }
+
+    #[test]
+    fn the_end_of_a_program_is_told_with_its_last_words() {
+        let root = Root::new(None);
+        let limit = Duration::from_mins(1);
+        let said = run(&root, "sh", &["-c", "cat; echo no >&2; exit 3"], "in", limit);
+        assert_eq!((said.out.as_str(), said.told().as_str()), ("in", "sh ended with 3: no"));
+        let said = run(&root, "no-such-program", &[], "", limit);
+        assert_eq!(said.told(), "no-such-program is not on this machine");
+    }
+}
