@@ -5,7 +5,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bringup_contract::join_config::{
-    AgentArtifact, CONFIG_PATH, JoinConfig, JoinConfigError, LIMIT, Step, join_custom_data,
+    AgentArtifact, CONFIG_PATH, JoinConfig, JoinConfigError, JoinExit, LIMIT, Step,
+    join_custom_data,
 };
 use serde_json::{Value, json};
 
@@ -179,4 +180,17 @@ fn what_azure_would_not_take_is_refused() {
     let error = join_custom_data(&config, &agent()).unwrap_err();
     assert!(error.length > LIMIT);
     assert!(error.to_string().ends_with("limit 65535"));
+}
+
+#[test]
+fn the_page_has_every_number_and_every_limit() {
+    let page = include_str!("../../../docs/node-join.md");
+    for exit in JoinExit::ALL {
+        let row = format!("| {} | {} |", exit.number(), exit.name());
+        assert!(page.contains(&row), "{row}");
+    }
+    for step in Step::ALL {
+        let row = format!(" {step} | {} s |", step.usual_limit());
+        assert!(page.contains(&row), "{row}");
+    }
 }

@@ -61,7 +61,11 @@ pub(crate) fn run(agent: &Agent, arguments: &Arguments) -> u8 {
         output::remark("join needs --config with the file of its configuration\n");
         return JoinExit::Usage.number();
     };
-    let held = lock::take_within(&agent.root.lock(), OTHERS);
+    let mut held = lock::take(&agent.root);
+    if matches!(held, Ok(None)) {
+        agent.log.info("another join or provisioning runs; waiting for its end");
+        held = lock::take_within(&agent.root.lock(), OTHERS);
+    }
     if matches!(held, Ok(None)) {
         output::remark("another join or provisioning runs and does not end\n");
         return JoinExit::Busy.number();

@@ -30,7 +30,7 @@ const KUBELET: Duration = Duration::from_mins(3);
 const RESET: Duration = Duration::from_mins(1);
 
 pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
-    let ended = program::end_those_with(&task.root().at(FOLDER).join(JOIN));
+    let ended = program::end_orphans("kubeadm", &task.root().at(FOLDER).join(JOIN));
     if ended > 0 {
         task.did("a kubeadm of an agent that is gone was ended");
     }

@@ -184,23 +184,22 @@ fn end_group(group: rustix::process::Pid) {
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
 }
 
-/// Ends the programs that an agent before this one started with a file of ours, and that live on
-/// because it was killed. How many there were.
-pub(super) fn end_those_with(word: &Path) -> usize {
+/// Ends programs of this name that an agent before this one started with a file of ours, and that
+/// live on because it was killed. How many there were.
+pub(super) fn end_orphans(name: &str, file: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    let mut ended = 0;
-    for number in numbers.filter(|number| u32::try_from(*number) != Ok(std::process::id())) {
+    let is_orphan = |number: &i32| {
         let line = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
-        let word = word.as_os_str().as_encoded_bytes();
-        let theirs = line.split(|byte| *byte == 0).any(|part| part.ends_with(word));
-        if let Some(group) = rustix::process::Pid::from_raw(number).filter(|_| theirs) {
-            // It leads a group of its own, if it is ours.
-            end_group(group);
-            ended += 1;
-        }
-    }
-    ended
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        let named =
+            |word: &&[u8]| word.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes());
+        words.contains(&file.as_os_str().as_encoded_bytes()) && words.iter().take(2).any(named)
+    };
+    let orphans: Vec<i32> = numbers.filter(is_orphan).collect();
+    // Each leads a group of its own.
+    orphans.iter().filter_map(|number| rustix::process::Pid::from_raw(*number)).for_each(end_group);
+    orphans.len()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A step under way: what it has at hand, what it notes, and how it fails.
 
+use std::cell::RefCell;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -79,6 +80,8 @@ pub(super) struct Task<'a> {
     pub(super) config: &'a JoinConfig,
     begun: Instant,
     limit: Duration,
+    /// What used the time up.
+    slow: RefCell<Option<Said>>,
     /// What it did and saw.
     pub(super) evidence: Vec<String>,
     /// It did something.
@@ -88,8 +91,8 @@ pub(super) struct Task<'a> {
 impl<'a> Task<'a> {
     /// A step that begins now.
     pub(super) fn begin(agent: &'a Agent, config: &'a JoinConfig, limit: Duration) -> Self {
-        let (begun, evidence) = (Instant::now(), Vec::new());
-        Self { agent, config, begun, limit, evidence, changed: false }
+        let (begun, slow, evidence) = (Instant::now(), RefCell::default(), Vec::new());
+        Self { agent, config, begun, limit, slow, evidence, changed: false }
     }
 
     /// Where everything is.
@@ -130,7 +133,7 @@ impl<'a> Task<'a> {
 
     /// Asks a program of the system, which may say no.
     pub(super) fn ask(&self, name: &str, arguments: &[&str]) -> Said {
-        program::run(self.root(), name, arguments, "", self.left().min(QUESTION))
+        self.run(name, arguments, "", self.left().min(QUESTION))
     }
 
     /// Has a program do something; it must end well within the time of the step.
@@ -142,7 +145,20 @@ impl<'a> Task<'a> {
     /// Has a program do something with an input, within the time of the step.
     pub(super) fn have_with(&self, name: &str, arguments: &[&str], input: &str) -> Said {
         steps::reached(format_args!("run {name} {}", arguments.first().unwrap_or(&"")));
-        program::run(self.root(), name, arguments, input, self.left())
+        self.run(name, arguments, input, self.left())
+    }
+
+    /// When the time is up nothing is started any more; what used it up is blamed.
+    fn run(&self, name: &str, arguments: &[&str], input: &str, limit: Duration) -> Said {
+        let slow = self.slow.borrow().clone().filter(|_| limit.is_zero());
+        if let Some(slow) = slow {
+            return slow;
+        }
+        let said = program::run(self.root(), name, arguments, input, limit);
+        if matches!(said.ending, Ending::TimedOut(_)) {
+            *self.slow.borrow_mut() = Some(said.clone());
+        }
+        said
     }
 
     /// Puts a file in its place, as a whole. False if it is there already.
