@@ -91,7 +91,7 @@ fn test_55_downloads_fail_each_for_their_own_cause() {
     ] {
         let mut plain = Plain::new();
         // Pauses are a part of it.
-        plain.config["limits"]["containerd"] = 6.into();
+        plain.config["limits"]["containerd"] = 15.into();
         plain.machine.file("/curl/runc", answer);
         let ended = plain.join();
         plain.assert_failed(&ended, 194, cause, words);
@@ -197,7 +197,7 @@ fn test_58_a_token_that_has_expired_or_was_replaced() {
 #[test]
 fn test_53_a_join_that_hangs_is_ended_and_the_reason_is_looked_for() {
     let mut plain = Plain::new();
-    plain.config["limits"]["join"] = 5.into();
+    plain.config["limits"]["join"] = 10.into();
     plain.machine.file(
         "/kubeadm-does",
         "echo '[preflight] Running pre-flight checks'; echo $$ >$R/hung; sleep 1000",
@@ -230,7 +230,7 @@ fn step_7_what_kubeadm_finds_on_the_machine_is_the_cause() {
 #[test]
 fn step_7_a_kubelet_that_does_not_stay_up() {
     let mut plain = Plain::new();
-    plain.config["limits"]["join"] = 6.into();
+    plain.config["limits"]["join"] = 10.into();
     plain.machine.file("/kubelet.service.fails", "");
     let ended = plain.join();
     assert_eq!((ended.code, &ended.summary()["step"]), (198, &"join".into()), "{}", ended.err);

@@ -21,6 +21,7 @@ fn wait_until(holds: impl Fn() -> bool) {
 }
 
 /// The steps of a whole join, by their numbers.
+#[cfg(debug_assertions)]
 fn steps() -> Vec<(usize, String)> {
     let plain = Plain::new();
     plain.deliver();
@@ -37,6 +38,7 @@ fn steps() -> Vec<(usize, String)> {
 }
 
 /// Some of all: the first call of each program, and others at even distances.
+#[cfg(debug_assertions)]
 fn chosen(steps: &[(usize, String)]) -> Vec<usize> {
     let mut seen = Vec::new();
     let mut chosen: Vec<usize> = steps.iter().map(|(number, _)| *number).step_by(31).collect();
