@@ -17,6 +17,10 @@ pub enum Operator {
     Gt(i64),
     /// It is a number below this.
     Lt(i64),
+    /// It is this number or one above; Karpenter writes so what was asked for with `Gt`.
+    Gte(i64),
+    /// It is this number or one below.
+    Lte(i64),
 }
 
 /// Why a requirement cannot be understood.
@@ -53,6 +57,8 @@ impl Requirement {
             "DoesNotExist" => Operator::DoesNotExist,
             "Gt" => Operator::Gt(number()?),
             "Lt" => Operator::Lt(number()?),
+            "Gte" => Operator::Gte(number()?),
+            "Lte" => Operator::Lte(number()?),
             other => return Err(wrong(format!("`{other}` is not an operator"))),
         };
         Ok(Self { key: key.to_owned(), operator })
@@ -70,6 +76,8 @@ impl Requirement {
             Operator::DoesNotExist => value.is_none(),
             Operator::Gt(than) => number().is_some_and(|number| number > *than),
             Operator::Lt(than) => number().is_some_and(|number| number < *than),
+            Operator::Gte(than) => number().is_some_and(|number| number >= *than),
+            Operator::Lte(than) => number().is_some_and(|number| number <= *than),
         }
     }
 }
@@ -98,7 +106,7 @@ mod tests {
 
     #[test]
     fn case_44_every_operator_means_what_kubernetes_means() {
-        let rows: [(&str, &[&str], Option<&str>, bool); 16] = [
+        let rows: [(&str, &[&str], Option<&str>, bool); 20] = [
             ("In", &["a", "b"], Some("a"), true),
             ("In", &["a", "b"], Some("c"), false),
             ("In", &["a"], None, false),
@@ -115,6 +123,10 @@ mod tests {
             ("Gt", &["8"], Some("many"), false),
             ("Lt", &["8"], Some("7"), true),
             ("Lt", &["8"], None, false),
+            ("Gte", &["8"], Some("8"), true),
+            ("Gte", &["8"], Some("7"), false),
+            ("Lte", &["8"], Some("8"), true),
+            ("Lte", &["8"], Some("9"), false),
         ];
         for (operator, values, value, allowed) in rows {
             assert_eq!(
