@@ -1,8 +1,11 @@
 //! The inside of a simulated VM: a folder that becomes the root of a machine with processes, a name
 //! and a network of its own, in which the real boothook starts the real agent on stub scripts.
 
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result};
 use tempfile::TempDir;
@@ -11,6 +14,24 @@ use tempfile::TempDir;
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/guest");
 /// Where the agent and the scripts are on images of AKS.
 const HOME: &str = "/opt/azure/containers";
+
+/// Whether machines can be booted here: some systems give nobody namespaces of his own. Then it
+/// says so, in one line.
+pub fn can_boot() -> bool {
+    static TRIED: OnceLock<bool> = OnceLock::new();
+    *TRIED.get_or_init(|| {
+        let tried = Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "--pid", "--uts", "--net", "--ipc"])
+            .args(["--fork", "true"])
+            .output();
+        let works = tried.is_ok_and(|tried| tried.status.success());
+        if !works {
+            let told = "simulated machines skipped: this system gives no user namespaces (unshare)";
+            let _ = writeln!(std::io::stderr(), "{told}");
+        }
+        works
+    })
+}
 
 /// A machine that has not booted yet.
 #[derive(Debug)]
