@@ -262,6 +262,8 @@ impl Azure {
                 self.extension_event(&reference, &name, run, ExtensionStep::Ends);
             }
             None if vm.runs == run => {
+                // cloud-init copies it there.
+                vm.boot.console.push_str(&script.output);
                 self.script_ended(&reference, &script);
             }
             None => {}
@@ -315,9 +317,10 @@ fn boot_banner(vm: &Vm) -> String {
 
 /// Without an extension the result goes to the console, through cloud-init.
 fn console_of_script(vm: &Vm, result: &str) -> String {
-    let mut text = match vm.boot.bootstrap {
-        Bootstrap::CustomData => format!("[   13.261278] cloud-init[1899]: {result}\r\n"),
-        Bootstrap::Extension => String::new(),
+    let mut text = match (vm.boot.bootstrap, &vm.boot.script) {
+        // It says itself what there is to say.
+        (Bootstrap::CustomData, Script::Runs(_)) | (Bootstrap::Extension, _) => String::new(),
+        (Bootstrap::CustomData, _) => format!("[   13.261278] cloud-init[1899]: {result}\r\n"),
     };
     for line in vm.boot.console.lines() {
         text.push_str(line);
