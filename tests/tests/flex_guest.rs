@@ -95,21 +95,20 @@ fn token_secret() -> Secret {
     }
 }
 
-/// The summary of a join that failed, once the console has it.
+/// The summary of a join on the console, once it has ended.
 async fn summary(ground: &Ground, vm: &str) -> Result<Value> {
-    let arm = Arm::new(ground.azure.clone());
     let mut steps = ground.azure.steps();
-    let found = async {
-        loop {
-            let console = arm.console(&vm_path(vm)).unwrap_or_default();
-            let line = console.lines().find_map(|line| line.strip_prefix("BRINGUP-NODE/1 "));
-            if let Some(line) = line {
-                return serde_json::from_str(line.trim()).context("read the summary");
-            }
+    let mark = format!("/{vm}: script ended with ");
+    let ended = async {
+        while !ground.azure.with(|azure| azure.journal().text().contains(&mark)) {
             ground.azure.stirred(&mut steps).await;
         }
     };
-    tokio::time::timeout(FOREVER, found).await.with_context(|| format!("no summary of {vm}"))?
+    tokio::time::timeout(FOREVER, ended).await.with_context(|| format!("{vm} is not done"))?;
+    let console = Arm::new(ground.azure.clone()).console(&vm_path(vm))?;
+    let line = console.lines().find_map(|line| line.strip_prefix("BRINGUP-NODE/1 "));
+    let line = line.with_context(|| format!("no summary of {vm} in {console}"))?;
+    serde_json::from_str(line.trim()).context("read the summary")
 }
 
 #[tokio::test]

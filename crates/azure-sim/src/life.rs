@@ -47,6 +47,7 @@ impl Azure {
         let failure = vm.fails_with.clone().or_else(|| os_failure(vm));
         let agent_comes = failure.is_none() || vm.boot.os == OsOutcome::TimesOutThenReady;
         let silent = vm.boot.agent == AgentOutcome::Silent;
+        let agent_after = vm.boot.agent_ready_after;
         let (id, operation) = (vm.id.clone(), vm.operation.take());
         let end = match &failure {
             None => Progress::Succeeded { output: None },
@@ -60,7 +61,8 @@ impl Azure {
         self.log_activity(&id, "virtualMachines/write", failure.as_ref());
         self.scale_set_progresses_with(&reference.key);
         if agent_comes && !silent {
-            let wait = self.lasts(&format!("agent/{}", reference.vm_id), 3.0, 12.0);
+            let drawn = || self.lasts(&format!("agent/{}", reference.vm_id), 3.0, 12.0);
+            let wait = agent_after.map_or_else(drawn, |span| span.0);
             self.vm_after(wait, reference, VmEvent::AgentReady);
         }
     }

@@ -104,9 +104,9 @@ impl Guests {
             .chain([&self.image, &self.machines].map(|path| path.display().to_string().into()))
             .chain(flaw.map(Value::from))
             .collect();
-        // Whether a Node comes is up to the join, which `machine` looks at.
+        // Whether a Node comes is up to the join, which `registration` looks at.
         format!(
-            "bootstrap: custom-data, node: {{joinsAfter: 0s}}, script: {{runs: {}}}",
+            "agentReadyAfter: 1s, goneAfter: 3s, bootstrap: custom-data, node: {{joinsAfter: 0s}}, script: {{runs: {}}}",
             Value::from(command)
         )
     }
