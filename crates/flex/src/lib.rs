@@ -16,4 +16,5 @@ pub mod offers;
 pub mod requirements;
 pub mod sizes;
 pub mod sweep;
+pub mod tally;
 pub mod trouble;
