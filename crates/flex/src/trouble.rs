@@ -28,6 +28,18 @@ pub enum Class {
 }
 
 impl Class {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Capacity,
+        Self::Request,
+        Self::Network,
+        Self::Wait,
+        Self::Throttle,
+        Self::Conflict,
+        Self::Access,
+        Self::Transient,
+    ];
+
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
