@@ -9,7 +9,7 @@ use bringup_azure_sim::clock::Pace;
 use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
-use bringup_controller::flex::Flex;
+use bringup_controller::flex::{Flex, Home};
 use bringup_flex::engine::Bootstrap;
 use bringup_objects::condition::find;
 use bringup_objects::flex::machine::Phase;
@@ -84,7 +84,12 @@ fn run(client: Client, text: &str) -> Result<Running> {
         Arc::new(InProcess::new(azure.clone())),
         clock.clone(),
     );
-    let flex = Flex::new(client, arm, clock, "cluster-1", Nothing);
+    let home = Home {
+        cluster: "cluster-1".to_owned(),
+        namespace: "default".to_owned(),
+        identity: "test-0".to_owned(),
+    };
+    let flex = Flex::new(client, arm, clock, &home, Nothing);
     let task = tokio::spawn(async move { flex.run().await });
     Ok(Running { azure, task })
 }

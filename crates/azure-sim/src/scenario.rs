@@ -11,7 +11,7 @@ pub use boot::{
     AgentOutcome, Boot, Bootstrap, JsonShape, NodeOutcome, OsOutcome, Script, ScriptRun,
 };
 pub use load::{ScenarioError, load, parse};
-pub use place::{MarketplaceImage, Capacity, Quota, Subnet};
+pub use place::{Capacity, MarketplaceImage, Quota, Subnet};
 pub use quirks::{DeletedExtensions, Preemption, Quirks};
 pub use rule::{Refusal, Rule, Subject, When};
 pub use span::Span;

@@ -287,8 +287,7 @@ mod tests {
     #[test]
     fn only_one_asks_again_and_not_more_than_two_in_a_minute_or_the_classs_number_in_an_hour() {
         let mut table = BackOff::default();
-        let wishes = ["a", "b", "c"]
-            .map(|region| Wish { hunting: Some(3), ..wish(region, "D8") });
+        let wishes = ["a", "b", "c"].map(|region| Wish { hunting: Some(3), ..wish(region, "D8") });
         for wish in &wishes {
             table.note(wish, &trouble("SkuNotAvailable", ""), at(0));
             assert!(table.keeps(wish, at(119)).is_some());

@@ -202,6 +202,24 @@ impl Class {
     }
 }
 
+/// What is wrong with kubelet's version beside that of the API server: it must not be newer, nor
+/// more than three minor versions older.
+pub fn skew(kubelet: &str, server: &str) -> Option<String> {
+    let minor = |version: &str| version.split('.').nth(1)?.parse::<u32>().ok();
+    let (Some(kubelet_is), Some(server_is)) = (minor(kubelet), minor(server)) else {
+        return Some(format!("`{kubelet}` is not a version such as 1.34.2"));
+    };
+    if kubelet_is > server_is {
+        Some(format!("{kubelet} is newer than the cluster, which has {server}"))
+    } else if kubelet_is + 3 < server_is {
+        Some(format!(
+            "{kubelet} is more than three minor versions older than the cluster's {server}"
+        ))
+    } else {
+        None
+    }
+}
+
 fn default_image() -> Image {
     let [publisher, offer, sku, version] = DEFAULT_IMAGE.map(str::to_owned);
     Image::Marketplace { publisher, offer, sku, version }
@@ -315,6 +333,16 @@ pub(crate) mod tests {
             FlexNodeClassSpec { ssh_public_keys: vec!["ssh-rsa MINE".to_owned()], ..spec() };
         let place = Class::of(&keyed).unwrap().place("m", "u", "ssh-ed25519 MADE");
         assert_eq!(place.ssh_public_keys, ["ssh-rsa MINE"]);
+    }
+
+    #[test]
+    fn case_36_kubelet_is_not_newer_than_the_cluster_and_at_most_three_versions_older() {
+        for fine in ["1.34.9", "1.34.2", "1.33.0", "1.31.0"] {
+            assert_eq!(skew(fine, "1.34.2"), None, "{fine}");
+        }
+        for wrong in ["1.35.0", "1.30.9", "2", ""] {
+            assert!(skew(wrong, "1.34.2").is_some(), "{wrong}");
+        }
     }
 
     #[test]

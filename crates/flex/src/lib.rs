@@ -13,6 +13,7 @@ pub mod hash;
 pub mod machine;
 pub mod names;
 pub mod offers;
+pub mod quantity;
 pub mod requirements;
 pub mod sizes;
 pub mod sweep;

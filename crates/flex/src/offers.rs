@@ -19,6 +19,8 @@ pub struct Needs {
     pub cpu: u64,
     /// Of memory, in MiB.
     pub memory: u64,
+    /// Of the disk, in MiB.
+    pub storage: u64,
     /// Of GPUs.
     pub gpus: u64,
     /// Pods.
@@ -75,7 +77,12 @@ pub fn labels(class: &Class, offer: &Offer) -> BTreeMap<&'static str, String> {
 }
 
 /// A size of a class, as it is asked for.
-pub fn wish<'a>(class: &'a Class, name: &'a str, size: &'a Size, zone: Option<&'a str>) -> Wish<'a> {
+pub fn wish<'a>(
+    class: &'a Class,
+    name: &'a str,
+    size: &'a Size,
+    zone: Option<&'a str>,
+) -> Wish<'a> {
     Wish {
         subscription: &class.subscription,
         region: &class.location,
@@ -125,6 +132,7 @@ pub fn choose(
     let enough = |size: &Size| {
         size.allocatable_cpu() >= needs.cpu
             && size.allocatable_memory() >= needs.memory
+            && u64::try_from(class.os_disk).is_ok_and(|disk| disk * 1024 >= needs.storage)
             && u64::from(size.gpus) >= needs.gpus
             && u64::try_from(class.max_pods).is_ok_and(|most| most >= needs.pods)
     };

@@ -58,7 +58,8 @@ impl Tally {
             None => attempts.saturating_sub(1),
         };
         if failures > 0 {
-            let cause = status.failure.map_or_else(|| "Unknown".to_owned(), |failure| failure.cause);
+            let cause =
+                status.failure.map_or_else(|| "Unknown".to_owned(), |failure| failure.cause);
             *self.failed.entry(cause).or_default() += failures;
         }
         if status.phase.is_cleaning() {

@@ -22,7 +22,8 @@ impl Azure {
             let found = self.scenario.images.iter().find(known);
             &found.ok_or_else(|| absent(&image.join(":")))?.versions
         };
-        let listed: Vec<Value> = versions.iter().map(|version| json!({ "name": version })).collect();
+        let listed: Vec<Value> =
+            versions.iter().map(|version| json!({ "name": version })).collect();
         Ok(Reply::json(200, Value::Array(listed)))
     }
 

@@ -235,7 +235,12 @@ fn validation(
     (Status::True, VALIDATED.to_owned(), String::new())
 }
 
-fn access(class: &AzureFlexNodeClass, known: &Known, now: Timestamp, present: &[Condition]) -> Told {
+fn access(
+    class: &AzureFlexNodeClass,
+    known: &Known,
+    now: Timestamp,
+    present: &[Condition],
+) -> Told {
     let before = find(present, ACCESS);
     if let Some(what) = refusal(class, known, true, now, before) {
         return (Status::False, REFUSED.to_owned(), what);
@@ -249,8 +254,8 @@ fn access(class: &AzureFlexNodeClass, known: &Known, now: Timestamp, present: &[
         Some(Found::Unanswered(_)) | None
             if before.is_some_and(|one| one.observed_generation == class.metadata.generation) =>
         {
-            let (status, reason, message) = before
-                .map_or(("Unknown", "", ""), |one| (&one.status, &one.reason, &one.message));
+            let (status, reason, message) =
+                before.map_or(("Unknown", "", ""), |one| (&one.status, &one.reason, &one.message));
             let status = match status {
                 "True" => Status::True,
                 "False" => Status::False,

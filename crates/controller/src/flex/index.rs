@@ -29,12 +29,19 @@ pub(super) struct Machine {
     pub(super) uid: String,
     pub(super) claim: Option<(String, String)>,
     pub(super) provider_id: Option<String>,
+    /// The subscription and resource group of its VM, in lower case.
+    pub(super) group: Option<(String, String)>,
 }
 
 impl Machine {
     pub(super) fn of(machine: &AzureFlexMachine) -> Self {
         let claim = machine.spec.claim_ref.as_ref();
+        let place = machine.status.as_ref().and_then(|status| status.place.as_ref());
         Self {
+            group: place.map(|place| {
+                let lower = str::to_ascii_lowercase;
+                (lower(&place.subscription_id), lower(&place.resource_group))
+            }),
             class: machine.spec.node_class.clone(),
             uid: machine.metadata.uid.clone().unwrap_or_default(),
             claim: claim.map(|claim| (claim.name.clone(), claim.uid.clone())),
@@ -79,7 +86,9 @@ impl Claim {
             is_registered: registered.is_some_and(|registered| registered.status == "True"),
             verdict: verdict.and_then(|verdict| match verdict.status.as_str() {
                 "True" => Some(Verdict::Up),
-                "False" => Some(Verdict::Failed(format!("{}: {}", verdict.reason, verdict.message))),
+                "False" => {
+                    Some(Verdict::Failed(format!("{}: {}", verdict.reason, verdict.message)))
+                }
                 _ => None,
             }),
         })

@@ -114,7 +114,8 @@ impl Bootstrap for Joining {
             .cluster_version()
             .await
             .map_err(|error| format!("cannot ask for the cluster's version: {error}"))?;
-        let taints = machine.spec.taints.iter().map(|text| taint(text)).collect::<Result<_, _>>()?;
+        let taints =
+            machine.spec.taints.iter().map(|text| taint(text)).collect::<Result<_, _>>()?;
         let settings = &self.settings;
         let version = place.kubernetes_version.unwrap_or_else(|| control_plane.clone());
         let artifacts = settings.artifacts_of(&version).ok_or_else(|| {

@@ -1,5 +1,5 @@
 //! What has to be remembered beyond the life of a machine: what Azure has refused, and what became
-//! of those that are gone. It is a ConfigMap, so that it survives a restart.
+//! of those that are gone. It is a `ConfigMap`, so that it survives a restart.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,11 +121,11 @@ mod tests {
 
     #[test]
     fn case_22_a_page_that_cannot_be_read_is_begun_anew() {
-        let mut object = ConfigMap::default();
-        object.data = Some(BTreeMap::from([
+        let data = BTreeMap::from([
             (BACK_OFF.to_owned(), "{torn".to_owned()),
             (TALLY.to_owned(), r#"{"machines":7}"#.to_owned()),
-        ]));
+        ]);
+        let object = ConfigMap { data: Some(data), ..ConfigMap::default() };
         let page = Page::of(Some(&object));
         assert_eq!((page.back_off, page.tally.machines), (BackOff::default(), 7));
     }

@@ -109,7 +109,8 @@ impl<B: Bootstrap> Flex<B> {
             return None;
         }
         let version = node.resource_version();
-        let body = json!({ "metadata": { "resourceVersion": version }, "spec": { "providerID": wanted } });
+        let body =
+            json!({ "metadata": { "resourceVersion": version }, "spec": { "providerID": wanted } });
         let parameters =
             PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let nodes: Api<Node> = Api::all(self.client.clone());

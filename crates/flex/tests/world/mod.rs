@@ -300,7 +300,11 @@ impl World {
             );
             // What waits for nothing is never put off: the runtime puts off who asks too much of it.
             tokio::task::yield_now().await;
-            let mut pass = pin!(process.pass(name, Around { place: Some(&place), ..Around::default() }, self.now()));
+            let mut pass = pin!(process.pass(
+                name,
+                Around { place: Some(&place), ..Around::default() },
+                self.now()
+            ));
             let next = loop {
                 if let Some(done) = pass.as_mut().now_or_never() {
                     break done;
