@@ -195,6 +195,7 @@ impl Class {
             },
             tags: self.tags.clone(),
             boot_timeout_seconds: self.boot_timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            launch_timeout_seconds: self.launch_timeout.as_secs().try_into().unwrap_or(i64::MAX),
             max_pods: self.max_pods,
             kubernetes_version: self.kubernetes_version.clone(),
             hunting: self.hunting.is_some(),

@@ -7,6 +7,7 @@ use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::karpenter::NodeClaim;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use tracing::{info, warn};
@@ -47,9 +48,26 @@ fn duty(
         return if claims_are_listed { Duty::Leave } else { Duty::None };
     };
     let status = machine.status.clone().unwrap_or_default();
-    let Some(accepted) = status.accepted_at.as_ref().filter(|_| !claim.is_going) else {
-        // What is refused at once is told to whoever asked.
+    if claim.is_going {
         return Duty::None;
+    }
+    let after = |since: &Time, limit: i64, what: &str| {
+        let due = since.0 + SignedDuration::from_secs(limit);
+        let minutes = limit / 60;
+        if due > now {
+            Duty::At(due)
+        } else {
+            Duty::End(format!("{what} within {minutes} minutes"))
+        }
+    };
+    let Some(accepted) = &status.accepted_at else {
+        // What is refused at once is told to whoever asked.
+        return match (&status.created_at, &status.place) {
+            (Some(created), Some(place)) if status.failure.is_none() => {
+                after(created, place.launch_timeout_seconds, "Azure did not accept the VM")
+            }
+            _ => Duty::None,
+        };
     };
     if let Some(failure) = &status.failure {
         let what = format!("{}: {}", failure.cause, failure.message);
@@ -66,12 +84,7 @@ fn duty(
         Some(Verdict::Failed(why)) => Duty::End(why.clone()),
         None => {
             let limit = status.place.map_or(0, |place| place.boot_timeout_seconds);
-            let due = accepted.0 + SignedDuration::from_secs(limit);
-            if due > now {
-                return Duty::At(due);
-            }
-            let minutes = limit / 60;
-            Duty::End(format!("the node did not join within {minutes} minutes"))
+            after(accepted, limit, "the node did not join")
         }
     }
 }
@@ -165,12 +178,10 @@ fn exactly(uid: Option<String>) -> DeleteParams {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use bringup_objects::flex::machine::{
         Call, ClaimReference, Failure, FlexMachineSpec, FlexMachineStatus, Place,
     };
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-
-    use super::*;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
@@ -249,6 +260,19 @@ mod tests {
         assert_eq!(duty(&failed, Some(&reported), true, at(102)), Duty::End(what));
         let going = Claim { is_going: true, ..claim(None) };
         assert_eq!(duty(&failed, Some(&going), true, at(999)), Duty::None);
+    }
+
+    #[test]
+    fn case_47_a_vm_that_azure_does_not_accept_in_time_ends_the_claim() {
+        let mut asked = machine(Phase::VmPut, None);
+        let status = asked.status.as_mut().unwrap();
+        (status.accepted_at, status.created_at) = (None, Some(Time(at(0))));
+        status.place.as_mut().unwrap().launch_timeout_seconds = 180;
+        assert_eq!(duty(&asked, Some(&claim(None)), true, at(179)), Duty::At(at(180)));
+        assert_eq!(
+            duty(&asked, Some(&claim(None)), true, at(180)),
+            Duty::End("Azure did not accept the VM within 3 minutes".to_owned())
+        );
     }
 
     #[test]

@@ -362,6 +362,7 @@ pub fn place(name: &str) -> Place {
         ssh_public_keys: vec!["ssh-ed25519 AAAA".to_owned()],
         tags: BTreeMap::new(),
         boot_timeout_seconds: 900,
+        launch_timeout_seconds: 300,
         max_pods: 110,
         kubernetes_version: None,
         hunting: false,

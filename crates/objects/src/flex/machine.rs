@@ -204,6 +204,9 @@ pub struct Place {
     pub tags: BTreeMap<String, String>,
     /// How long it may take to join.
     pub boot_timeout_seconds: i64,
+    /// How long Azure may take to accept it.
+    #[serde(default)]
+    pub launch_timeout_seconds: i64,
     /// The most pods of its Node.
     #[serde(default)]
     pub max_pods: i32,
