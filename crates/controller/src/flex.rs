@@ -2,6 +2,7 @@
 
 mod classes;
 mod key;
+pub mod pools;
 mod store;
 mod sweeping;
 
