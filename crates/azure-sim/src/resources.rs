@@ -6,6 +6,7 @@ pub(crate) mod extension_run;
 pub(crate) mod machine;
 pub(crate) mod nic;
 pub(crate) mod public_ip;
+pub(crate) mod restart;
 pub(crate) mod run_command;
 pub(crate) mod scale_set;
 pub(crate) mod subnet;

@@ -41,7 +41,7 @@ pub const ID: &str = "flex.aks.azure.com/agent-pool-id";
 /// The type of what is kept; none: a pool.
 pub const TYPE: &str = "flex.aks.azure.com/agent-pool-type";
 
-/// How long a client waits for Azure's answer. Every call ends within 10 seconds.
+/// How long a client waits for Azure's answer, unless it is said otherwise. Every call ends within 10 seconds.
 const PATIENCE: Duration = Duration::from_secs(7);
 /// How often somebody else may be in the way before it is said.
 const TRIES: usize = 8;
@@ -63,13 +63,20 @@ pub struct KubePools {
     client: Client,
     arm: Arm,
     cluster: Cluster,
+    patience: Duration,
 }
 
 impl KubePools {
     /// Pools whose machines join `cluster`, which `client` speaks to. Whoever runs machines does the
     /// rest; `arm` only restarts VMs.
     pub fn new(client: Client, arm: Arm, cluster: Cluster) -> Self {
-        Self { client, arm, cluster }
+        Self { client, arm, cluster, patience: PATIENCE }
+    }
+
+    /// The same, with another time for which a client waits for Azure's answer.
+    #[must_use]
+    pub fn waiting(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     fn api<K: Resource<DynamicType = ()>>(&self) -> Api<DynamicObject> {
@@ -160,7 +167,7 @@ impl Pools for KubePools {
                 what: "it is not that of this cluster, and machines join no other".to_owned(),
             });
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + self.patience;
         for _ in 0..TRIES {
             let seen = self.observe(&pool.id).await?;
             match seen.next_step(&pool, &self.cluster) {
