@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .file_descriptor_set();
     let mut config = tonic_prost_build::Config::new();
     // An item of any type is known by the name of its type.
-    config.enable_type_names();
+    config.enable_type_names().type_name_domain(["."], "type.googleapis.com");
     tonic_prost_build::configure()
         .build_transport(false)
         .btree_map(".")

@@ -7,6 +7,7 @@ pub(crate) mod image;
 pub(crate) mod machine;
 pub(crate) mod nic;
 pub(crate) mod public_ip;
+pub(crate) mod restart;
 pub(crate) mod run_command;
 pub(crate) mod scale_set;
 pub(crate) mod subnet;

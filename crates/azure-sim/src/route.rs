@@ -83,6 +83,7 @@ pub(crate) enum Target {
     Extensions(Id),
     BootDiagnostics(Id),
     RunCommandAction(Id),
+    Restart(Id),
     RunCommand(Id, String),
     ScaleSet(Id),
     ScaleSetInstanceView(Id),
@@ -184,6 +185,7 @@ impl Target {
             ["extensions", _] => Self::Extension(vm, names[1].to_owned()),
             ["retrievebootdiagnosticsdata"] => Self::BootDiagnostics(vm),
             ["runcommand"] => Self::RunCommandAction(vm),
+            ["restart"] => Self::Restart(vm),
             ["runcommands", _] => Self::RunCommand(vm, names[1].to_owned()),
             _ => return None,
         })
@@ -241,6 +243,7 @@ impl Target {
             Self::Extensions(_) => "ListExtensions",
             Self::BootDiagnostics(_) => "RetrieveBootDiagnostics",
             Self::RunCommandAction(_) => "RunCommand",
+            Self::Restart(_) => "RestartVm",
             Self::RunCommand(..) => verb("PutRunCommand", "GetRunCommand", "DeleteRunCommand"),
             Self::ScaleSet(_) => verb("PutScaleSet", "GetScaleSet", "DeleteScaleSet"),
             Self::ScaleSetInstanceView(_) => "GetScaleSetInstanceView",

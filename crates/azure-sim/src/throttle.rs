@@ -59,7 +59,8 @@ impl Policy {
             Target::Extension(..)
             | Target::Extensions(_)
             | Target::RunCommand(..)
-            | Target::RunCommandAction(_) => {
+            | Target::RunCommandAction(_)
+            | Target::Restart(_) => {
                 if read {
                     LOW_COST_GET
                 } else {

@@ -27,7 +27,7 @@ struct Detailed {
 
 /// Trouble with Azure.
 pub fn of(trouble: &Trouble) -> Status {
-    refuse(v1::Trouble {
+    refuse(&v1::Trouble {
         class: word(trouble.class).into(),
         cause: trouble.cause.reason().to_owned(),
         arm_code: trouble.code.clone().unwrap_or_default(),
@@ -39,7 +39,7 @@ pub fn of(trouble: &Trouble) -> Status {
 /// Trouble with Azure, as a machine keeps it.
 pub fn of_failure(failure: &Failure) -> Status {
     let class = Class::ALL.into_iter().find(|class| class.word() == failure.class);
-    refuse(v1::Trouble {
+    refuse(&v1::Trouble {
         // A machine that did not join has failed for good, and is told by its cause.
         class: class.map_or(Word::Request, word).into(),
         cause: failure.cause.clone(),
@@ -51,22 +51,22 @@ pub fn of_failure(failure: &Failure) -> Status {
 
 /// Nothing of it is left: only where that is certain.
 pub fn not_found(message: impl Into<String>) -> Status {
-    refuse(plain(Word::NotFound, message.into()))
+    refuse(&plain(Word::NotFound, message.into()))
 }
 
 /// Nothing is made from the class as it is.
 pub fn class_not_ready(reason: impl Into<String>) -> Status {
-    refuse(plain(Word::NotReady, reason.into()))
+    refuse(&plain(Word::NotReady, reason.into()))
 }
 
 /// What was asked for is wrong.
 pub fn wrong_request(message: impl Into<String>) -> Status {
-    refuse(plain(Word::Request, message.into()))
+    refuse(&plain(Word::Request, message.into()))
 }
 
 /// It could not be done now: asked again, it may be.
 pub fn not_now(message: impl Into<String>) -> Status {
-    refuse(plain(Word::Transient, message.into()))
+    refuse(&plain(Word::Transient, message.into()))
 }
 
 /// The trouble among the details of a status, as a client finds it.
@@ -105,7 +105,7 @@ fn code(class: Word) -> Code {
     }
 }
 
-fn refuse(trouble: v1::Trouble) -> Status {
+fn refuse(trouble: &v1::Trouble) -> Status {
     let code = code(trouble.class());
     // Clients of the plugin look for Azure's code in the text.
     let told = [&trouble.arm_code, &trouble.message].map(String::as_str);
@@ -149,6 +149,10 @@ mod tests {
         assert_eq!(arrived.arm_code, "OperationNotAllowed");
         assert_eq!(arrived.retry_after, Some(Duration { seconds: 1, nanos: 500_000_000 }));
         assert_eq!(arrived.message, "no cores are left");
+        let detailed = Detailed::decode(status.details()).unwrap();
+        assert_eq!((detailed.code, detailed.message.as_str()), (8, status.message()));
+        let url = "type.googleapis.com/bringup.flex.v1.Trouble";
+        assert_eq!(detailed.details[0].type_url, url);
     }
 
     #[test]

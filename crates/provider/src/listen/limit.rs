@@ -31,13 +31,36 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (limit, call) = (self.limit, self.inner.call(request));
         Box::pin(async move {
-            match tokio::time::timeout(limit, call).await {
-                Ok(answer) => answer,
-                Err(_) => {
-                    let told = format!("not answered within {} s", limit.as_secs());
-                    Ok(Status::deadline_exceeded(told).into_http())
-                }
-            }
+            tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
+                let told = format!("not answered within {} s", limit.as_secs());
+                Ok(Status::deadline_exceeded(told).into_http())
+            })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use tonic::Code;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    async fn call(within: Duration) -> Code {
+        let answering = tower::service_fn(move |_| async move {
+            tokio::time::sleep(within).await;
+            Ok::<_, Infallible>(Status::not_found("answered").into_http())
+        });
+        let limited = Limited { inner: answering, limit: Duration::from_secs(10) };
+        let answer = limited.oneshot(Request::new(Body::default())).await.unwrap();
+        Status::from_header_map(answer.headers()).unwrap().code()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_takes_too_long_is_ended() {
+        assert_eq!(call(Duration::from_millis(9_999)).await, Code::NotFound);
+        assert_eq!(call(Duration::from_millis(10_001)).await, Code::DeadlineExceeded);
     }
 }
