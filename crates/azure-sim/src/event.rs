@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::azure::Azure;
+use crate::operation::OperationId;
 use crate::resources::later;
 use crate::route::Key;
 
@@ -37,6 +38,7 @@ pub(crate) enum VmEvent {
     ScriptEnds { run: u32 },
     NodeJoins,
     Reboots,
+    Restarts { operation: OperationId },
     Evicted,
     Gone,
     Extension { name: String, run: u32, step: ExtensionStep },
@@ -108,6 +110,7 @@ impl Azure {
             VmEvent::ScriptEnds { run } => self.custom_data_script_ends(vm, run),
             VmEvent::NodeJoins => self.vm_joins(vm),
             VmEvent::Reboots => self.vm_reboots(vm),
+            VmEvent::Restarts { operation } => self.vm_restarts(vm, &operation),
             VmEvent::Evicted => self.vm_evicted(vm),
             VmEvent::Gone => self.vm_gone(vm),
             VmEvent::Extension { name, run, step } => self.extension_event(vm, &name, run, step),

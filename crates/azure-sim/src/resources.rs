@@ -3,9 +3,11 @@
 pub(crate) mod disk;
 pub(crate) mod extension;
 pub(crate) mod extension_run;
+pub(crate) mod image;
 pub(crate) mod machine;
 pub(crate) mod nic;
 pub(crate) mod public_ip;
+pub(crate) mod restart;
 pub(crate) mod run_command;
 pub(crate) mod scale_set;
 pub(crate) mod subnet;

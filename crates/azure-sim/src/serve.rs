@@ -188,6 +188,7 @@ impl Azure {
             | Target::Extensions(id)
             | Target::BootDiagnostics(id)
             | Target::RunCommandAction(id)
+            | Target::Restart(id)
             | Target::RunCommand(id, _)
             | Target::ScaleSet(id)
             | Target::ScaleSetInstanceView(id) => id.key().0,
@@ -213,6 +214,7 @@ impl Azure {
             ("GET", Target::Extensions(vm)) => self.list_extensions(call, &vm),
             ("POST", Target::BootDiagnostics(vm)) => self.post_boot_diagnostics(call, &vm),
             ("POST", Target::RunCommandAction(vm)) => self.post_run_command(call, &vm),
+            ("POST", Target::Restart(vm)) => self.post_restart(call, &vm),
             ("PUT", Target::RunCommand(vm, name)) => self.put_run_command(call, &vm, &name),
             ("GET", Target::RunCommand(vm, name)) => self.get_run_command(call, &vm, &name),
             ("DELETE", Target::RunCommand(vm, name)) => Ok(self.delete_run_command(&vm, &name)),
@@ -234,6 +236,8 @@ impl Azure {
             ("DELETE", Target::Disk(id)) => self.delete_disk(call, &id),
             ("GET", Target::Disks(scope)) => Ok(self.list_disks(call, &scope)),
             ("GET", Target::Subnet(id)) => self.get_subnet(&id),
+            ("GET", Target::VirtualNetwork(id)) => self.get_virtual_network(&id),
+            ("GET", Target::ImageVersions(image)) => self.get_image_versions(&image),
             ("GET", Target::Skus) => Ok(self.get_skus(call)),
             ("GET", Target::Usages { location, .. }) => Ok(self.get_usages(&location)),
             ("GET", Target::Operation { id, results }) => self.get_operation(call, &id, results),

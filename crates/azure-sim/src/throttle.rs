@@ -59,7 +59,8 @@ impl Policy {
             Target::Extension(..)
             | Target::Extensions(_)
             | Target::RunCommand(..)
-            | Target::RunCommandAction(_) => {
+            | Target::RunCommandAction(_)
+            | Target::Restart(_) => {
                 if read {
                     LOW_COST_GET
                 } else {
@@ -77,6 +78,8 @@ impl Policy {
             | Target::Disk(_)
             | Target::Disks(_)
             | Target::Subnet(_)
+            | Target::VirtualNetwork(_)
+            | Target::ImageVersions(_)
             | Target::Skus
             | Target::ActivityLog(_)
             | Target::ResourceGraph

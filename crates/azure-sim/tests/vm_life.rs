@@ -223,6 +223,25 @@ fn a_reboot_in_the_middle_starts_the_script_anew() {
 }
 
 #[test]
+fn a_restart_is_an_operation_after_which_the_vm_has_started_anew() {
+    let client =
+        Client::new("rules: [{name: spot, when: {namePrefix: spot}, boot: {evictedAfter: 10m}}]");
+    let none = serde_json::Value::Null;
+    let restart = |name: &str| client.post(&format!("{}/restart", vm(name)), &none);
+    assert_eq!(restart("aks-r").error(), "ResourceNotFound");
+    client.bootstrap("aks-r", "202601.27.0");
+    assert_eq!(client.log().matches("powered on").count(), 1);
+    let accepted = restart("aks-r");
+    assert_eq!(accepted.status, 202);
+    assert_eq!(client.finish(&accepted)["status"], "Succeeded");
+    assert_eq!(client.log().matches("powered on").count(), 2);
+
+    client.bootstrap("spot-r", "202601.27.0");
+    client.advance(900);
+    assert_eq!(restart("spot-r").error(), "OperationNotAllowed");
+}
+
+#[test]
 fn an_evicted_vm_is_deallocated_and_its_node_is_gone() {
     let client = Client::new("rules: [{name: spot, boot: {evictedAfter: 10m}}]");
     client.bootstrap("aks-o", "202601.27.0");

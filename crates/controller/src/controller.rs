@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use bringup_azure::Arm;
 use bringup_azure::clock::Clock;
+use futures::future::Either;
 use k8s_controller::LeaderElection;
 use kube::Client;
 use tokio::net::TcpListener;
@@ -19,6 +20,7 @@ use tracing::{info, warn};
 use crate::agenda::Agenda;
 use crate::cluster::Cluster;
 use crate::collect::Collect;
+use crate::flex::{Means, Provisioning};
 use crate::health::{Health, advice};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
@@ -42,6 +44,7 @@ pub struct Controller {
     witness: Witness,
     health: Health,
     metrics: Metrics,
+    provisioning: Option<Provisioning>,
 }
 
 impl Controller {
@@ -49,7 +52,15 @@ impl Controller {
     pub fn new(settings: Settings, client: Client, arm: Arm, clock: Arc<dyn Clock>) -> Self {
         let (health, metrics) = (Health::default(), Metrics::default());
         metrics.watch(arm.clone(), health.clone());
-        Self { settings, client, arm, clock, witness: Witness::default(), health, metrics }
+        let (witness, provisioning) = (Witness::default(), None);
+        Self { settings, client, arm, clock, witness, health, metrics, provisioning }
+    }
+
+    /// The same, making machines too.
+    #[must_use]
+    pub fn with_provisioning(mut self, provisioning: Provisioning) -> Self {
+        self.provisioning = Some(provisioning);
+        self
     }
 
     /// The same with a witness of its effects.
@@ -124,6 +135,23 @@ impl Controller {
         observer.run().await;
     }
 
+    fn means(&self) -> Means {
+        Means {
+            client: self.client.clone(),
+            arm: self.arm.clone(),
+            clock: self.clock.clone(),
+            namespace: self.settings.namespace.clone(),
+            identity: self.settings.identity.clone(),
+        }
+    }
+
+    /// Makes machines for ever, if that is asked for.
+    async fn provision(&self) {
+        if let Some(provisioning) = &self.provisioning {
+            provisioning.run(self.means()).await;
+        }
+    }
+
     /// Observes whenever it holds the lease, until `stop`; then gives the lease back.
     pub async fn lead(&self, stop: impl Future<Output = ()>) {
         let election = LeaderElection::new(
@@ -138,7 +166,7 @@ impl Controller {
                 election
                     .with_lease(Box::pin(async {
                         info!(identity = self.settings.identity, "leading");
-                        self.observe().await;
+                        tokio::join!(self.observe(), self.provision());
                     }))
                     .await;
                 info!(identity = self.settings.identity, "not leading any more");
@@ -189,14 +217,29 @@ impl Controller {
             .await
             .with_context(|| format!("listen on {listen} for health and metrics"))?;
         info!(address = %listener.local_addr().unwrap_or(listen), "listening");
-        let stopped = Arc::new(tokio::sync::Notify::new());
+        let (stopping, stopped) = watch::channel(false);
+        let told = |mut stopped: watch::Receiver<bool>| async move {
+            // Whoever could tell is gone: that is an end too.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        let provider = match &self.provisioning {
+            Some(provisioning) => {
+                let opened = provisioning.open(self.means(), told(stopped.clone())).await?;
+                Either::Left(Box::pin(opened))
+            }
+            None => Either::Right(std::future::pending()),
+        };
         let serve = axum::serve(listener, self.router());
         let lead = async {
-            self.lead(stop).await;
-            stopped.notify_one();
+            self.lead(told(stopped.clone())).await;
         };
+        tokio::spawn(async move {
+            stop.await;
+            stopping.send_replace(true);
+        });
         tokio::select! {
             served = serve => served.context("serve health and metrics"),
+            served = provider => served,
             () = lead => Ok(()),
         }
     }

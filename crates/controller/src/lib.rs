@@ -35,4 +35,5 @@ pub mod witness;
 pub mod writer;
 
 pub use controller::Controller;
+pub use flex::Provisioning;
 pub use settings::Settings;

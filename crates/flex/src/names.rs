@@ -29,18 +29,27 @@ pub const ATTEMPT: &str = "bringup-attempt";
 
 /// The name of the VM of a machine.
 pub fn vm(name: &str, uid: &str) -> String {
-    let legal = |name: &str| {
-        let edge =
-            |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric());
-        edge(name.chars().next())
-            && edge(name.chars().last())
-            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
-            // Azure refuses names of digits alone.
-            && name.chars().any(|letter| !letter.is_ascii_digit())
-    };
-    if name.len() <= LONGEST && legal(name) {
-        return name.to_owned();
-    }
+    if is_legal(name) { name.to_owned() } else { shortened(name, uid) }
+}
+
+/// The name of the machine and the class of a pool, which has an id of any form.
+pub fn pool(id: &str) -> String {
+    let lower = id.to_ascii_lowercase();
+    // Kubernetes has no upper case: what differs in it only must differ all the same.
+    if lower == id && is_legal(id) { lower } else { shortened(&lower, id) }
+}
+
+fn is_legal(name: &str) -> bool {
+    let edge = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric());
+    name.len() <= LONGEST
+        && edge(name.chars().next())
+        && edge(name.chars().last())
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
+        // Azure refuses names of digits alone.
+        && name.chars().any(|letter| !letter.is_ascii_digit())
+}
+
+fn shortened(name: &str, uid: &str) -> String {
     let kept: String = name
         .chars()
         .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
@@ -124,6 +133,18 @@ mod tests {
             assert!(made.len() <= LONGEST && made.is_ascii(), "{made}");
             assert!(made.starts_with(|first: char| first.is_ascii_alphanumeric()), "{made}");
             assert!(!made.contains("--"), "{made}");
+        }
+    }
+
+    #[test]
+    fn an_id_of_any_form_has_a_name_of_its_own() {
+        assert_eq!(pool("default-x7k2p"), "default-x7k2p");
+        let ids = ["Default-x7k2p", "default.x7k2p", "default_x7k2p", "1234", "a/0", "", "é"];
+        let names: std::collections::BTreeSet<String> = ids.iter().map(|id| pool(id)).collect();
+        assert_eq!(names.len(), ids.len(), "{names:?}");
+        for name in names {
+            assert_eq!(name, name.to_ascii_lowercase());
+            assert_eq!(vm(&name, "u"), name, "the VM has the same");
         }
     }
 

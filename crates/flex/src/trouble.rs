@@ -28,6 +28,18 @@ pub enum Class {
 }
 
 impl Class {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Capacity,
+        Self::Request,
+        Self::Network,
+        Self::Wait,
+        Self::Throttle,
+        Self::Conflict,
+        Self::Access,
+        Self::Transient,
+    ];
+
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
@@ -116,6 +128,16 @@ impl Trouble {
         let (code, status, retry_after, back_off) = (None, None, None, None);
         let message = message.chars().take(WORDS).collect();
         Self { class, cause, code, status, retry_after, back_off, message }
+    }
+
+    /// What was asked for is wrong, as we know without asking Azure.
+    pub fn request(what: &str) -> Self {
+        Self::plain(Class::Request, Cause::InvalidRequest, what)
+    }
+
+    /// It passes: what is needed is not to be had now.
+    pub fn transient(what: &str) -> Self {
+        Self::plain(Class::Transient, Cause::PlatformTransient, what)
     }
 
     /// The same as it is stored.

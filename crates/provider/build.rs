@@ -1,0 +1,31 @@
+//! Compiles the services in `proto/`. No `protoc` is needed, and nothing generated is kept.
+
+use std::error::Error;
+
+/// Seen from this crate.
+const SOURCES: &str = "../../proto";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={SOURCES}");
+    let set = protox::Compiler::new([SOURCES])?
+        .include_source_info(true)
+        .include_imports(true)
+        .open_files([
+            "bringup/flex/v1/provider.proto",
+            "plugin/agentpools.proto",
+            "plugin/capacity.proto",
+            "plugin/flexvm.proto",
+        ])?
+        .file_descriptor_set();
+    let mut config = tonic_prost_build::Config::new();
+    // An item of any type is known by the name of its type.
+    config.enable_type_names().type_name_domain(["."], "type.googleapis.com");
+    tonic_prost_build::configure()
+        .build_transport(false)
+        .btree_map(".")
+        // Its token is for no log.
+        .skip_debug(["kubeadm.Config"])
+        .include_file("services.rs")
+        .compile_fds_with_config(set, config)?;
+    Ok(())
+}

@@ -1,0 +1,68 @@
+use std::fs::{self, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use tokio::net::{UnixListener, UnixSocket};
+
+use super::ListenError;
+
+/// How many may wait to be let in.
+const BACKLOG: u32 = 128;
+/// For us alone.
+const MODE: u32 = 0o600;
+
+/// The file of a socket, removed with this value, unless somebody has put another in its place.
+#[derive(Debug)]
+pub(super) struct SocketFile {
+    path: PathBuf,
+    /// Device and number of the file.
+    identity: Option<(u64, u64)>,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            // Whoever starts next replaces what could not be removed.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Listens on a socket for us alone. One that nobody listens on any more is replaced.
+pub(super) fn listen(path: &Path) -> Result<(UnixListener, SocketFile), ListenError> {
+    clear(path)?;
+    let failed = |source| ListenError::Bind { address: path.display().to_string(), source };
+    let socket = UnixSocket::new_stream().map_err(failed)?;
+    socket.bind(path).map_err(failed)?;
+    let file = SocketFile { path: path.to_owned(), identity: identity(path) };
+    // Before anybody can connect, which is from `listen` on.
+    fs::set_permissions(path, Permissions::from_mode(MODE)).map_err(failed)?;
+    let listener = socket.listen(BACKLOG).map_err(failed)?;
+    Ok((listener, file))
+}
+
+fn clear(path: &Path) -> Result<(), ListenError> {
+    let failed = |source| ListenError::Bind { address: path.display().to_string(), source };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+        Ok(file) if !file.file_type().is_socket() => {
+            return Err(ListenError::NotASocket { path: path.to_owned() });
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(failed)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(error)),
+        Ok(_) => Err(ListenError::Occupied { path: path.to_owned() }),
+    }
+}

@@ -1,0 +1,367 @@
+//! Pools of the plugin of aks-flex on a real API server and a simulated Azure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use async_trait::async_trait;
+use bringup_azure::Arm;
+use bringup_azure_sim::clock::Pace;
+use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::scenario;
+use bringup_azure_sim::simulator::Simulator;
+use bringup_controller::flex::pools::{Cluster, ID, KubePools, LABEL, TYPE};
+use bringup_controller::flex::{Flex, Home};
+use bringup_flex::engine::Bootstrap;
+use bringup_objects::flex::class::FlexNodeClassSpec;
+use bringup_objects::flex::machine::{FlexMachineSpec, Phase};
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
+use bringup_provider::listen::{Address, Door};
+use bringup_provider::plugin::agentpools::agent_pools_client::AgentPoolsClient;
+use bringup_provider::plugin::agentpools::azure::flexvm::{AgentPool, AgentPoolSpec};
+use bringup_provider::plugin::api::{CreateOrUpdateRequest, DeleteRequest, GetRequest, Metadata};
+use bringup_provider::plugin::kubeadm::Config;
+use bringup_provider::plugin::{AgentPoolsService, Pool, PoolError, Pools as _, Record, Stored};
+use bringup_testbed::ControlPlane;
+use bringup_world::stage::{SimulatedClock, shared};
+use hyper_util::rt::TokioIo;
+use kube::api::{ListParams, PostParams};
+use kube::runtime::wait::{Condition, await_condition};
+use kube::{Api, Client, ResourceExt as _};
+use prost::{Message as _, Name as _};
+use prost_types::Any;
+use tokio::net::UnixStream;
+use tokio::sync::OnceCell;
+use tokio::task::JoinHandle;
+use tonic::service::Routes;
+use tonic::transport::Endpoint;
+
+const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
+const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
+const TOKEN: &str = "abcdef.0123456789abcdef";
+/// The end of a wait that only a broken test reaches.
+const FOREVER: Duration = Duration::from_mins(2);
+
+struct Nothing;
+
+#[async_trait]
+impl Bootstrap for Nothing {
+    async fn custom_data(&self, _: &AzureFlexMachine) -> Result<String, String> {
+        Ok("I2Nsb3VkLWNvbmZpZwo=".to_owned())
+    }
+}
+
+/// The shared control plane, with our definitions.
+async fn plane() -> Result<&'static ControlPlane> {
+    static INSTALLED: OnceCell<()> = OnceCell::const_new();
+    let plane = shared().await?;
+    INSTALLED.get_or_try_init(|| plane.install_definitions(definitions())).await?;
+    Ok(plane)
+}
+
+fn azure(text: &str) -> Result<(Simulator, Arm)> {
+    let text = format!(
+        "subnets: [{{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}}]\n{text}"
+    );
+    let scenario = scenario::parse("pools", &text)?;
+    let azure = Simulator::new(scenario, Pace::Times(60.0), jiff::Timestamp::now());
+    let arm = Arm::new(
+        bringup_azure::Cloud::Public.endpoint(),
+        Arc::new(AnyToken("flex")),
+        Arc::new(InProcess::new(azure.clone())),
+        Arc::new(SimulatedClock(azure.clone())),
+    );
+    Ok((azure, arm))
+}
+
+/// What runs machines until it is dropped.
+struct Running(JoinHandle<()>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn authority() -> Result<Vec<u8>> {
+    let made = rcgen::generate_simple_self_signed(vec!["cluster".to_owned()])?;
+    Ok(made.cert.pem().into_bytes())
+}
+
+fn cluster() -> Result<Cluster> {
+    Ok(Cluster { server: "https://cluster.example:6443".to_owned(), authority: authority()? })
+}
+
+fn pool(id: &str, cluster: &Cluster) -> Pool {
+    Pool {
+        id: id.to_owned(),
+        class: FlexNodeClassSpec {
+            subscription_id: SUBSCRIPTION.to_owned(),
+            location: "eastus2".to_owned(),
+            resource_group: "rg-flex".to_owned(),
+            subnet_id: SUBNET.to_owned(),
+            max_pods_per_node: Some(50),
+            ..FlexNodeClassSpec::default()
+        },
+        size: "Standard_D8s_v5".to_owned(),
+        labels: [("team".to_owned(), "red".to_owned())].into(),
+        taints: vec!["gpu=h200:NoSchedule".to_owned()],
+        server: cluster.server.clone(),
+        authority: cluster.authority.clone(),
+    }
+}
+
+/// Pools that nobody runs machines for, and that wait for nobody.
+async fn still() -> Result<(Client, KubePools, Cluster)> {
+    let client = plane().await?.client();
+    let cluster = cluster()?;
+    let (_, arm) = azure("")?;
+    let pools = KubePools::new(client.clone(), arm, cluster.clone()).waiting(Duration::ZERO);
+    Ok((client, pools, cluster))
+}
+
+async fn until<K>(api: Api<K>, name: &str, what: &str, is: impl Condition<K>) -> Result<Option<K>>
+where
+    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+{
+    tokio::time::timeout(FOREVER, await_condition(api, name, is))
+        .await
+        .with_context(|| format!("waited in vain for {what}"))?
+        .with_context(|| format!("watch for {what}"))
+}
+
+async fn kept(pools: &KubePools, id: &str) -> Result<Stored> {
+    match pools.get(id).await? {
+        Some(Record::Pool(stored)) => Ok(*stored),
+        other => bail!("{id} is {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
+    let client = plane().await?.client();
+    let cluster = cluster()?;
+    let (azure, arm) =
+        azure("quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]")?;
+    let clock = Arc::new(SimulatedClock(azure.clone()));
+    let home = Home {
+        cluster: "cluster-1".to_owned(),
+        namespace: "default".to_owned(),
+        identity: "test-0".to_owned(),
+    };
+    let flex = Flex::new(client.clone(), arm.clone(), clock, &home, Nothing);
+    let _running = Running(tokio::spawn(async move { flex.run().await }));
+    let pools = KubePools::new(client.clone(), arm, cluster.clone());
+    let machines: Api<AzureFlexMachine> = Api::all(client.clone());
+    let classes: Api<AzureFlexNodeClass> = Api::all(client);
+
+    let wanted = pool("Team A/one", &cluster);
+    let made = pools.put(wanted.clone()).await?;
+    assert_eq!(made.pool, wanted);
+    let all = machines.list(&ListParams::default().labels(LABEL)).await?;
+    let machine = all.iter().find(|one| one.annotations().get(ID) == Some(&wanted.id));
+    let name = machine.context("a machine of the pool")?.name_any();
+    let runs = |machine: Option<&AzureFlexMachine>| {
+        machine.is_some_and(|one| one.status.as_ref().is_some_and(|it| it.phase == Phase::Running))
+    };
+    until(machines.clone(), &name, "a VM that runs", runs).await?;
+    let stored = kept(&pools, &wanted.id).await?;
+    assert_eq!(
+        stored.vm_resource_id,
+        Some(format!(
+            "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/{name}"
+        ))
+    );
+    assert_eq!(stored.created_at, made.created_at);
+
+    // The same again is the same; another is refused.
+    assert_eq!(pools.put(wanted.clone()).await?, stored);
+    let larger = Pool { size: "Standard_NC24ads_A100_v4".to_owned(), ..wanted.clone() };
+    let refused = pools.put(larger).await.unwrap_err();
+    assert!(matches!(refused, PoolError::Fixed(_)), "{refused}");
+    assert!(refused.to_string().contains("spec.vm_size"), "{refused}");
+
+    pools.restart(&wanted.id).await?;
+    let mut steps = azure.steps();
+    let powered_on = || {
+        let journal = azure.with(|azure| azure.journal().text().to_owned());
+        let of_vm = |line: &&str| line.contains(&name) && line.contains("powered on");
+        journal.lines().filter(of_vm).count()
+    };
+    tokio::time::timeout(FOREVER, async {
+        while powered_on() < 2 {
+            azure.stirred(&mut steps).await;
+        }
+    })
+    .await
+    .context("waited in vain for a restart")?;
+
+    pools.delete(&wanted.id).await?;
+    let no_machine = |machine: Option<&AzureFlexMachine>| machine.is_none();
+    let no_class = |class: Option<&AzureFlexNodeClass>| class.is_none();
+    until(machines.clone(), &name, "a machine that is gone", no_machine).await?;
+    until(classes.clone(), &name, "a class that is gone", no_class).await?;
+    assert_eq!(pools.get(&wanted.id).await?, None);
+    pools.delete(&wanted.id).await?;
+
+    // What Azure refuses is told with its code, and is not kept.
+    let scarce = Pool { size: "Standard_NC24ads_A100_v4".to_owned(), ..pool("scarce", &cluster) };
+    let failure = tokio::time::timeout(FOREVER, async {
+        loop {
+            match pools.put(scarce.clone()).await {
+                Err(PoolError::Azure(failure)) => break Ok(failure),
+                // A busy machine: Azure was not asked in time.
+                Ok(stored) => assert_eq!(stored.vm_resource_id, None),
+                Err(other) => break Err(other),
+            }
+        }
+    })
+    .await??;
+    assert_eq!(failure.class, "capacity");
+    assert_eq!(failure.arm_code.as_deref(), Some("OperationNotAllowed"));
+    until(machines, "scarce", "a machine that is gone", no_machine).await?;
+    until(classes, "scarce", "a class that is gone", no_class).await?;
+    assert_eq!(pools.get("scarce").await?, None);
+    Ok(())
+}
+
+#[tokio::test]
+async fn case_25_a_token_is_not_at_rest_and_in_no_answer() -> Result<()> {
+    let (client, pools, cluster) = still().await?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("plugin.sock");
+    let door = Door::bind(Address::Unix(path.clone()), None).await?;
+    let routes = Routes::new(AgentPoolsService::server(Arc::new(pools)));
+    let serving = tokio::spawn(door.serve(routes, std::future::pending()));
+    let connector = tower::service_fn(move |_| {
+        let path = path.clone();
+        async move { UnixStream::connect(path).await.map(TokioIo::new) }
+    });
+    let channel = Endpoint::from_static("http://bringup").connect_with_connector(connector).await?;
+    let mut plugin = AgentPoolsClient::new(channel);
+
+    let text = |text: &str| Some(text.to_owned());
+    let wanted = AgentPool {
+        metadata: Some(Metadata { id: text("secretive"), ..Metadata::default() }),
+        spec: Some(AgentPoolSpec {
+            subscription_id: text(SUBSCRIPTION),
+            resource_group: text("rg-flex"),
+            location: text("eastus2"),
+            subnet_id: text(SUBNET),
+            vm_size: text("Standard_D8s_v5"),
+            kubeadm: Some(Config {
+                server: text(&cluster.server),
+                certificate_authority_data: Some(cluster.authority.clone()),
+                token: text(TOKEN),
+                ..Config::default()
+            }),
+            ..AgentPoolSpec::default()
+        }),
+        status: None,
+    };
+    let item = Any { type_url: AgentPool::type_url(), value: wanted.encode_to_vec() };
+    let request = CreateOrUpdateRequest { item: Some(item) };
+    let made = plugin.create_or_update(request).await?.into_inner().item.unwrap_or_default();
+    let shown = plugin.get(GetRequest { id: text("secretive") }).await?.into_inner().item;
+    let shown = shown.unwrap_or_default();
+    let holds = |bytes: &[u8]| bytes.windows(TOKEN.len()).any(|part| part == TOKEN.as_bytes());
+    assert!(holds(&wanted.encode_to_vec()), "the request has it");
+    assert!(!holds(&made.value) && !holds(&shown.value));
+    let answered = AgentPool::decode(shown.value.as_slice())?;
+    assert_eq!(answered.metadata.and_then(|metadata| metadata.id), text("secretive"));
+    assert!(answered.status.and_then(|status| status.created_at).is_some());
+
+    let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
+    let machines: Api<AzureFlexMachine> = Api::all(client);
+    let at_rest = [
+        serde_json::to_string(&classes.get("secretive").await?)?,
+        serde_json::to_string(&machines.get("secretive").await?)?,
+    ];
+    for object in at_rest {
+        assert!(object.contains("secretive") && !object.contains(TOKEN), "{object}");
+    }
+    plugin.delete(DeleteRequest { id: text("secretive") }).await?;
+    serving.abort();
+    Ok(())
+}
+
+#[tokio::test]
+async fn another_cluster_cannot_be_joined() -> Result<()> {
+    let (_, pools, cluster) = still().await?;
+    let elsewhere = Pool { authority: authority()?, ..pool("elsewhere", &cluster) };
+    let refused = pools.put(elsewhere).await.unwrap_err();
+    let PoolError::Field { field, .. } = &refused else { bail!("{refused}") };
+    assert_eq!(field, "spec.kubeadm.certificate_authority_data");
+    assert_eq!(pools.get("elsewhere").await?, None);
+    Ok(())
+}
+
+#[tokio::test]
+async fn case_23_two_who_serve_the_same_pools_make_one_machine() -> Result<()> {
+    let (client, one, cluster) = still().await?;
+    let (_, arm) = azure("")?;
+    let two = KubePools::new(client.clone(), arm, cluster.clone()).waiting(Duration::ZERO);
+    let wanted = pool("shared", &cluster);
+    let calls = (0..8).map(|turn| {
+        let pools = if turn % 2 == 0 { &one } else { &two };
+        pools.put(wanted.clone())
+    });
+    let answers = futures::future::join_all(calls).await;
+    let answers = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
+    assert!(answers.iter().all(|stored| stored.pool == wanted));
+    let machines: Api<AzureFlexMachine> = Api::all(client);
+    let labelled = machines.list(&ListParams::default().labels(&format!("{LABEL}=shared"))).await?;
+    let [machine] = labelled.items.as_slice() else { bail!("{} machines", labelled.items.len()) };
+    assert_eq!(machine.spec.node_class, "shared");
+    assert_eq!(machine.spec.labels, wanted.labels);
+    assert_eq!(machine.spec.taints, wanted.taints);
+    Ok(())
+}
+
+#[tokio::test]
+async fn case_19_to_21_what_is_not_ours_or_broken_is_kept_and_spoils_nothing() -> Result<()> {
+    let (client, pools, cluster) = still().await?;
+    let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
+    let machines: Api<AzureFlexMachine> = Api::all(client);
+    let class = |name: &str| AzureFlexNodeClass::new(name, pool(name, &cluster).class);
+    let make = async |mut class: AzureFlexNodeClass, notes: &[(&str, &str)]| {
+        let name = class.name_any();
+        class.labels_mut().insert(LABEL.to_owned(), name);
+        for (key, value) in notes {
+            class.annotations_mut().insert((*key).to_owned(), (*value).to_owned());
+        }
+        classes.create(&PostParams::default(), &class).await
+    };
+    pools.put(pool("sound", &cluster)).await?;
+    make(class("typed"), &[(ID, "typed"), (TYPE, "agentpools.nebius.instance.AgentPool")]).await?;
+    make(class("nameless"), &[]).await?;
+    // A class that has nothing to do with pools.
+    classes.create(&PostParams::default(), &class("plain")).await?;
+    // A machine whose class is gone.
+    let spec = FlexMachineSpec { node_class: "lone".to_owned(), ..FlexMachineSpec::default() };
+    let mut lone = AzureFlexMachine::new("lone", spec);
+    lone.labels_mut().insert(LABEL.to_owned(), "lone".to_owned());
+    lone.annotations_mut().insert(ID.to_owned(), "lone".to_owned());
+    machines.create(&PostParams::default(), &lone).await?;
+
+    let all = pools.list().await?;
+    let of = |id: &str| all.iter().find(|(known, _)| known == id).map(|(_, record)| record);
+    assert!(matches!(of("sound"), Some(Record::Pool(stored)) if stored.pool.id == "sound"));
+    assert_eq!(of("typed"), Some(&Record::Other));
+    assert!(matches!(of("nameless"), Some(Record::Broken(_))), "{all:?}");
+    assert!(matches!(of("lone"), Some(Record::Broken(_))), "{all:?}");
+    assert_eq!(of("plain"), None);
+
+    // By its name alone nothing is a pool; and nothing is overwritten or removed.
+    for id in ["typed", "nameless", "plain"] {
+        let refused = pools.put(pool(id, &cluster)).await.unwrap_err();
+        assert!(matches!(refused, PoolError::Fixed(_)), "{id}: {refused}");
+    }
+    assert_eq!(pools.get("typed").await?, Some(Record::Other));
+    for id in ["nameless", "plain"] {
+        assert_eq!(pools.get(id).await?, None, "{id}");
+        pools.delete(id).await?;
+        assert!(classes.get(id).await?.metadata.deletion_timestamp.is_none(), "{id}");
+    }
+    Ok(())
+}
