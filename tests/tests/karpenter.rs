@@ -11,6 +11,8 @@ mod growing;
 mod land;
 #[path = "karpenter/pool.rs"]
 mod pool;
+#[path = "karpenter/restarts.rs"]
+mod restarts;
 #[path = "karpenter/scarcity.rs"]
 mod scarcity;
 #[path = "karpenter/shrinking.rs"]
@@ -33,13 +35,20 @@ const FOREVER: Duration = Duration::from_mins(9);
 type Test = fn(Arc<FlexWorld>) -> BoxFuture<'static, Result<()>>;
 
 macro_rules! tests {
-    ($($module:ident::$name:ident,)*) => {
-        const TESTS: &[(&str, Test)] =
+    ($list:ident: $($module:ident::$name:ident,)*) => {
+        const $list: &[(&str, Test)] =
             &[$((stringify!($name), |world| $module::$name(world).boxed()),)*];
     };
 }
 
+// In a world that others kill and start again, none of the rest could count on anything.
 tests! {
+    ALONE:
+    restarts::whoever_is_killed_at_whatever_moment_nothing_is_lost_and_nothing_made_twice,
+}
+
+tests! {
+    TOGETHER:
     growing::a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits,
     growing::a_quota_on_one_size_moves_the_pod_to_another,
     growing::a_slow_vm_in_one_pool_does_not_delay_another_pool,
@@ -56,28 +65,41 @@ fn main() -> Result<ExitCode> {
     let wanted: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     let is_wanted =
         |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(*part));
-    let chosen: Vec<_> = TESTS.iter().copied().filter(|(name, _)| is_wanted(name)).collect();
+    let of = |tests: &[(&'static str, Test)]| -> Vec<(&'static str, Test)> {
+        tests.iter().copied().filter(|(name, _)| is_wanted(name)).collect()
+    };
+    let (together, alone) = (of(TOGETHER), of(ALONE));
     if arguments.iter().any(|word| word == "--list") {
-        for (name, _) in chosen {
+        for (name, _) in together.iter().chain(&alone) {
             say(&format!("{name}: test"));
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if chosen.is_empty() || !can_start() {
+    let count = together.len() + alone.len();
+    if count == 0 || !can_start() {
         return Ok(ExitCode::SUCCESS);
     }
+    say(&format!("\nrunning {count} tests"));
+    let began = Instant::now();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("start the asynchronous runtime")?.block_on(run(chosen))
+    let runtime = runtime.context("start the asynchronous runtime")?;
+    let failed = runtime.block_on(async {
+        let worlds = std::iter::once(together).chain(alone.into_iter().map(|one| vec![one]));
+        let worlds = worlds.filter(|tests| !tests.is_empty()).map(|tests| in_a_world(tests, began));
+        futures::future::try_join_all(worlds).await
+    })?;
+    let failed: usize = failed.into_iter().sum();
+    let word = if failed == 0 { "ok" } else { "FAILED" };
+    let (passed, seconds) = (count - failed, began.elapsed().as_secs());
+    say(&format!("\ntest result: {word}. {passed} passed; {failed} failed; in {seconds} s"));
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs tests, all at the same time.
-async fn run(chosen: Vec<(&'static str, Test)>) -> Result<ExitCode> {
-    let began = Instant::now();
-    let count = chosen.len();
-    say(&format!("\nrunning {count} tests in one world"));
+/// Runs tests in one world, all at the same time. How many failed.
+async fn in_a_world(tests: Vec<(&'static str, Test)>, began: Instant) -> Result<usize> {
     let world = Arc::new(FlexWorld::start(land::scenario).await.context("start the world")?);
     let mut running = JoinSet::new();
-    for (name, test) in chosen {
+    for (name, test) in tests {
         let test = tokio::time::timeout(FOREVER, test(world.clone()));
         running.spawn(async move {
             let outcome = std::panic::AssertUnwindSafe(test).catch_unwind().await;
@@ -100,13 +122,7 @@ async fn run(chosen: Vec<(&'static str, Test)>) -> Result<ExitCode> {
     if failed > 0 {
         say(&world.told());
     }
-    let word = if failed == 0 { "ok" } else { "FAILED" };
-    let seconds = began.elapsed().as_secs();
-    say(&format!(
-        "\ntest result: {word}. {} passed; {failed} failed; in {seconds} s",
-        count - failed
-    ));
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(failed)
 }
 
 fn say(text: &str) {

@@ -29,9 +29,10 @@ pub(crate) async fn a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits(
     world: Arc<FlexWorld>,
 ) -> Result<()> {
     let pool = Pool::make(&world, "plain", PLAIN, &[], json!({}), json!({})).await?;
+    // One after the other: together they would share a node.
     pool.pod("plain-small", 0).await?;
-    pool.pod("plain-gpu", 1).await?;
     let small = pool.running("plain-small").await?;
+    pool.pod("plain-gpu", 1).await?;
     let large = pool.running("plain-gpu").await?;
     ensure!(label(&small, SIZE) == ORDINARY, "a small pod is on {}", label(&small, SIZE));
     ensure!(label(&large, SIZE) == GPU, "a pod with a GPU is on {}", label(&large, SIZE));

@@ -128,6 +128,10 @@ impl Pool {
         if gpus > 0 {
             resources["limits"] = json!({ "nvidia.com/gpu": gpus.to_string() });
         }
+        self.spec_with(&resources)
+    }
+
+    fn spec_with(&self, resources: &Value) -> Value {
         json!({
             "nodeSelector": { "workload": self.name },
             "terminationGracePeriodSeconds": 0,
@@ -137,7 +141,16 @@ impl Pool {
 
     /// Makes a pod that only a node of this pool can run.
     pub(crate) async fn pod(&self, name: &str, gpus: u32) -> Result<()> {
-        let pod = json!({ "metadata": { "name": name }, "spec": self.pod_spec(gpus) });
+        self.create_pod(name, self.pod_spec(gpus)).await
+    }
+
+    /// The same with one that fills most of an ordinary node.
+    pub(crate) async fn large_pod(&self, name: &str) -> Result<()> {
+        self.create_pod(name, self.spec_with(&json!({ "requests": { "cpu": "5" } }))).await
+    }
+
+    async fn create_pod(&self, name: &str, spec: Value) -> Result<()> {
+        let pod = json!({ "metadata": { "name": name }, "spec": spec });
         let pod: Pod = serde_json::from_value(pod)?;
         self.pods().create(&PostParams::default(), &pod).await.context("make a pod")?;
         Ok(())
