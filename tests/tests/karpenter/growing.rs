@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 use crate::land::{GPU, ORDINARY, PLAIN, SLOW, WITHOUT_QUOTA};
-use crate::pool::{Pool, label};
+use crate::pool::{Pool, label, node_pool};
 
 const SIZE: &str = "node.kubernetes.io/instance-type";
 
@@ -117,7 +117,7 @@ pub(crate) async fn what_belongs_to_another_karpenter_is_left_alone(
         },
     });
     let mut foreign = Vec::new();
-    for object in [theirs, ours.object("theirs", &class, &[], json!({})), claim] {
+    for object in [theirs, node_pool("theirs", &class, &[], json!({})), claim] {
         foreign.push(ours.create(object).await?);
     }
     // A pod that only their pool could help, and then one of ours: whoever has helped the second

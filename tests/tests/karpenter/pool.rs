@@ -58,40 +58,8 @@ impl Pool {
         pool.create(class).await?;
         let reference =
             json!({ "group": "flex.aks.azure.com", "kind": "AzureFlexNodeClass", "name": name });
-        pool.create(pool.object(name, &reference, sizes, disruption)).await?;
+        pool.create(node_pool(name, &reference, sizes, disruption)).await?;
         Ok(pool)
-    }
-
-    /// A `NodePool`.
-    pub(crate) fn object(
-        &self,
-        name: &str,
-        class: &Value,
-        sizes: &[&str],
-        disruption: Value,
-    ) -> Value {
-        let mut requirements = vec![
-            json!({ "key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"] }),
-        ];
-        if !sizes.is_empty() {
-            requirements.push(
-                json!({ "key": "node.kubernetes.io/instance-type", "operator": "In", "values": sizes }),
-            );
-        }
-        let mut rules = json!({ "budgets": [{ "nodes": "100%" }], "consolidateAfter": "Never" });
-        merge(&mut rules, disruption);
-        json!({
-            "apiVersion": "karpenter.sh/v1",
-            "kind": "NodePool",
-            "metadata": { "name": name },
-            "spec": {
-                "disruption": rules,
-                "template": {
-                    "metadata": { "labels": { "workload": name } },
-                    "spec": { "nodeClassRef": class, "requirements": requirements, "expireAfter": "Never" },
-                },
-            },
-        })
     }
 
     /// Creates an object that belongs to no namespace.
@@ -250,6 +218,32 @@ impl Pool {
             puts.map(|request| request.at).collect()
         })
     }
+}
+
+/// A `NodePool`.
+pub(crate) fn node_pool(name: &str, class: &Value, sizes: &[&str], disruption: Value) -> Value {
+    let mut requirements = vec![
+        json!({ "key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"] }),
+    ];
+    if !sizes.is_empty() {
+        requirements.push(
+            json!({ "key": "node.kubernetes.io/instance-type", "operator": "In", "values": sizes }),
+        );
+    }
+    let mut rules = json!({ "budgets": [{ "nodes": "100%" }], "consolidateAfter": "Never" });
+    merge(&mut rules, disruption);
+    json!({
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": { "name": name },
+        "spec": {
+            "disruption": rules,
+            "template": {
+                "metadata": { "labels": { "workload": name } },
+                "spec": { "nodeClassRef": class, "requirements": requirements, "expireAfter": "Never" },
+            },
+        },
+    })
 }
 
 /// A label of a Node.
