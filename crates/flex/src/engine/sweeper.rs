@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::cloud::{COMPUTE, DISKS, NETWORK};
-use crate::sweep::{Kind, Leak, Resource, plan};
+use crate::sweep::{Kind, Leak, Resource, is_ours, plan};
 
 /// What a sweep did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,6 +56,11 @@ impl Sweeper {
             found.extend(values.iter().filter_map(|value| self.resource(kind, value, now)));
         }
         Ok(found)
+    }
+
+    /// How many of them are this cluster's.
+    pub fn ours(&self, resources: &[Resource]) -> usize {
+        resources.iter().filter(|resource| is_ours(resource, &self.cluster)).count()
     }
 
     /// Removes what no machine wants. With `dry`, nothing is removed.
