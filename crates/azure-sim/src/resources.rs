@@ -3,6 +3,7 @@
 pub(crate) mod disk;
 pub(crate) mod extension;
 pub(crate) mod extension_run;
+pub(crate) mod image;
 pub(crate) mod machine;
 pub(crate) mod nic;
 pub(crate) mod public_ip;

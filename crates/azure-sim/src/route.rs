@@ -96,6 +96,8 @@ pub(crate) enum Target {
     Disk(Id),
     Disks(Scope),
     Subnet(Id),
+    VirtualNetwork(Id),
+    ImageVersions(Vec<String>),
     Skus,
     Usages { subscription: String, location: String },
     Operation { id: String, results: bool },
@@ -158,6 +160,7 @@ impl Target {
             ["microsoft.network", "networkinterfaces", _] => Self::Nic(id(3)),
             ["microsoft.network", "publicipaddresses"] => Self::PublicIps(scope),
             ["microsoft.network", "publicipaddresses", _] => Self::PublicIp(id(3)),
+            ["microsoft.network", "virtualnetworks", _] => Self::VirtualNetwork(id(3)),
             ["microsoft.network", "virtualnetworks", _, "subnets", _] => Self::Subnet(id(5)),
             ["microsoft.containerservice", "managedclusters", _, "agentpools", _, "machines"] => {
                 Self::Machines(id(5))
@@ -201,6 +204,20 @@ impl Target {
                 subscription: subscription.to_owned(),
                 location: names[2].to_owned(),
             },
+            [
+                "microsoft.compute",
+                "locations",
+                _,
+                "publishers",
+                publisher,
+                "artifacttypes",
+                "vmimage",
+                "offers",
+                offer,
+                "skus",
+                sku,
+                "versions",
+            ] => Self::ImageVersions([publisher, offer, sku].map(|part| (*part).to_owned()).into()),
             [_, "locations", _, which @ ("operations" | "operationresults"), _] => {
                 Self::Operation { id: names[4].to_owned(), results: *which == "operationresults" }
             }
@@ -239,6 +256,8 @@ impl Target {
             Self::Disk(_) => verb("PutDisk", "GetDisk", "DeleteDisk"),
             Self::Disks(_) => "ListDisks",
             Self::Subnet(_) => "GetSubnet",
+            Self::VirtualNetwork(_) => "GetVirtualNetwork",
+            Self::ImageVersions(_) => "ListImageVersions",
             Self::Skus => "ListSkus",
             Self::Usages { .. } => "GetUsages",
             Self::Operation { .. } => "GetOperation",

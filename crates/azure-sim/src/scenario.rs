@@ -11,7 +11,7 @@ pub use boot::{
     AgentOutcome, Boot, Bootstrap, JsonShape, NodeOutcome, OsOutcome, Script, ScriptRun,
 };
 pub use load::{ScenarioError, load, parse};
-pub use place::{Capacity, Quota, Subnet};
+pub use place::{Capacity, MarketplaceImage, Quota, Subnet};
 pub use quirks::{DeletedExtensions, Preemption, Quirks};
 pub use rule::{Refusal, Rule, Subject, When};
 pub use span::Span;
@@ -33,6 +33,8 @@ pub struct Scenario {
     pub resource_groups: Vec<String>,
     /// Subnets that exist.
     pub subnets: Vec<Subnet>,
+    /// Images of the marketplace. Without any, every image exists, in version 1.0.0.
+    pub images: Vec<MarketplaceImage>,
     /// Core limits. What is not named here is not limited.
     pub quotas: Vec<Quota>,
     /// Where capacity is short. What is not named here is available.
@@ -52,6 +54,7 @@ impl Default for Scenario {
             start: Timestamp::constant(1_769_524_200, 0), // 2026-01-27T14:30:00Z
             resource_groups: Vec::new(),
             subnets: vec![Subnet::default()],
+            images: Vec::new(),
             quotas: Vec::new(),
             capacity: Vec::new(),
             rules: Vec::new(),

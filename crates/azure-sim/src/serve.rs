@@ -236,6 +236,8 @@ impl Azure {
             ("DELETE", Target::Disk(id)) => self.delete_disk(call, &id),
             ("GET", Target::Disks(scope)) => Ok(self.list_disks(call, &scope)),
             ("GET", Target::Subnet(id)) => self.get_subnet(&id),
+            ("GET", Target::VirtualNetwork(id)) => self.get_virtual_network(&id),
+            ("GET", Target::ImageVersions(image)) => self.get_image_versions(&image),
             ("GET", Target::Skus) => Ok(self.get_skus(call)),
             ("GET", Target::Usages { location, .. }) => Ok(self.get_usages(&location)),
             ("GET", Target::Operation { id, results }) => self.get_operation(call, &id, results),

@@ -78,6 +78,8 @@ impl Policy {
             | Target::Disk(_)
             | Target::Disks(_)
             | Target::Subnet(_)
+            | Target::VirtualNetwork(_)
+            | Target::ImageVersions(_)
             | Target::Skus
             | Target::ActivityLog(_)
             | Target::ResourceGraph

@@ -10,7 +10,9 @@ use bringup_azure::budget::Limits;
 use bringup_azure::clock::WallClock;
 use bringup_azure::{Arm, Cloud, CredentialKind, transport};
 use bringup_controller::claims::{NodeClassKind, default_classes};
-use bringup_controller::{Controller, Settings};
+use bringup_controller::flex::JoinSettings;
+use bringup_controller::{Controller, Provisioning, Settings};
+use bringup_provider::listen::{Address, TlsFiles};
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -24,6 +26,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   bringup controller --azure-credential workload-identity
   bringup controller --kubeconfig ~/.kube/config --azure-credential azure-cli --dry-run
   bringup controller --azure-cloud usgov --azure-credential managed-identity
+  bringup controller --flex --flex-cluster prod-1 --flex-join /etc/bringup/join.json
 
 Every option can also be set by the variable beside it. Health is on /healthz,
 readiness on /readyz, metrics are on /metrics.";
@@ -87,6 +90,8 @@ pub(crate) struct ControllerArguments {
     /// Reads everything and writes nothing
     #[arg(long, env = "BRINGUP_DRY_RUN")]
     dry_run: bool,
+    #[command(flatten)]
+    flex: FlexArguments,
     /// The form of the log
     #[arg(long, value_name = "FORM", env = "BRINGUP_LOG_FORMAT", default_value = "json")]
     log_format: LogForm,
@@ -96,6 +101,62 @@ pub(crate) struct ControllerArguments {
     /// The name of this replica
     #[arg(long, value_name = "NAME", env = "BRINGUP_IDENTITY")]
     identity: Option<String>,
+}
+
+/// Making machines.
+#[derive(Debug, Args)]
+struct FlexArguments {
+    /// Makes machines too: runs every `AzureFlexMachine`, and answers Karpenter's provider
+    #[arg(long, env = "BRINGUP_FLEX", requires_all = ["flex_cluster", "flex_join"])]
+    flex: bool,
+    /// The cluster's id, in the tags of everything in Azure; no two clusters may share one
+    #[arg(long, value_name = "ID", env = "BRINGUP_FLEX_CLUSTER")]
+    flex_cluster: Option<String>,
+    /// What machines are told so that they join, in JSON; see docs/flex.md
+    #[arg(long, value_name = "FILE", env = "BRINGUP_FLEX_JOIN")]
+    flex_join: Option<PathBuf>,
+    /// Where Karpenter's provider asks: `unix:///PATH`, or `HOST:PORT`, which needs the three files
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "BRINGUP_FLEX_LISTEN",
+        default_value = "unix:///run/bringup/provider.sock"
+    )]
+    flex_listen: Address,
+    /// Our certificate, in PEM; read anew for each connection
+    #[arg(long, value_name = "FILE", env = "BRINGUP_FLEX_CERT_FILE")]
+    flex_cert_file: Option<PathBuf>,
+    /// The key of our certificate, in PEM; read anew for each connection
+    #[arg(long, value_name = "FILE", env = "BRINGUP_FLEX_KEY_FILE")]
+    flex_key_file: Option<PathBuf>,
+    /// The authority of those who may ask, in PEM
+    #[arg(long, value_name = "FILE", env = "BRINGUP_FLEX_CLIENT_CA_FILE")]
+    flex_client_ca_file: Option<PathBuf>,
+}
+
+impl FlexArguments {
+    /// What is to be made, if anything is.
+    fn provisioning(self) -> anyhow::Result<Option<Provisioning>> {
+        if !self.flex {
+            return Ok(None);
+        }
+        let path = self.flex_join.context("--flex needs --flex-join")?;
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("read the file of --flex-join, {}", path.display()))?;
+        let join: JoinSettings = serde_json::from_str(&text)
+            .with_context(|| format!("understand the file of --flex-join, {}", path.display()))?;
+        let tls = match (self.flex_cert_file, self.flex_key_file, self.flex_client_ca_file) {
+            (Some(certificate), Some(key), Some(authority)) => {
+                Some(TlsFiles { certificate, key, authority })
+            }
+            (None, None, None) => None,
+            _ => anyhow::bail!(
+                "--flex-cert-file, --flex-key-file and --flex-client-ca-file go together"
+            ),
+        };
+        let cluster = self.flex_cluster.context("--flex needs --flex-cluster")?;
+        Ok(Some(Provisioning { cluster, join, address: self.flex_listen, tls }))
+    }
 }
 
 /// The form of the log.
@@ -121,6 +182,7 @@ async fn control(arguments: ControllerArguments) -> anyhow::Result<()> {
     let client = client(arguments.kubeconfig.as_deref()).await?;
     let clock = Arc::new(WallClock);
     let arm = arm(&arguments, clock.clone())?;
+    let provisioning = arguments.flex.provisioning()?;
     let identity = arguments.identity.unwrap_or_else(host_name);
     let classes =
         if arguments.node_classes.is_empty() { default_classes() } else { arguments.node_classes };
@@ -131,7 +193,11 @@ async fn control(arguments: ControllerArguments) -> anyhow::Result<()> {
         dry_run: arguments.dry_run,
         ..Settings::new(&arguments.namespace, &identity)
     };
-    Controller::new(settings, client, arm, clock).run(arguments.listen, stopped()).await
+    let mut controller = Controller::new(settings, client, arm, clock);
+    if let Some(provisioning) = provisioning {
+        controller = controller.with_provisioning(provisioning);
+    }
+    Box::pin(controller.run(arguments.listen, stopped())).await
 }
 
 async fn client(kubeconfig: Option<&std::path::Path>) -> anyhow::Result<Client> {

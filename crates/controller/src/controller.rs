@@ -10,15 +10,19 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use bringup_azure::Arm;
 use bringup_azure::clock::Clock;
+use bringup_provider::listen::{Address, Door, TlsFiles};
+use bringup_provider::v1::provider_server::ProviderServer;
 use k8s_controller::LeaderElection;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tonic::service::Routes;
 use tracing::{info, warn};
 
 use crate::agenda::Agenda;
 use crate::cluster::Cluster;
 use crate::collect::Collect;
+use crate::flex::{Flex, Home, JoinSettings, Joining, Service};
 use crate::health::{Health, advice};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
@@ -33,6 +37,19 @@ const LEASE: &str = "bringup-controller";
 /// How often our rights are checked.
 const RIGHTS_EACH: Duration = Duration::from_mins(5);
 
+/// Makes machines beside observing: only where that is asked for.
+#[derive(Debug, Clone)]
+pub struct Provisioning {
+    /// The cluster's id, in the tags of everything in Azure.
+    pub cluster: String,
+    /// What machines are told so that they join.
+    pub join: JoinSettings,
+    /// Where Karpenter's provider asks.
+    pub address: Address,
+    /// The certificates of a port.
+    pub tls: Option<TlsFiles>,
+}
+
 /// The controller.
 pub struct Controller {
     settings: Settings,
@@ -42,6 +59,7 @@ pub struct Controller {
     witness: Witness,
     health: Health,
     metrics: Metrics,
+    provisioning: Option<Provisioning>,
 }
 
 impl Controller {
@@ -49,7 +67,15 @@ impl Controller {
     pub fn new(settings: Settings, client: Client, arm: Arm, clock: Arc<dyn Clock>) -> Self {
         let (health, metrics) = (Health::default(), Metrics::default());
         metrics.watch(arm.clone(), health.clone());
-        Self { settings, client, arm, clock, witness: Witness::default(), health, metrics }
+        let (witness, provisioning) = (Witness::default(), None);
+        Self { settings, client, arm, clock, witness, health, metrics, provisioning }
+    }
+
+    /// The same, making machines too.
+    #[must_use]
+    pub fn with_provisioning(mut self, provisioning: Provisioning) -> Self {
+        self.provisioning = Some(provisioning);
+        self
     }
 
     /// The same with a witness of its effects.
@@ -124,6 +150,47 @@ impl Controller {
         observer.run().await;
     }
 
+    fn home(&self, provisioning: &Provisioning) -> Home {
+        Home {
+            cluster: provisioning.cluster.clone(),
+            namespace: self.settings.namespace.clone(),
+            identity: self.settings.identity.clone(),
+        }
+    }
+
+    /// Makes machines for ever, if that is asked for.
+    async fn provision(&self) {
+        let Some(provisioning) = &self.provisioning else { return };
+        let home = self.home(provisioning);
+        let (client, clock) = (self.client.clone(), self.clock.clone());
+        let joining = Joining::new(provisioning.join.clone(), client.clone(), clock.clone());
+        let flex = Flex::new(client, self.arm.clone(), clock, &home, joining);
+        Box::pin(flex.run()).await;
+    }
+
+    /// Opens the door for Karpenter's provider, if machines are made. What comes in is answered as
+    /// long as the future runs.
+    async fn open(
+        &self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Option<impl Future<Output = Result<()>>>> {
+        let Some(provisioning) = &self.provisioning else { return Ok(None) };
+        let door = Door::bind(provisioning.address.clone(), provisioning.tls.clone())
+            .await
+            .context("open the door for Karpenter")?;
+        info!(address = %door.address(), "Karpenter's provider is answered");
+        let home = self.home(provisioning);
+        let (arm, clock) = (self.arm.clone(), self.clock.clone());
+        let (service, watch) = Service::new(self.client.clone(), arm, clock, &home);
+        let routes = Routes::new(ProviderServer::new(service));
+        Ok(Some(async move {
+            tokio::select! {
+                served = door.serve(routes, stop) => served.context("answer Karpenter's provider"),
+                () = watch => Ok(()),
+            }
+        }))
+    }
+
     /// Observes whenever it holds the lease, until `stop`; then gives the lease back.
     pub async fn lead(&self, stop: impl Future<Output = ()>) {
         let election = LeaderElection::new(
@@ -138,7 +205,7 @@ impl Controller {
                 election
                     .with_lease(Box::pin(async {
                         info!(identity = self.settings.identity, "leading");
-                        self.observe().await;
+                        tokio::join!(self.observe(), self.provision());
                     }))
                     .await;
                 info!(identity = self.settings.identity, "not leading any more");
@@ -189,14 +256,29 @@ impl Controller {
             .await
             .with_context(|| format!("listen on {listen} for health and metrics"))?;
         info!(address = %listener.local_addr().unwrap_or(listen), "listening");
-        let stopped = Arc::new(tokio::sync::Notify::new());
+        let (stopping, stopped) = watch::channel(false);
+        let told = |mut stopped: watch::Receiver<bool>| async move {
+            // Whoever could tell is gone: that is an end too.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        let provider = self.open(told(stopped.clone())).await?;
+        let provider = async {
+            match provider {
+                Some(provider) => Box::pin(provider).await,
+                None => std::future::pending().await,
+            }
+        };
         let serve = axum::serve(listener, self.router());
         let lead = async {
-            self.lead(stop).await;
-            stopped.notify_one();
+            self.lead(told(stopped.clone())).await;
         };
+        tokio::spawn(async move {
+            stop.await;
+            stopping.send_replace(true);
+        });
         tokio::select! {
             served = serve => served.context("serve health and metrics"),
+            served = provider => served,
             () = lead => Ok(()),
         }
     }

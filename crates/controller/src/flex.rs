@@ -1,32 +1,55 @@
 //! Runs `AzureFlexMachine`s: whoever is due gets one effect; classes are checked as they change.
 
 mod classes;
+mod duties;
+mod index;
+mod inquiries;
+mod joining;
 mod key;
+mod ledger;
+mod nodes;
+mod noting;
 pub mod pools;
+mod recorder;
+mod service;
 mod store;
 mod sweeping;
+mod tokens;
+mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bringup_azure::Arm;
 use bringup_azure::clock::Clock;
+use bringup_contract::Cause;
 use bringup_flex::class::Class;
 use bringup_flex::engine::{ArmCloud, Bootstrap, Engine, Next, StoreError, Sweeper};
-use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
+use bringup_flex::machine::Around;
+use bringup_flex::trouble::Trouble;
+use bringup_objects::flex::machine::{Phase, Place};
+use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use futures::{StreamExt as _, TryStreamExt as _};
-use jiff::SignedDuration;
-use kube::runtime::watcher::{self, watcher};
-use kube::{Api, Client, ResourceExt as _};
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
 use tracing::warn;
 
-use self::classes::Classes;
+use self::classes::{Classes, Known, Refusal};
+use self::index::Index;
+use self::inquiries::Inquiries;
 use self::key::unusable_key;
+use self::ledger::Ledger;
+use self::noting::NotingCloud;
+use self::recorder::Recorder;
 use self::store::KubeStore;
+use self::tokens::Tokens;
 use crate::agenda::Agenda;
+
+pub use self::classes::is_ready;
+pub use self::inquiries::Quota;
+pub use self::joining::{Agent, JoinSettings, Joining, Programs};
+pub use self::ledger::{NAME as LEDGER, Page};
+pub use self::service::Service;
 
 /// How many machines are in hand at once.
 const HANDS: usize = 32;
@@ -38,49 +61,67 @@ const AGAIN: SignedDuration = SignedDuration::from_secs(2);
 enum Key {
     Class(String),
     Machine(String),
+    Node(String),
 }
 
-/// What is known of the cluster, by name.
-#[derive(Debug, Default)]
-struct Index {
-    classes: BTreeMap<String, AzureFlexNodeClass>,
-    /// Machines and the class of each.
-    machines: BTreeMap<String, String>,
+/// Whose machines they are, and where things are kept.
+#[derive(Debug, Clone)]
+pub struct Home {
+    /// The cluster's id, in the tags of everything in Azure.
+    pub cluster: String,
+    /// Where what has to be remembered is kept.
+    pub namespace: String,
+    /// Who we are among replicas.
+    pub identity: String,
 }
 
 /// Runs machines.
 pub struct Flex<B> {
     client: Client,
+    arm: Arm,
     clock: Arc<dyn Clock>,
     agenda: Agenda<Key>,
     index: Mutex<Index>,
-    engine: Engine<KubeStore, ArmCloud<B>>,
+    /// Machines that were refused because of their class, by class.
+    refusals: Mutex<BTreeMap<String, Refusal>>,
+    /// Nodes whose token was withdrawn.
+    greeted: Mutex<BTreeSet<String>>,
+    engine: Engine<KubeStore, NotingCloud<B>>,
     store: KubeStore,
     classes: Classes,
+    inquiries: Inquiries,
     sweeper: Sweeper,
+    ledger: Ledger,
+    recorder: Recorder,
+    tokens: Tokens,
     /// Whoever made it has thrown the private half away.
     key: String,
 }
 
 impl<B: Bootstrap> Flex<B> {
-    /// Machines of the cluster with this id.
-    pub fn new(
-        client: Client,
-        arm: Arm,
-        clock: Arc<dyn Clock>,
-        cluster: &str,
-        bootstrap: B,
-    ) -> Self {
-        let store = KubeStore::new(client.clone());
+    /// Machines of a cluster.
+    pub fn new(client: Client, arm: Arm, clock: Arc<dyn Clock>, home: &Home, bootstrap: B) -> Self {
+        let ledger = Ledger::new(client.clone(), &home.namespace);
+        let store = KubeStore::new(client.clone(), ledger.clone());
+        let recorder = Recorder::new(client.clone(), &home.identity);
+        let cloud = ArmCloud::new(arm.clone(), &home.cluster, bootstrap);
+        let cloud = NotingCloud::new(cloud, ledger.clone(), clock.clone());
         Self {
             agenda: Agenda::new(clock.clone()),
             index: Mutex::default(),
-            sweeper: Sweeper::new(arm.clone(), cluster),
-            engine: Engine::new(store.clone(), ArmCloud::new(arm, cluster, bootstrap)),
+            refusals: Mutex::default(),
+            greeted: Mutex::default(),
+            sweeper: Sweeper::new(arm.clone(), &home.cluster),
+            engine: Engine::new(store.clone(), cloud),
             store,
-            classes: Classes::new(client.clone()),
+            classes: Classes::new(client.clone(), recorder.clone()),
+            inquiries: Inquiries::new(arm.clone(), clock.clone()),
+            ledger,
+            recorder,
+            tokens: Tokens::new(client.clone()),
             key: unusable_key(),
             client,
+            arm,
             clock,
         }
     }
@@ -89,14 +130,17 @@ impl<B: Bootstrap> Flex<B> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn greeted(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.greeted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, BTreeMap<String, Refusal>> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Runs for ever, as the only one who does. Dropped, everything it does is dropped.
     pub async fn run(&self) {
-        tokio::join!(
-            self.watch_classes(),
-            self.watch_machines(),
-            self.work(),
-            self.sweep_for_ever()
-        );
+        tokio::join!(self.watch(), self.work(), self.sweep_for_ever());
     }
 
     async fn work(&self) {
@@ -113,41 +157,117 @@ impl<B: Bootstrap> Flex<B> {
         let next = match &key {
             Key::Class(name) => self.check(name).await,
             Key::Machine(name) => self.pass(name).await,
+            Key::Node(name) => self.visit(name).await,
         };
         self.agenda.done(&key, next);
     }
 
     /// One effect for a machine; when it is due again.
-    async fn pass(&self, name: &str) -> Option<jiff::Timestamp> {
+    async fn pass(&self, name: &str) -> Option<Timestamp> {
         let now = self.clock.now();
-        let place = {
-            let index = self.index();
-            let class = index.machines.get(name).and_then(|class| index.classes.get(class));
-            let class = class.filter(|class| classes::is_ready(class));
-            class.and_then(|class| Class::of(&class.spec).ok())
-        };
-        let uid = self.store.uid(name).await;
-        let place = place.zip(uid).map(|(class, uid)| class.place(name, &uid, &self.key));
-        match self.engine.pass(name, place.as_ref(), now).await {
-            Ok(Next::Now) | Err(StoreError::Conflict) => Some(now),
+        let place = self.place(name).await;
+        let is_evidence = self.is_evidence(name).await;
+        let around = Around { place: place.as_ref(), is_evidence };
+        let next = match self.engine.pass(name, around, now).await {
+            Ok(Next::Now) | Err(StoreError::Conflict) => return Some(now),
             Ok(Next::At(at)) => Some(at),
             Ok(Next::Never) => None,
             Err(StoreError::Failed(why)) => {
                 warn!(machine = name, why, "the machine could not be stored");
-                Some(now + AGAIN)
+                return Some(now + AGAIN);
+            }
+        };
+        self.blame(name).await;
+        // Whichever is sooner.
+        let owed = self.owe(name, now).await;
+        [next, owed].into_iter().flatten().min()
+    }
+
+    /// Where a machine is to be, if that is to be decided now.
+    async fn place(&self, name: &str) -> Option<Place> {
+        let machine = self.store.machine(name).await?;
+        let phase = machine.status.as_ref().map_or(Phase::Planned, |status| status.phase);
+        if !matches!(phase, Phase::Planned | Phase::Gone) {
+            return None;
+        }
+        let (generation, class) = {
+            let index = self.index();
+            let class = index.classes.get(&machine.spec.node_class);
+            let class = class.filter(|class| is_ready(class))?;
+            (class.metadata.generation, Class::of(&class.spec).ok()?)
+        };
+        match self.inquiries.resolved(&class).await {
+            Ok(image) => {
+                let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+                Some(Place { image, ..class.place(name, uid, &self.key) })
+            }
+            Err(trouble) => {
+                self.refused(&machine.spec.node_class, generation, &trouble);
+                self.agenda.plan(Key::Machine(name.to_owned()), self.clock.now() + AGAIN);
+                None
             }
         }
     }
 
-    async fn check(&self, name: &str) -> Option<jiff::Timestamp> {
-        let (class, machines) = {
-            let index = self.index();
-            let class = index.classes.get(name).cloned()?;
-            let of_class = index.machines.iter().filter(|(_, class)| *class == name);
-            (class, of_class.map(|(machine, _)| machine.clone()).collect::<BTreeSet<_>>())
-        };
-        match self.classes.settle(&class, &machines, self.clock.now()).await {
+    /// Whether somebody still has to read from a machine's VM why it failed.
+    async fn is_evidence(&self, name: &str) -> bool {
+        let Some(machine) = self.store.machine(name).await else { return false };
+        let status = machine.status.unwrap_or_default();
+        let index = self.index();
+        let claim = index.machines.get(name).and_then(|machine| index.claim_of(machine));
+        status.phase == Phase::CleanVm
+            && status.accepted_at.is_some()
+            && claim.is_some_and(|claim| !claim.is_registered && claim.verdict.is_none())
+    }
+
+    /// What a machine was refused for may be its class's fault: then no other is tried for a while.
+    async fn blame(&self, name: &str) {
+        let Some(machine) = self.store.machine(name).await else { return };
+        let status = machine.status.unwrap_or_default();
+        let Some(failure) = status.failure.filter(|_| status.phase.is_cleaning()) else { return };
+        let is_access = [Cause::AuthorizationFailed, Cause::PolicyDenied]
+            .iter()
+            .any(|cause| cause.reason() == failure.cause);
+        if !is_access && failure.cause != Cause::InvalidRequest.reason() {
+            return;
+        }
+        let class = machine.spec.node_class;
+        let generation =
+            self.index().classes.get(&class).and_then(|class| class.metadata.generation);
+        let at = status.vm_attempt_at.or(status.created_at).map_or(Timestamp::MIN, |time| time.0);
+        let code = failure.arm_code.map(|code| format!(" ({code})")).unwrap_or_default();
+        let what = format!("{}{code}: {}", failure.cause, failure.message);
+        self.note_refusal(class, Refusal { generation, is_access, what, at });
+    }
+
+    fn refused(&self, class: &str, generation: Option<i64>, trouble: &Trouble) {
+        let is_access = trouble.class == bringup_flex::trouble::Class::Access;
+        let is_fault = is_access || trouble.class == bringup_flex::trouble::Class::Request;
+        if !is_fault {
+            warn!(class, why = trouble.message, "Azure does not say which image is the latest");
+            return;
+        }
+        let what = format!("{}: {}", trouble.cause.reason(), trouble.message);
+        let refusal = Refusal { generation, is_access, what, at: self.clock.now() };
+        self.note_refusal(class.to_owned(), refusal);
+    }
+
+    fn note_refusal(&self, class: String, refusal: Refusal) {
+        let mut refusals = self.refusals();
+        let known = refusals.get(&class);
+        // The same machine is looked at again and again.
+        if known.is_none_or(|known| known.at < refusal.at) {
+            refusals.insert(class.clone(), refusal);
+            drop(refusals);
+            self.agenda.plan_now(Key::Class(class));
+        }
+    }
+
+    /// Looks after a class; when to look again.
+    async fn check(&self, name: &str) -> Option<Timestamp> {
+        match self.settle(name).await {
             Ok(next) => next,
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => None,
             Err(error) => {
                 warn!(class = name, %error, "the class could not be settled");
                 Some(self.clock.now() + AGAIN)
@@ -155,66 +275,31 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    async fn watch_classes(&self) {
-        let api: Api<AzureFlexNodeClass> = Api::all(self.client.clone());
-        let mut events = pin!(watcher(api, watcher::Config::default()));
-        loop {
-            let (name, class) = match events.try_next().await {
-                Ok(Some(watcher::Event::Apply(class) | watcher::Event::InitApply(class))) => {
-                    (class.name_any(), Some(class))
-                }
-                Ok(Some(watcher::Event::Delete(class))) => (class.name_any(), None),
-                Ok(Some(watcher::Event::Init | watcher::Event::InitDone)) => continue,
-                Ok(None) => return,
-                Err(error) => {
-                    warn!(%error, "classes cannot be watched");
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                    continue;
-                }
-            };
-            let of_class: Vec<String> = {
-                let mut index = self.index();
-                match class {
-                    Some(class) => index.classes.insert(name.clone(), class),
-                    None => index.classes.remove(&name),
-                };
-                let of_class = index.machines.iter().filter(|(_, class)| **class == name);
-                of_class.map(|(machine, _)| machine.clone()).collect()
-            };
-            self.agenda.plan_now(Key::Class(name));
-            for machine in of_class {
-                self.agenda.plan_now(Key::Machine(machine));
-            }
+    async fn settle(&self, name: &str) -> Result<Option<Timestamp>, kube::Error> {
+        let (class, needed) = {
+            let index = self.index();
+            let Some(class) = index.classes.get(name).cloned() else { return Ok(None) };
+            let claims = index.claims.iter().filter(|(_, claim)| claim.class == name);
+            let names: BTreeSet<String> =
+                claims.map(|(claim, _)| claim.clone()).chain(index.of_class(name)).collect();
+            (class, names.into_iter().collect::<Vec<_>>())
+        };
+        let now = self.clock.now();
+        if let Some(next) = self.classes.part(&class, &needed, now).await? {
+            return Ok(next);
         }
-    }
-
-    async fn watch_machines(&self) {
-        let api: Api<AzureFlexMachine> = Api::all(self.client.clone());
-        let mut events = pin!(watcher(api, watcher::Config::default()));
-        loop {
-            match events.try_next().await {
-                Ok(Some(watcher::Event::Apply(machine) | watcher::Event::InitApply(machine))) => {
-                    let (name, class) = (machine.name_any(), machine.spec.node_class.clone());
-                    self.store.noticed(&machine);
-                    self.index().machines.insert(name.clone(), class);
-                    self.agenda.plan_now(Key::Machine(name));
-                }
-                Ok(Some(watcher::Event::Delete(machine))) => {
-                    let name = machine.name_any();
-                    self.store.forget(&name);
-                    let class = self.index().machines.remove(&name);
-                    self.agenda.plan_now(Key::Machine(name));
-                    if let Some(class) = class {
-                        self.agenda.plan_now(Key::Class(class));
-                    }
-                }
-                Ok(Some(watcher::Event::Init | watcher::Event::InitDone)) => {}
-                Ok(None) => return,
-                Err(error) => {
-                    warn!(%error, "machines cannot be watched");
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                }
-            }
+        if self.classes.hold(&class).await? {
+            return Ok(None);
         }
+        let mut known = Known { refusal: self.refusals().get(name).cloned(), ..Known::default() };
+        if let Ok(meant) = Class::of(&class.spec) {
+            let cluster = joining::cluster_version(&self.client).await?;
+            known.version = meant
+                .kubernetes_version
+                .as_deref()
+                .and_then(|version| bringup_flex::class::skew(version, &cluster));
+            known.found = Some(self.inquiries.class(&meant).await);
+        }
+        self.classes.tell(&class, &known, now).await.map(Some)
     }
 }

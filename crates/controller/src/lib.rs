@@ -34,5 +34,5 @@ pub mod watch;
 pub mod witness;
 pub mod writer;
 
-pub use controller::Controller;
+pub use controller::{Controller, Provisioning};
 pub use settings::Settings;

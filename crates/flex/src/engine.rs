@@ -11,10 +11,10 @@ use bringup_objects::flex::FINALIZER;
 use bringup_objects::flex::machine::{AzureFlexMachine, FlexMachineStatus, Phase, Place};
 use jiff::Timestamp;
 
-pub use cloud::{ArmCloud, Bootstrap, vm_id};
+pub use cloud::{ArmCloud, Bootstrap, NETWORK, nic_id, vm_id};
 pub use sweeper::{Sweeper, Swept};
 
-use crate::machine::{Ask, Memory, Snapshot, Step, Told};
+use crate::machine::{Around, Ask, Memory, Snapshot, Step, Told};
 
 /// Why nothing was stored or read.
 #[derive(Debug, thiserror::Error)]
@@ -71,11 +71,11 @@ impl<S: Store, C: Cloud> Engine<S, C> {
         Self { store, cloud, memories: Mutex::default() }
     }
 
-    /// Does one thing for a machine. `place` is where its class says it is to be, if it is ready.
+    /// Does one thing for a machine.
     pub async fn pass(
         &self,
         name: &str,
-        place: Option<&Place>,
+        around: Around<'_>,
         now: Timestamp,
     ) -> Result<Next, StoreError> {
         let Some(machine) = self.store.read(name).await? else {
@@ -83,7 +83,7 @@ impl<S: Store, C: Cloud> Engine<S, C> {
             return Ok(Next::Never);
         };
         let memory = self.memory(name);
-        let snapshot = Snapshot { machine: &machine, place, memory: &memory, now };
+        let snapshot = Snapshot { machine: &machine, around, memory: &memory, now };
         match snapshot.next_step() {
             Step::Rest => Ok(Next::Never),
             Step::Wait(until) => Ok(Next::At(until)),
@@ -121,6 +121,11 @@ impl<S: Store, C: Cloud> Engine<S, C> {
                 Ok(Next::Now)
             }
         }
+    }
+
+    /// A list of Azure did not show the VM of this machine: it is looked for at its next pass.
+    pub fn doubt(&self, name: &str) {
+        self.remember(name, Memory { doubts: 1, ..Memory::default() });
     }
 
     async fn save(

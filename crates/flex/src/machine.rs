@@ -20,6 +20,8 @@ use crate::trouble::Trouble;
 pub const RESERVATION: SignedDuration = SignedDuration::from_secs(180);
 /// How long after that it is asked for again.
 const AFTER_RESERVATION: SignedDuration = SignedDuration::from_secs(10);
+/// How long a VM that failed is left for whoever reads why.
+pub const EVIDENCE: SignedDuration = SignedDuration::from_mins(1);
 /// The pause between two looks at something that is under way.
 pub(crate) const PAUSE: SignedDuration = SignedDuration::from_secs(5);
 
@@ -33,6 +35,8 @@ pub struct Memory {
     pub absent: bool,
     /// Not before this, as Azure said or as is usual.
     pub wait: Option<Timestamp>,
+    /// How often the VM of a machine that runs is to be looked for, because a list did not show it.
+    pub doubts: u32,
 }
 
 /// What is asked of Azure.
@@ -118,13 +122,22 @@ pub enum Step {
     Rest,
 }
 
+/// What others say of a machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Around<'a> {
+    /// Where it is to be, as its class says now; none: its class is not ready.
+    pub place: Option<&'a Place>,
+    /// Somebody still has to read from its VM why it failed.
+    pub is_evidence: bool,
+}
+
 /// What is known of a machine at a moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Snapshot<'a> {
     /// What is stored of it.
     pub machine: &'a AzureFlexMachine,
-    /// Where it is to be, as its class says now; none: its class is not ready.
-    pub place: Option<&'a Place>,
+    /// What others say.
+    pub around: Around<'a>,
     /// What is known beside.
     pub memory: &'a Memory,
     /// Now.
@@ -161,7 +174,7 @@ impl Snapshot<'_> {
     fn by_phase(&self, status: Status, deleting: bool) -> Step {
         let underway = status.call.as_ref().is_some_and(|call| call.operation_url.is_some());
         match status.phase {
-            Phase::Planned => match self.place {
+            Phase::Planned => match self.around.place {
                 Some(place) => Step::Store(Box::new(self.planned(status, place))),
                 None => Step::Rest,
             },
@@ -185,8 +198,12 @@ impl Snapshot<'_> {
                 }
             }
             Phase::VmAccepted => Step::Ask(Ask::ReadVm),
+            Phase::Running if self.memory.doubts > 0 => Step::Ask(Ask::ReadVm),
             Phase::Running => Step::Rest,
-            Phase::CleanVm => Step::Ask(Ask::DeleteVm),
+            Phase::CleanVm => match self.is_read_until(&status) {
+                Some(until) => Step::Wait(until),
+                None => Step::Ask(Ask::DeleteVm),
+            },
             Phase::CleanNic => match self.nic_is_kept_until(&status) {
                 Some(until) => Step::Wait(until),
                 None => Step::Ask(Ask::DeleteNic),
@@ -195,6 +212,13 @@ impl Snapshot<'_> {
             Phase::Gone if deleting => Step::Release,
             Phase::Gone => self.again(status),
         }
+    }
+
+    /// Until when the VM is left for whoever reads why it failed; not for ever.
+    fn is_read_until(&self, status: &Status) -> Option<Timestamp> {
+        let call = status.call.as_ref().filter(|call| call.failures == 0)?;
+        let decided = call.started_at.as_ref().filter(|_| self.around.is_evidence)?;
+        Some(decided.0 + EVIDENCE).filter(|until| *until > self.now)
     }
 
     /// Until when Azure would refuse to remove the NIC. That of a VM which was there went with it.
@@ -272,7 +296,7 @@ impl Snapshot<'_> {
             return Step::Rest;
         }
         let later = status.retry_at.as_ref().map(|until| until.0).filter(|at| *at > self.now);
-        match (later, self.place) {
+        match (later, self.around.place) {
             (Some(until), _) => Step::Wait(until),
             (None, Some(place)) => Step::Store(Box::new(self.planned(status, place))),
             (None, None) => Step::Rest,

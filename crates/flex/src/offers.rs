@@ -19,6 +19,8 @@ pub struct Needs {
     pub cpu: u64,
     /// Of memory, in MiB.
     pub memory: u64,
+    /// Of the disk, in MiB.
+    pub storage: u64,
     /// Of GPUs.
     pub gpus: u64,
     /// Pods.
@@ -74,6 +76,25 @@ pub fn labels(class: &Class, offer: &Offer) -> BTreeMap<&'static str, String> {
     labels
 }
 
+/// A size of a class, as it is asked for.
+pub fn wish<'a>(
+    class: &'a Class,
+    name: &'a str,
+    size: &'a Size,
+    zone: Option<&'a str>,
+) -> Wish<'a> {
+    Wish {
+        subscription: &class.subscription,
+        region: &class.location,
+        size: size.name,
+        family: size.family,
+        capacity_type: class.capacity_type,
+        zone,
+        class: name,
+        hunting: class.hunting,
+    }
+}
+
 /// Everything that a class offers, whether it can be had or not.
 pub fn offers(class: &Class, name: &str, refused: &BackOff, now: Timestamp) -> Vec<Offer> {
     let zones: Vec<Option<&String>> = match class.zones.as_slice() {
@@ -85,15 +106,7 @@ pub fn offers(class: &Class, name: &str, refused: &BackOff, now: Timestamp) -> V
         .iter()
         .flat_map(|size| zones.iter().map(move |zone| (size, *zone)))
         .map(|(size, zone)| {
-            let wish = Wish {
-                subscription: &class.subscription,
-                region: &class.location,
-                size: size.name,
-                family: size.family,
-                capacity_type: class.capacity_type,
-                zone: zone.map(String::as_str),
-                class: name,
-            };
+            let wish = wish(class, name, size, zone.map(String::as_str));
             Offer {
                 size,
                 zone: zone.cloned(),
@@ -119,6 +132,7 @@ pub fn choose(
     let enough = |size: &Size| {
         size.allocatable_cpu() >= needs.cpu
             && size.allocatable_memory() >= needs.memory
+            && u64::try_from(class.os_disk).is_ok_and(|disk| disk * 1024 >= needs.storage)
             && u64::from(size.gpus) >= needs.gpus
             && u64::try_from(class.max_pods).is_ok_and(|most| most >= needs.pods)
     };
@@ -222,10 +236,11 @@ mod tests {
             capacity_type: CapacityType::OnDemand,
             zone: None,
             class: "default",
+            hunting: None,
         };
         let failure =
             ArmFailure { code: Some("AllocationFailed".to_owned()), ..ArmFailure::default() };
-        refused.note(&wish, &Trouble::of_failure(&failure, false), false, now());
+        refused.note(&wish, &Trouble::of_failure(&failure, false), now());
         assert_eq!(chosen(&[], Needs::default(), &refused), Ok("Standard_NC24ads_A100_v4"));
         let only = [("node.kubernetes.io/instance-type", "In", &["Standard_D8s_v5"][..])];
         let told = chosen(&only, Needs::default(), &refused).unwrap_err();

@@ -130,6 +130,16 @@ impl Trouble {
         Self { class, cause, code, status, retry_after, back_off, message }
     }
 
+    /// What was asked for is wrong, as we know without asking Azure.
+    pub fn request(what: &str) -> Self {
+        Self::plain(Class::Request, Cause::InvalidRequest, what)
+    }
+
+    /// It passes: what is needed is not to be had now.
+    pub fn transient(what: &str) -> Self {
+        Self::plain(Class::Transient, Cause::PlatformTransient, what)
+    }
+
     /// The same as it is stored.
     pub fn stored(&self) -> Failure {
         Failure {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use bringup_azure_sim::fault::{Fault, FaultRule, On};
 use bringup_flex::engine::Next;
+use bringup_flex::machine::Around;
 use bringup_objects::flex::machine::{FlexMachineStatus, Phase};
 use world::{Crash, World, machine, phase, place};
 
@@ -88,7 +89,10 @@ async fn case_03_a_nic_that_is_kept_is_asked_for_again_at_its_time_and_nobody_wa
     reach(&world, "m", Phase::CleanNic).await;
     let kept = status(&world, "m").nic_reserved_until.unwrap().0;
     let process = world.process(&Crash::default());
-    let next = process.pass("m", Some(&place("m")), world.now()).await.unwrap();
+    let next = process
+        .pass("m", Around { place: Some(&place("m")), ..Around::default() }, world.now())
+        .await
+        .unwrap();
     let Next::At(at) = next else { panic!("{next:?}") };
     assert_eq!(kept.duration_until(at).as_secs(), 10, "ten seconds after the reservation");
     // Somebody else asks for a VM with it: it is kept anew.

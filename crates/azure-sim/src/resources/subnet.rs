@@ -90,6 +90,24 @@ impl Azure {
         ))
     }
 
+    pub(crate) fn get_virtual_network(&self, id: &Id) -> Result<Reply, ArmError> {
+        let found = self.scenario.subnets.iter().find(|subnet| {
+            subnet.resource_group.eq_ignore_ascii_case(&id.group)
+                && subnet.virtual_network.eq_ignore_ascii_case(id.name())
+        });
+        let network = found.ok_or_else(|| not_found(id))?;
+        Ok(Reply::json(
+            200,
+            json!({
+                "name": network.virtual_network,
+                "id": id.to_string(),
+                "type": "Microsoft.Network/virtualNetworks",
+                "location": network.location,
+                "properties": { "provisioningState": "Succeeded" },
+            }),
+        ))
+    }
+
     /// The subnets of the scenario exist in every subscription, each with a pool of its own.
     pub(crate) fn subnet(&mut self, key: &Key) -> Option<&mut Subnet> {
         if !self.subnets.contains_key(key) {

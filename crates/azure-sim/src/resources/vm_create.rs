@@ -85,6 +85,7 @@ impl Azure {
         let size = size_of(properties)?;
         let os = os_of(properties);
         check_login(properties, os)?;
+        self.check_image(properties)?;
         let nics = self.nics_of(&id, properties)?;
         for nic in &nics {
             self.reserve_nic(&nic.id.key(), &id)?;

@@ -32,6 +32,20 @@ impl Default for Subnet {
     }
 }
 
+/// An image of the marketplace.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MarketplaceImage {
+    /// Who publishes it.
+    pub publisher: String,
+    /// Its offer.
+    pub offer: String,
+    /// Its plan.
+    pub sku: String,
+    /// Its versions.
+    pub versions: Vec<String>,
+}
+
 /// A limit of virtual cores in a region.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -120,13 +120,21 @@ impl Arm {
 impl Answer {
     /// The body, which has to be a JSON object.
     pub(super) fn object(self) -> Result<Value, ArmError> {
+        let (attempted, status) = (self.attempted.clone(), self.status);
+        match self.json()? {
+            object @ Value::Object(_) => Ok(object),
+            _ => Err(ArmError::malformed(attempted, status, "not a JSON object", None)),
+        }
+    }
+
+    /// The body, which has to be JSON.
+    pub(super) fn json(self) -> Result<Value, ArmError> {
         let Self { attempted, status, body, .. } = self;
         if body.iter().all(u8::is_ascii_whitespace) {
             return Err(ArmError::malformed(attempted, status, "empty", None));
         }
         match serde_json::from_slice(&body) {
-            Ok(object @ Value::Object(_)) => Ok(object),
-            Ok(_) => Err(ArmError::malformed(attempted, status, "not a JSON object", None)),
+            Ok(value) => Ok(value),
             Err(error) => {
                 let what = if is_page(&body) {
                     "a web page: is there a proxy in between?"

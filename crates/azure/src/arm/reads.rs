@@ -19,6 +19,7 @@ use crate::reads::Turn;
 pub(super) const COMPUTE_VERSION: &str = "2024-11-01";
 const AKS_VERSION: &str = "2025-09-02-preview";
 const ACTIVITY_VERSION: &str = "2015-04-01";
+const GROUPS_VERSION: &str = "2021-04-01";
 
 /// A page has up to 200 entries; a group that has more in a few minutes is not worth the budget.
 const MOST_PAGES: usize = 25;
@@ -210,6 +211,111 @@ impl Arm {
         self.pages(first, &attempted, &call, turn.into()).await
     }
 
+    /// Any resource, as Azure answers.
+    pub async fn resource(
+        &self,
+        id: &ResourceId,
+        api_version: &str,
+        turn: impl Into<Turn>,
+    ) -> Result<Value, ArmError> {
+        self.get(Get {
+            attempted: format!("read {}", id.kind()),
+            operation: Operation::GetResource,
+            family: Family::Other,
+            limited: id,
+            below: String::new(),
+            query: &[("api-version", api_version)],
+            turn: turn.into(),
+        })
+        .await
+    }
+
+    /// Whether a resource group is there: its region.
+    pub async fn resource_group(
+        &self,
+        subscription: &Name,
+        group: &Name,
+        turn: impl Into<Turn>,
+    ) -> Result<Value, ArmError> {
+        let path =
+            format!("/subscriptions/{}/resourceGroups/{}", subscription.encoded(), group.encoded());
+        let limited = group.as_str();
+        let (operation, family) = (Operation::GetResource, Family::Other);
+        let call = Call::new(operation, Door::Reads, family, subscription.as_str(), limited);
+        let ask = Ask {
+            attempted: format!("read resource group {group}"),
+            call,
+            turn: turn.into(),
+            method: Method::Get,
+            url: self.url(&path, &[("api-version", GROUPS_VERSION)]),
+            body: None,
+        };
+        self.exchange(ask).await?.object()
+    }
+
+    /// The quotas of a region, as Azure answers.
+    pub async fn usages(
+        &self,
+        subscription: &Name,
+        region: &Name,
+        turn: impl Into<Turn>,
+    ) -> Result<Vec<Value>, ArmError> {
+        let below = format!("locations/{}/usages", region.encoded());
+        self.of_compute(subscription, &below, &format!("quotas of {region}"), turn.into()).await
+    }
+
+    /// The versions of an image of the marketplace, newest first, as far as Azure lists them.
+    pub async fn image_versions(
+        &self,
+        subscription: &Name,
+        region: &Name,
+        [publisher, offer, sku]: [&Name; 3],
+        turn: impl Into<Turn>,
+    ) -> Result<Vec<String>, ArmError> {
+        let below = format!(
+            "locations/{}/publishers/{}/artifacttypes/vmimage/offers/{}/skus/{}/versions",
+            region.encoded(),
+            publisher.encoded(),
+            offer.encoded(),
+            sku.encoded()
+        );
+        let what = format!("versions of image {publisher} {offer} {sku}");
+        let found = self.of_compute(subscription, &below, &what, turn.into()).await?;
+        let mut versions: Vec<String> =
+            found.iter().filter_map(|one| Some(one["name"].as_str()?.to_owned())).collect();
+        versions.sort_by_cached_key(|version| std::cmp::Reverse(numbers(version)));
+        Ok(versions)
+    }
+
+    /// A list that Compute keeps for a subscription.
+    async fn of_compute(
+        &self,
+        subscription: &Name,
+        below: &str,
+        what: &str,
+        turn: Turn,
+    ) -> Result<Vec<Value>, ArmError> {
+        let encoded = subscription.encoded();
+        let path = format!("/subscriptions/{encoded}/providers/Microsoft.Compute/{below}");
+        let (operation, family) = (Operation::List, Family::HighCostGet);
+        let call = Call::new(operation, Door::Reads, family, subscription.as_str(), below);
+        let ask = Ask {
+            attempted: format!("list {what}"),
+            call,
+            turn,
+            method: Method::Get,
+            url: self.url(&path, &[("api-version", COMPUTE_VERSION)]),
+            body: None,
+        };
+        // Versions of images come as they are, quotas in an envelope.
+        let mut answer = self.exchange(ask).await?.json()?;
+        let list = answer.get_mut("value").map(Value::take).unwrap_or(answer);
+        Ok(match list {
+            Value::Array(found) => found,
+            _ => Vec::new(),
+        })
+    }
+
     /// What all pages of an answer hold, and whether the last was reached. Each is one request.
     async fn pages(
         &self,
@@ -251,6 +357,11 @@ impl Arm {
         let ask = Ask { attempted, call, turn, method: Method::Get, url, body: None };
         self.exchange(ask).await?.object()
     }
+}
+
+/// A version as numbers, to be compared.
+fn numbers(version: &str) -> Vec<u64> {
+    version.split('.').map(|part| part.parse().unwrap_or_default()).collect()
 }
 
 /// A GET of something.

@@ -32,7 +32,9 @@ pub enum Operation {
     GetMachine,
     /// Reads a page of the activity log.
     ListActivity,
-    /// Lists the resources of a group.
+    /// Reads any other resource.
+    GetResource,
+    /// Lists resources, images or quotas.
     List,
     /// Asks how an operation stands.
     GetOperation,
@@ -50,6 +52,7 @@ impl Operation {
             Self::GetBootDiagnostics => "get_boot_diagnostics",
             Self::GetSerialLog => "get_serial_log",
             Self::GetMachine => "get_machine",
+            Self::GetResource => "get_resource",
             Self::List => "list",
             Self::ListActivity => "list_activity",
             Self::GetOperation => "get_operation",

@@ -5,21 +5,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bringup_flex::engine::{Store, StoreError};
-use bringup_objects::flex::AzureFlexMachine;
+use bringup_objects::flex::{AzureFlexMachine, FINALIZER};
 use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt as _};
+use tracing::warn;
+
+use super::ledger::Ledger;
 
 /// Machines in Kubernetes, with what was last written or seen of each: an own write need not be read
 /// back, and one that is based on something older is refused by its version.
 #[derive(Clone)]
 pub(super) struct KubeStore {
     api: Api<AzureFlexMachine>,
+    ledger: Ledger,
     known: Arc<Mutex<HashMap<String, AzureFlexMachine>>>,
 }
 
 impl KubeStore {
-    pub(super) fn new(client: Client) -> Self {
-        Self { api: Api::all(client), known: Arc::default() }
+    pub(super) fn new(client: Client, ledger: Ledger) -> Self {
+        Self { api: Api::all(client), ledger, known: Arc::default() }
+    }
+
+    pub(super) fn api(&self) -> &Api<AzureFlexMachine> {
+        &self.api
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, AzureFlexMachine>> {
@@ -42,9 +50,9 @@ impl KubeStore {
         self.known().remove(name);
     }
 
-    /// The uid of a machine, which one of the same name made later does not share.
-    pub(super) async fn uid(&self, name: &str) -> Option<String> {
-        self.get(name).await.ok()??.metadata.uid
+    /// A machine, if it can be read.
+    pub(super) async fn machine(&self, name: &str) -> Option<AzureFlexMachine> {
+        self.get(name).await.ok()?
     }
 
     async fn get(&self, name: &str) -> Result<Option<AzureFlexMachine>, StoreError> {
@@ -97,6 +105,11 @@ impl Store for KubeStore {
 
     async fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         let name = machine.name_any();
+        let is_free = !machine.finalizers().iter().any(|held| held == FINALIZER);
+        // Counted before it goes; that it cannot be counted does not keep it.
+        if is_free && let Err(error) = self.ledger.update(|page| page.tally.count(machine)).await {
+            warn!(machine = name, %error, "a machine that is gone could not be counted");
+        }
         let written = self.api.replace(&name, &PostParams::default(), machine).await;
         self.written(&name, written)
     }

@@ -19,7 +19,8 @@ use crate::machine::{Ask, Told, Vm};
 use crate::trouble::{Class, Trouble};
 
 pub(crate) const COMPUTE: &str = "2024-11-01";
-pub(crate) const NETWORK: &str = "2024-05-01";
+/// The version of the network provider's interface.
+pub const NETWORK: &str = "2024-05-01";
 pub(crate) const DISKS: &str = "2024-03-02";
 
 /// What the guest is given to bootstrap with. It holds secrets, so it is made when it is needed and
@@ -54,7 +55,7 @@ impl<B: Bootstrap> ArmCloud<B> {
     ) -> Told {
         let resource: ResourceId = match id.parse() {
             Ok(resource) => resource,
-            Err(error) => return Told::Trouble(wrong(&format!("{error}"))),
+            Err(error) => return Told::Trouble(Trouble::request(&error.to_string())),
         };
         let write = Write { verb, resource: &resource, action: None, api_version, query, body };
         match self.arm.start(&write).await {
@@ -98,9 +99,9 @@ impl<B: Bootstrap> ArmCloud<B> {
         let id: VirtualMachineId = match vm_id(place).parse::<ResourceId>() {
             Ok(id) => match (&id).try_into() {
                 Ok(id) => id,
-                Err(error) => return Told::Trouble(wrong(&format!("{error}"))),
+                Err(error) => return Told::Trouble(Trouble::request(&error.to_string())),
             },
-            Err(error) => return Told::Trouble(wrong(&format!("{error}"))),
+            Err(error) => return Told::Trouble(Trouble::request(&error.to_string())),
         };
         match self.arm.virtual_machine(&id, Priority::Schedule).await {
             Ok(vm) => {
@@ -134,7 +135,7 @@ impl<B: Bootstrap> Cloud for ArmCloud<B> {
             Ask::PutVm => {
                 let custom_data = match self.bootstrap.custom_data(machine).await {
                     Ok(custom_data) => custom_data,
-                    Err(why) => return Told::Trouble(not_ready(&why)),
+                    Err(why) => return Told::Trouble(Trouble::transient(&why)),
                 };
                 let body = bodies::vm(machine, place, &tags(), &custom_data);
                 self.write(Verb::Put, &vm_id(place), COMPUTE, &[], Some(&body), spot).await
@@ -163,7 +164,8 @@ pub fn vm_id(place: &Place) -> String {
     under(place, "Microsoft.Compute/virtualMachines", &place.vm)
 }
 
-fn nic_id(place: &Place) -> String {
+/// The id of its NIC.
+pub fn nic_id(place: &Place) -> String {
     under(place, "Microsoft.Network/networkInterfaces", &place.nic)
 }
 
@@ -196,14 +198,4 @@ fn failure(raw: &Value) -> ArmFailure {
         })
     });
     failed.next().unwrap_or_default()
-}
-
-fn wrong(what: &str) -> Trouble {
-    let failure = ArmFailure { message: Some(what.to_owned()), ..ArmFailure::default() };
-    Trouble::of_failure(&failure, false)
-}
-
-/// What the guest needs is not to be had now.
-fn not_ready(why: &str) -> Trouble {
-    Trouble { class: Class::Transient, ..wrong(why) }
 }

@@ -5,6 +5,7 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Ask, Memory, PAUSE, Snapshot, Told, Vm};
+use crate::backoff::hunting_pause;
 use crate::trouble::{Class, Trouble};
 
 /// The pause after a refusal that passes.
@@ -13,6 +14,8 @@ const REFUSED: SignedDuration = SignedDuration::from_secs(30);
 const LONGEST: SignedDuration = SignedDuration::from_mins(1);
 /// So often a VM that was accepted may be invisible before it is called lost.
 const INVISIBLE: u32 = 12;
+/// So often the VM of a machine that runs is looked for before it is called gone.
+const CERTAIN: u32 = 3;
 /// How long a machine on its own waits before it tries again, where Azure does not say.
 const AGAIN: SignedDuration = SignedDuration::from_mins(2);
 
@@ -80,6 +83,9 @@ impl Snapshot<'_> {
 
     /// How the VM is.
     fn seen(&self, status: Status, state: Vm, id: Option<String>) -> (Option<Box<Status>>, Memory) {
+        if status.phase == Phase::Running && state != Vm::Deleting {
+            return (None, Memory::default()); // it is there
+        }
         let wait = Memory { wait: Some(self.now + PAUSE), ..Memory::default() };
         let vm_id = status.vm_id.clone().or(id);
         let accepted_at = status.accepted_at.clone().or(Some(Time(self.now)));
@@ -99,7 +105,7 @@ impl Snapshot<'_> {
             }
             // Somebody removes it: not we, who would be cleaning.
             Vm::Deleting => {
-                let gone = vanished("the VM is being removed by somebody else");
+                let gone = Trouble::transient("the VM is being removed by somebody else");
                 (Some(Box::new(self.failed(status, &gone))), Memory::default())
             }
             Vm::Underway if known => (None, wait),
@@ -117,10 +123,18 @@ impl Snapshot<'_> {
         if status.phase == Phase::VmPut {
             return (None, Memory { absent: true, ..Memory::default() });
         }
+        if status.phase == Phase::Running && self.memory.doubts < CERTAIN {
+            let wait = Some(self.now + PAUSE);
+            return (None, Memory { doubts: self.memory.doubts + 1, wait, ..Memory::default() });
+        }
+        if status.phase == Phase::Running {
+            let gone = Trouble::transient("the VM is not there any more: not bringup removed it");
+            return (Some(Box::new(self.failed(status, &gone))), Memory::default());
+        }
         let call = status.call.clone().unwrap_or_default();
         let failures = call.failures + 1;
         if failures >= INVISIBLE {
-            let gone = vanished("Azure accepted the VM, and does not show it");
+            let gone = Trouble::transient("Azure accepted the VM, and does not show it");
             return (Some(Box::new(self.failed(status, &gone))), Memory::default());
         }
         let not_before = Some(Time(self.now + PAUSE));
@@ -134,7 +148,11 @@ impl Snapshot<'_> {
         if status.phase.is_cleaning() {
             return self.later(status, trouble, REFUSED);
         }
-        let back_off = trouble.back_off.map(|(_, time)| time);
+        let is_hunter = status.place.as_ref().is_some_and(|place| place.hunting);
+        let back_off = trouble.back_off.map(|(_, time)| match trouble.class {
+            Class::Capacity if is_hunter => hunting_pause(status.attempt),
+            _ => time,
+        });
         let pause = back_off.or(trouble.retry_after).unwrap_or(AGAIN);
         let retry_at = Some(Time(self.now + pause));
         // An echo of an earlier failure does not hide it.
@@ -188,18 +206,5 @@ impl Snapshot<'_> {
             _ if cleaning => self.later(status, trouble, pause.max(REFUSED)),
             _ => self.failed(status, trouble),
         }
-    }
-}
-
-/// A VM that is gone without anybody having been told.
-fn vanished(what: &str) -> Trouble {
-    Trouble {
-        class: Class::Transient,
-        cause: bringup_contract::Cause::PlatformTransient,
-        code: None,
-        status: None,
-        retry_after: None,
-        back_off: None,
-        message: what.to_owned(),
     }
 }

@@ -15,7 +15,7 @@ use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::fault::{Fault, FaultRule, On};
 use bringup_azure_sim::{Simulator, scenario};
 use bringup_flex::engine::{ArmCloud, Bootstrap, Cloud, Engine, Next, Store, StoreError};
-use bringup_flex::machine::{Ask, Told};
+use bringup_flex::machine::{Around, Ask, Told};
 use bringup_flex::names;
 use bringup_objects::flex::machine::{
     AzureFlexMachine, ClaimReference, FlexMachineSpec, Image, Phase, Place,
@@ -300,7 +300,11 @@ impl World {
             );
             // What waits for nothing is never put off: the runtime puts off who asks too much of it.
             tokio::task::yield_now().await;
-            let mut pass = pin!(process.pass(name, Some(&place), self.now()));
+            let mut pass = pin!(process.pass(
+                name,
+                Around { place: Some(&place), ..Around::default() },
+                self.now()
+            ));
             let next = loop {
                 if let Some(done) = pass.as_mut().now_or_never() {
                     break done;
@@ -358,6 +362,9 @@ pub fn place(name: &str) -> Place {
         ssh_public_keys: vec!["ssh-ed25519 AAAA".to_owned()],
         tags: BTreeMap::new(),
         boot_timeout_seconds: 900,
+        launch_timeout_seconds: 300,
+        max_pods: 110,
+        kubernetes_version: None,
         hunting: false,
     }
 }

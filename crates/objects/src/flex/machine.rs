@@ -204,6 +204,15 @@ pub struct Place {
     pub tags: BTreeMap<String, String>,
     /// How long it may take to join.
     pub boot_timeout_seconds: i64,
+    /// How long Azure may take to accept it.
+    #[serde(default)]
+    pub launch_timeout_seconds: i64,
+    /// The most pods of its Node.
+    #[serde(default)]
+    pub max_pods: i32,
+    /// The version of its kubelet; none: the cluster's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<String>,
     /// How scarce capacity is asked for.
     #[serde(default)]
     pub hunting: bool,

@@ -1,0 +1,284 @@
+//! What a machine owes to its claim: one that is wanted by nobody goes, and a claim whose machine
+//! has failed goes too, when it is known why.
+
+use bringup_flex::engine::Bootstrap;
+use bringup_flex::machine::EVIDENCE;
+use bringup_objects::flex::AzureFlexMachine;
+use bringup_objects::flex::machine::Phase;
+use bringup_objects::karpenter::NodeClaim;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{DeleteParams, Preconditions};
+use kube::{Api, ResourceExt as _};
+use tracing::{info, warn};
+
+use super::index::{Claim, Verdict};
+use super::recorder::Saying;
+use super::{AGAIN, Flex};
+
+/// The reason with which Karpenter's Azure provider says the same.
+const FAILED: &str = "AsyncProvisioningError";
+
+/// What is owed.
+#[derive(Debug, PartialEq, Eq)]
+enum Duty {
+    /// Nothing.
+    None,
+    /// To look again then.
+    At(Timestamp),
+    /// To ask whether the claim is really gone, and then to go.
+    Leave,
+    /// To say why it failed, and to wait for a report until then.
+    Say(String, Timestamp),
+    /// The claim is to go.
+    End(String),
+}
+
+/// What a machine owes now.
+fn duty(
+    machine: &AzureFlexMachine,
+    claim: Option<&Claim>,
+    claims_are_listed: bool,
+    now: Timestamp,
+) -> Duty {
+    if machine.spec.claim_ref.is_none() || machine.metadata.deletion_timestamp.is_some() {
+        return Duty::None;
+    }
+    let Some(claim) = claim else {
+        return if claims_are_listed { Duty::Leave } else { Duty::None };
+    };
+    let status = machine.status.clone().unwrap_or_default();
+    if claim.is_going {
+        return Duty::None;
+    }
+    let after = |since: &Time, limit: i64, what: &str| {
+        let due = since.0 + SignedDuration::from_secs(limit);
+        let minutes = limit / 60;
+        if due > now {
+            Duty::At(due)
+        } else {
+            Duty::End(format!("{what} within {minutes} minutes"))
+        }
+    };
+    let Some(accepted) = &status.accepted_at else {
+        // What is refused at once is told to whoever asked.
+        return match (&status.created_at, &status.place) {
+            (Some(created), Some(place)) if status.failure.is_none() => {
+                after(created, place.launch_timeout_seconds, "Azure did not accept the VM")
+            }
+            _ => Duty::None,
+        };
+    };
+    if let Some(failure) = &status.failure {
+        let what = format!("{}: {}", failure.cause, failure.message);
+        let decided = status.call.as_ref().and_then(|call| call.started_at.as_ref());
+        let until = decided.map_or(now, |decided| decided.0 + EVIDENCE);
+        let is_told = claim.verdict.is_some() || claim.is_registered || until <= now;
+        return if is_told { Duty::End(what) } else { Duty::Say(what, until) };
+    }
+    if status.phase != Phase::Running || claim.is_registered {
+        return Duty::None;
+    }
+    match &claim.verdict {
+        Some(Verdict::Up) => Duty::None,
+        Some(Verdict::Failed(why)) => Duty::End(why.clone()),
+        None => {
+            let limit = status.place.map_or(0, |place| place.boot_timeout_seconds);
+            after(accepted, limit, "the node did not join")
+        }
+    }
+}
+
+impl<B: Bootstrap> Flex<B> {
+    /// Does what a machine owes; when to look again.
+    pub(super) async fn owe(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
+        let machine = self.store.machine(name).await?;
+        let (claim, listed) = {
+            let index = self.index();
+            let known = index.machines.get(name);
+            let claim = known.and_then(|known| index.claim_of(known)).cloned();
+            (claim, index.claims_are_listed)
+        };
+        match duty(&machine, claim.as_ref(), listed, now) {
+            Duty::None => None,
+            Duty::At(at) => Some(at),
+            Duty::Leave => self.leave(&machine, now).await,
+            Duty::Say(what, until) => {
+                self.say(&machine, &what, now).await;
+                Some(until)
+            }
+            Duty::End(what) => {
+                self.say(&machine, &what, now).await;
+                self.end(&machine, now).await
+            }
+        }
+    }
+
+    async fn claim_of(&self, machine: &AzureFlexMachine) -> Result<Option<NodeClaim>, kube::Error> {
+        let Some(wanted) = &machine.spec.claim_ref else { return Ok(None) };
+        let claims: Api<NodeClaim> = Api::all(self.client.clone());
+        let found = claims.get_opt(&wanted.name).await?;
+        Ok(found.filter(|claim| claim.uid().as_ref() == Some(&wanted.uid)))
+    }
+
+    async fn leave(&self, machine: &AzureFlexMachine, now: Timestamp) -> Option<Timestamp> {
+        match self.claim_of(machine).await {
+            // It is new, and has not been seen yet.
+            Ok(Some(_)) => return Some(now + AGAIN),
+            Ok(None) => {}
+            Err(error) => {
+                warn!(machine = machine.name_any(), %error, "its claim could not be read");
+                return Some(now + AGAIN);
+            }
+        }
+        let parameters = exactly(machine.uid());
+        match self.store.api().delete(&machine.name_any(), &parameters).await {
+            Ok(_) => info!(machine = machine.name_any(), "its claim is gone, and so it goes"),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+            Err(error) => {
+                warn!(machine = machine.name_any(), %error, "it could not be deleted");
+                return Some(now + AGAIN);
+            }
+        }
+        None
+    }
+
+    async fn say(&self, machine: &AzureFlexMachine, what: &str, now: Timestamp) {
+        let Ok(Some(claim)) = self.claim_of(machine).await else { return };
+        let saying = Saying {
+            warning: true,
+            reason: FAILED,
+            action: "Provision",
+            note: what,
+            mark: machine.metadata.uid.as_deref().unwrap_or_default(),
+        };
+        self.recorder.say(&claim, &saying, now).await;
+    }
+
+    async fn end(&self, machine: &AzureFlexMachine, now: Timestamp) -> Option<Timestamp> {
+        let claim = machine.spec.claim_ref.as_ref()?;
+        let claims: Api<NodeClaim> = Api::all(self.client.clone());
+        match claims.delete(&claim.name, &exactly(Some(claim.uid.clone()))).await {
+            Ok(_) => info!(claim = claim.name, "its machine has failed, and so it goes"),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+            Err(error) => {
+                warn!(claim = claim.name, %error, "the claim could not be deleted");
+                return Some(now + AGAIN);
+            }
+        }
+        None
+    }
+}
+
+/// Only the object with this uid.
+fn exactly(uid: Option<String>) -> DeleteParams {
+    let preconditions = Preconditions { uid, resource_version: None };
+    DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bringup_objects::flex::machine::{
+        Call, ClaimReference, Failure, FlexMachineSpec, FlexMachineStatus, Place,
+    };
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    fn claim(verdict: Option<Verdict>) -> Claim {
+        Claim {
+            uid: "u".to_owned(),
+            class: "c".to_owned(),
+            is_going: false,
+            is_registered: false,
+            verdict,
+        }
+    }
+
+    fn machine(phase: Phase, failure: Option<&str>) -> AzureFlexMachine {
+        let reference = ClaimReference { name: "one".to_owned(), uid: "u".to_owned() };
+        AzureFlexMachine {
+            spec: FlexMachineSpec { claim_ref: Some(reference), ..FlexMachineSpec::default() },
+            status: Some(FlexMachineStatus {
+                phase,
+                accepted_at: Some(Time(at(0))),
+                place: Some(Place { boot_timeout_seconds: 300, ..Place::default() }),
+                call: Some(Call { started_at: Some(Time(at(100))), ..Call::default() }),
+                failure: failure
+                    .map(|cause| Failure { cause: cause.to_owned(), ..Failure::default() }),
+                ..FlexMachineStatus::default()
+            }),
+            ..AzureFlexMachine::default()
+        }
+    }
+
+    #[test]
+    fn a_machine_whose_claim_is_gone_goes_but_not_before_claims_were_listed() {
+        let up = machine(Phase::Running, None);
+        assert_eq!(duty(&up, None, false, at(0)), Duty::None);
+        assert_eq!(duty(&up, None, true, at(0)), Duty::Leave);
+        let mut alone = up;
+        alone.spec.claim_ref = None;
+        assert_eq!(duty(&alone, None, true, at(0)), Duty::None, "nobody's claim");
+    }
+
+    #[test]
+    fn case_47_a_node_that_does_not_join_ends_at_the_time_of_its_class() {
+        let up = machine(Phase::Running, None);
+        assert_eq!(duty(&up, Some(&claim(None)), true, at(299)), Duty::At(at(300)));
+        assert_eq!(
+            duty(&up, Some(&claim(None)), true, at(300)),
+            Duty::End("the node did not join within 5 minutes".to_owned())
+        );
+        let joined = Claim { is_registered: true, ..claim(None) };
+        assert_eq!(duty(&up, Some(&joined), true, at(900)), Duty::None);
+        assert_eq!(duty(&up, Some(&claim(Some(Verdict::Up))), true, at(900)), Duty::None);
+    }
+
+    #[test]
+    fn case_47_a_bootstrap_that_failed_ends_the_claim_with_the_diagnosis() {
+        let up = machine(Phase::Running, None);
+        let verdict = Verdict::Failed("DnsFailure: no such host".to_owned());
+        assert_eq!(
+            duty(&up, Some(&claim(Some(verdict))), true, at(30)),
+            Duty::End("DnsFailure: no such host".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_machine_that_failed_later_is_told_at_once_and_its_claim_waits_for_the_report() {
+        let failed = machine(Phase::CleanVm, Some("AllocationFailed"));
+        let what = "AllocationFailed: ".to_owned();
+        assert_eq!(
+            duty(&failed, Some(&claim(None)), true, at(101)),
+            Duty::Say(what.clone(), at(160))
+        );
+        assert_eq!(duty(&failed, Some(&claim(None)), true, at(160)), Duty::End(what.clone()));
+        let reported = claim(Some(Verdict::Failed("x".to_owned())));
+        assert_eq!(duty(&failed, Some(&reported), true, at(102)), Duty::End(what));
+        let going = Claim { is_going: true, ..claim(None) };
+        assert_eq!(duty(&failed, Some(&going), true, at(999)), Duty::None);
+    }
+
+    #[test]
+    fn case_47_a_vm_that_azure_does_not_accept_in_time_ends_the_claim() {
+        let mut asked = machine(Phase::VmPut, None);
+        let status = asked.status.as_mut().unwrap();
+        (status.accepted_at, status.created_at) = (None, Some(Time(at(0))));
+        status.place.as_mut().unwrap().launch_timeout_seconds = 180;
+        assert_eq!(duty(&asked, Some(&claim(None)), true, at(179)), Duty::At(at(180)));
+        assert_eq!(
+            duty(&asked, Some(&claim(None)), true, at(180)),
+            Duty::End("Azure did not accept the VM within 3 minutes".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_is_refused_at_once_is_for_whoever_asked() {
+        let mut refused = machine(Phase::Gone, Some("QuotaExceeded"));
+        refused.status.as_mut().unwrap().accepted_at = None;
+        assert_eq!(duty(&refused, Some(&claim(None)), true, at(999)), Duty::None);
+    }
+}

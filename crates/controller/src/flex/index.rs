@@ -1,0 +1,117 @@
+//! What is known of the cluster, by name.
+
+use std::collections::BTreeMap;
+
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find, karpenter};
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
+use bringup_objects::karpenter::NodeClaim;
+use kube::ResourceExt as _;
+
+/// The API group of our classes.
+pub(super) const GROUP: &str = "flex.aks.azure.com";
+/// Their kind.
+pub(super) const KIND: &str = "AzureFlexNodeClass";
+
+/// What is known, by name.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub(super) classes: BTreeMap<String, AzureFlexNodeClass>,
+    pub(super) machines: BTreeMap<String, Machine>,
+    pub(super) claims: BTreeMap<String, Claim>,
+    /// Whether all claims have been listed once: before that, none is missing.
+    pub(super) claims_are_listed: bool,
+}
+
+/// What matters of a machine.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Machine {
+    pub(super) class: String,
+    pub(super) uid: String,
+    pub(super) claim: Option<(String, String)>,
+    pub(super) provider_id: Option<String>,
+    /// The subscription and resource group of its VM, in lower case.
+    pub(super) group: Option<(String, String)>,
+}
+
+impl Machine {
+    pub(super) fn of(machine: &AzureFlexMachine) -> Self {
+        let claim = machine.spec.claim_ref.as_ref();
+        let place = machine.status.as_ref().and_then(|status| status.place.as_ref());
+        Self {
+            group: place.map(|place| {
+                let lower = str::to_ascii_lowercase;
+                (lower(&place.subscription_id), lower(&place.resource_group))
+            }),
+            class: machine.spec.node_class.clone(),
+            uid: machine.metadata.uid.clone().unwrap_or_default(),
+            claim: claim.map(|claim| (claim.name.clone(), claim.uid.clone())),
+            provider_id: machine.status.as_ref().and_then(|status| status.provider_id.clone()),
+        }
+    }
+}
+
+/// What matters of a claim of one of our classes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub(super) uid: String,
+    pub(super) class: String,
+    pub(super) is_going: bool,
+    pub(super) is_registered: bool,
+    /// What was found out about its bootstrap.
+    pub(super) verdict: Option<Verdict>,
+}
+
+/// What was found out about a bootstrap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Up,
+    /// Why not, in words; the report exists.
+    Failed(String),
+}
+
+impl Claim {
+    /// The claim, if it is of one of our classes.
+    pub(super) fn of(claim: &NodeClaim) -> Option<Self> {
+        let class = &claim.spec.node_class_ref;
+        if class.group != GROUP || class.kind != KIND {
+            return None;
+        }
+        let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
+        let registered = find(conditions, karpenter::REGISTERED);
+        let verdict = find(conditions, BOOTSTRAP_SUCCEEDED);
+        Some(Self {
+            uid: claim.uid().unwrap_or_default(),
+            class: class.name.clone(),
+            is_going: claim.metadata.deletion_timestamp.is_some(),
+            is_registered: registered.is_some_and(|registered| registered.status == "True"),
+            verdict: verdict.and_then(|verdict| match verdict.status.as_str() {
+                "True" => Some(Verdict::Up),
+                "False" => {
+                    Some(Verdict::Failed(format!("{}: {}", verdict.reason, verdict.message)))
+                }
+                _ => None,
+            }),
+        })
+    }
+}
+
+impl Index {
+    /// The machines of a class.
+    pub(super) fn of_class(&self, class: &str) -> Vec<String> {
+        let of_class = self.machines.iter().filter(|(_, machine)| machine.class == class);
+        of_class.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The claim that a machine is for, as far as it is known to be there.
+    pub(super) fn claim_of(&self, machine: &Machine) -> Option<&Claim> {
+        let (name, uid) = machine.claim.as_ref()?;
+        self.claims.get(name).filter(|claim| claim.uid == *uid)
+    }
+
+    /// The machine that is for a claim.
+    pub(super) fn machine_for(&self, claim: &str) -> Option<&String> {
+        let mut all = self.machines.iter();
+        all.find(|(_, machine)| machine.claim.as_ref().is_some_and(|(name, _)| name == claim))
+            .map(|(name, _)| name)
+    }
+}

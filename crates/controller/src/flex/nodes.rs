@@ -1,0 +1,160 @@
+//! Nodes of machines: their token has done its work, and they are who they say they are.
+
+use bringup_azure::{Priority, ProviderId, ResourceId};
+use bringup_flex::engine::{Bootstrap, nic_id};
+use bringup_objects::MANAGER;
+use bringup_objects::flex::AzureFlexMachine;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use tracing::{info, warn};
+
+use super::recorder::Saying;
+use super::tokens::LIFE;
+use super::{AGAIN, Flex};
+
+/// The label by which a Node says whose it is.
+pub(super) const CLAIM_LABEL: &str = "karpenter.azure.com/node-claim";
+/// The scheme of our provider ids.
+const SCHEME: &str = "azure-flex://";
+
+impl<B: Bootstrap> Flex<B> {
+    /// The Node's name, if there is something to be done for it.
+    pub(super) fn visitor(&self, node: &Node) -> Option<String> {
+        let label = node.labels().get(CLAIM_LABEL);
+        let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+        match (label, id) {
+            (Some(_), None | Some("")) => Some(node.name_any()),
+            (Some(_), Some(id)) if !id.starts_with(SCHEME) => Some(node.name_any()),
+            (_, Some(id)) if id.starts_with(SCHEME) => {
+                let mut greeted = self.greeted();
+                (!greeted.contains(&node.name_any())).then(|| {
+                    greeted.insert(node.name_any());
+                    node.name_any()
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Does what is to be done for a Node; when to look again.
+    pub(super) async fn visit(&self, name: &str) -> Option<Timestamp> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let node = match nodes.get_opt(name).await {
+            Ok(Some(node)) => node,
+            Ok(None) => {
+                self.greeted().remove(name);
+                return None;
+            }
+            Err(error) => {
+                warn!(node = name, %error, "the Node could not be read");
+                return Some(self.clock.now() + AGAIN);
+            }
+        };
+        let id = node.spec.as_ref().and_then(|spec| spec.provider_id.clone()).unwrap_or_default();
+        if id.starts_with(SCHEME) {
+            return self.withdraw_token_of(&id).await;
+        }
+        let claim = node.labels().get(CLAIM_LABEL).cloned()?;
+        let machine = self.index().machine_for(&claim).cloned()?;
+        let machine = self.store.machine(&machine).await?;
+        if id.is_empty() {
+            self.identify(&node, &machine).await
+        } else {
+            self.conflict(&machine, &format!("Node {name} has the provider id {id}")).await;
+            None
+        }
+    }
+
+    /// The Node is there: nobody needs the token any more.
+    async fn withdraw_token_of(&self, provider_id: &str) -> Option<Timestamp> {
+        let uid = {
+            let index = self.index();
+            let same = |known: &&super::index::Machine| {
+                known.provider_id.as_deref().is_some_and(|id| same_id(id, provider_id))
+            };
+            index.machines.values().find(same).map(|machine| machine.uid.clone())
+        }?;
+        match self.tokens.withdraw(&uid).await {
+            Ok(()) => None,
+            Err(error) => {
+                // It ends by itself within the hour.
+                warn!(%error, "a bootstrap token could not be withdrawn");
+                Some(self.clock.now() + LIFE.min(SignedDuration::from_mins(5)))
+            }
+        }
+    }
+
+    /// A Node that says whose it is, and has no provider id: it gets one if its address is that of
+    /// the machine's NIC, which it cannot choose.
+    async fn identify(&self, node: &Node, machine: &AzureFlexMachine) -> Option<Timestamp> {
+        let later = Some(self.clock.now() + SignedDuration::from_secs(30));
+        let status = machine.status.clone().unwrap_or_default();
+        let (place, wanted) = status.place.zip(status.provider_id)?;
+        let nic: ResourceId = nic_id(&place).parse().ok()?;
+        let network = bringup_flex::engine::NETWORK;
+        let nic = match self.arm.resource(&nic, network, Priority::Schedule).await {
+            Ok(nic) => nic,
+            Err(error) => {
+                warn!(%error, "the NIC of a machine could not be read");
+                return later;
+            }
+        };
+        if !addresses(node).any(|address| is_of(&nic, address)) {
+            let name = node.name_any();
+            let what = format!("Node {name} says that it is this machine, and has another address");
+            self.conflict(machine, &what).await;
+            return None;
+        }
+        let version = node.resource_version();
+        let body =
+            json!({ "metadata": { "resourceVersion": version }, "spec": { "providerID": wanted } });
+        let parameters =
+            PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        match nodes.patch(&node.name_any(), &parameters, &Patch::Merge(&body)).await {
+            Ok(_) => {
+                info!(node = node.name_any(), "the Node has its provider id");
+                None
+            }
+            Err(error) => {
+                warn!(node = node.name_any(), %error, "the provider id could not be set");
+                later
+            }
+        }
+    }
+
+    async fn conflict(&self, machine: &AzureFlexMachine, what: &str) {
+        let saying = Saying {
+            warning: true,
+            reason: "NodeIdentityConflict",
+            action: "Identify",
+            note: what,
+            mark: what,
+        };
+        self.recorder.say(machine, &saying, self.clock.now()).await;
+    }
+}
+
+fn same_id(left: &str, right: &str) -> bool {
+    match (left.parse::<ProviderId>(), right.parse::<ProviderId>()) {
+        (Ok(left), Ok(right)) => left == right,
+        _ => left.eq_ignore_ascii_case(right),
+    }
+}
+
+fn addresses(node: &Node) -> impl Iterator<Item = &str> {
+    let all = node.status.as_ref().and_then(|status| status.addresses.as_ref());
+    let internal = all.into_iter().flatten().filter(|address| address.type_ == "InternalIP");
+    internal.map(|address| address.address.as_str())
+}
+
+/// Whether a NIC has an address.
+fn is_of(nic: &Value, address: &str) -> bool {
+    let all = nic.pointer("/properties/ipConfigurations").and_then(Value::as_array);
+    all.into_iter().flatten().any(|one| {
+        one.pointer("/properties/privateIPAddress").and_then(Value::as_str) == Some(address)
+    })
+}

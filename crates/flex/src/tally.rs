@@ -1,0 +1,118 @@
+//! What became of machines that are gone: a receipt that outlives them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bringup_objects::flex::AzureFlexMachine;
+use serde::{Deserialize, Serialize};
+
+/// So many of those counted last are remembered, so that none is counted twice.
+const REMEMBERED: usize = 128;
+
+/// What became of machines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Tally {
+    /// How many machines there were.
+    pub machines: u64,
+    /// How many of their VMs ran.
+    pub ran: u64,
+    /// How often a VM was refused or failed, by cause.
+    pub failed: BTreeMap<String, u64>,
+    /// How many VMs were removed.
+    pub vms_removed: u64,
+    /// How many NICs were removed.
+    pub nics_removed: u64,
+    /// How many disks were removed.
+    pub disks_removed: u64,
+    /// How many resources that belonged to no machine were removed.
+    pub swept: u64,
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    counted: VecDeque<String>,
+}
+
+impl Tally {
+    /// Counts a machine of which Azure holds nothing any more. Whether it was not counted yet.
+    pub fn count(&mut self, machine: &AzureFlexMachine) -> bool {
+        let uid = machine.metadata.uid.clone().unwrap_or_default();
+        if self.counted.contains(&uid) {
+            return false;
+        }
+        self.counted.push_back(uid);
+        if self.counted.len() > REMEMBERED {
+            self.counted.pop_front();
+        }
+        self.add(machine);
+        true
+    }
+
+    /// Adds what a machine says of itself: each attempt had a NIC, and those that ran a VM and a
+    /// disk. Before the last, an attempt can only have failed.
+    pub fn add(&mut self, machine: &AzureFlexMachine) {
+        let status = machine.status.clone().unwrap_or_default();
+        let attempts = u64::from(status.attempt);
+        let ran = u64::from(status.completed_at.is_some());
+        self.machines += 1;
+        self.ran += ran;
+        let failures = match &status.failure {
+            Some(_) => attempts.max(1),
+            None => attempts.saturating_sub(1),
+        };
+        if failures > 0 {
+            let cause =
+                status.failure.map_or_else(|| "Unknown".to_owned(), |failure| failure.cause);
+            *self.failed.entry(cause).or_default() += failures;
+        }
+        if status.phase.is_cleaning() {
+            let asked = if status.place.is_some() { attempts } else { 0 };
+            self.nics_removed += asked;
+            let made = u64::from(status.accepted_at.is_some());
+            self.vms_removed += made;
+            self.disks_removed += made;
+        }
+    }
+
+    /// All failures together.
+    pub fn failures(&self) -> u64 {
+        self.failed.values().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bringup_objects::flex::machine::{Failure, FlexMachineStatus, Phase, Place};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    fn machine(uid: &str, ran: bool, cause: Option<&str>) -> AzureFlexMachine {
+        let mut machine = AzureFlexMachine::default();
+        machine.metadata.uid = Some(uid.to_owned());
+        let time = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        machine.status = Some(FlexMachineStatus {
+            phase: Phase::Gone,
+            attempt: 1,
+            place: Some(Place::default()),
+            completed_at: time.clone().filter(|_| ran),
+            accepted_at: time.filter(|_| ran),
+            failure: cause.map(|cause| Failure { cause: cause.to_owned(), ..Failure::default() }),
+            ..FlexMachineStatus::default()
+        });
+        machine
+    }
+
+    #[test]
+    fn a_receipt_counts_each_machine_once() {
+        let mut tally = Tally::default();
+        for number in 0..200 {
+            let refused = machine(&format!("q{number}"), false, Some("QuotaExceeded"));
+            assert!(tally.count(&refused));
+            assert!(!tally.count(&refused), "the same machine, after a crash");
+        }
+        tally.count(&machine("fine", true, None));
+        assert_eq!(tally.failed, BTreeMap::from([("QuotaExceeded".to_owned(), 200)]));
+        assert_eq!((tally.nics_removed, tally.vms_removed, tally.disks_removed), (201, 1, 1));
+        assert_eq!((tally.machines, tally.ran, tally.failures()), (201, 1, 200));
+        let text = serde_json::to_string(&tally).unwrap();
+        assert_eq!(serde_json::from_str::<Tally>(&text).unwrap(), tally);
+    }
+}

@@ -1,0 +1,61 @@
+//! What the API server refuses.
+
+use anyhow::Result;
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
+use bringup_testbed::ControlPlane;
+use bringup_world::stage::shared;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+use crate::common::{class, machine};
+
+/// The shared control plane, with our definitions.
+async fn plane() -> Result<&'static ControlPlane> {
+    static INSTALLED: OnceCell<()> = OnceCell::const_new();
+    let plane = shared().await?;
+    INSTALLED.get_or_try_init(|| plane.install_definitions(definitions())).await?;
+    Ok(plane)
+}
+
+#[tokio::test]
+async fn case_27_the_api_server_refuses_each_wrong_field_by_its_name() -> Result<()> {
+    let client = plane().await?.client();
+    let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    classes.create(&dry, &serde_json::from_value(class("fine"))?).await?;
+    for (field, value) in [
+        ("allocateNodePublicIP", json!(true)),
+        ("subscriptionID", json!("mine")),
+        ("location", json!("east-us")),
+        ("subnetID", json!("/subscriptions/s")),
+        ("osDiskSizeGB", json!(1)),
+        ("maxPodsPerNode", json!(1000)),
+        ("bootTimeout", json!("1s")),
+        ("securityType", json!("TrustedLaunch")),
+        ("tags", json!({ "bringup-cluster": "other" })),
+        ("zones", json!(["eastus-1"])),
+        ("imageReference", json!({ "publisher": "p", "offer": "", "sku": "s" })),
+    ] {
+        let mut wrong = class("wrong");
+        wrong["spec"][field] = value;
+        let refused = classes.create(&dry, &serde_json::from_value(wrong)?).await;
+        let told = refused.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(told.contains(field), "{field}: {told}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_machine_is_never_changed() -> Result<()> {
+    let client = plane().await?.client();
+    let machines: Api<AzureFlexMachine> = Api::all(client);
+    let fixed = machine("fixed", "nowhere", "Standard_D8s_v5")?;
+    machines.create(&PostParams::default(), &fixed).await?;
+    let change = Patch::Merge(json!({ "spec": { "vmSize": "Standard_ND96isr_H200_v5" } }));
+    let refused = machines.patch("fixed", &PatchParams::default(), &change).await;
+    let told = refused.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(told.contains("a machine is never changed"), "{told}");
+    Ok(())
+}

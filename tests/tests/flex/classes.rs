@@ -1,0 +1,154 @@
+//! What a class says of itself, and when it may go.
+
+use anyhow::{Context as _, Result};
+use bringup_objects::condition::find;
+use bringup_objects::flex::machine::Phase;
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::common::{Field, class, condition_is, gone, machine, until};
+
+/// What a condition of a class says, once it has a status.
+async fn told(field: &Field, name: &str, kind: &str, status: &str) -> Result<(String, String)> {
+    let what = format!("{kind}={status} on {name}");
+    let class = until(field.classes(), name, &what, condition_is(kind, status)).await?;
+    let conditions = class.and_then(|class| class.status).unwrap_or_default().conditions;
+    let found = find(&conditions, kind).context("the condition is there")?;
+    Ok((found.reason.clone(), found.message.clone()))
+}
+
+fn changed(name: &str, field: &str, value: Value) -> Value {
+    let mut class = class(name);
+    class["spec"][field] = value;
+    class
+}
+
+#[tokio::test]
+async fn case_29_31_36_what_only_azure_and_the_cluster_know_is_on_the_class() -> Result<()> {
+    let denied = "faults: [{on: {method: GET, pathContains: 'resourceGroups/rg-denied'}, fault: {answer: {status: 403, body: '{\"error\":{\"code\":\"AuthorizationFailed\",\"message\":\"The client may not read.\"}}'}}}]";
+    let groups = "resourceGroups: [rg-flex, rg-net, rg-denied]";
+    let field = Field::new(&format!("{denied}\n{groups}")).await?;
+
+    field.create_class(&changed("far", "location", "westus".into())).await?;
+    let (reason, message) = told(&field, "far", "ValidationSucceeded", "False").await?;
+    assert_eq!(reason, "InvalidSpec");
+    assert_eq!(message, "subnetID: it is in eastus2, and location is westus");
+    let (reason, message) = told(&field, "far", "Ready", "False").await?;
+    assert_eq!(reason, "UnhealthyDependents");
+    assert!(message.contains("ValidationSucceeded=False"), "{message}");
+
+    field.create_class(&changed("absent", "resourceGroup", "rg-absent".into())).await?;
+    let (_, message) = told(&field, "absent", "ValidationSucceeded", "False").await?;
+    assert_eq!(message, "resourceGroup: it does not exist");
+
+    field.create_class(&changed("denied", "resourceGroup", "rg-denied".into())).await?;
+    let (reason, message) = told(&field, "denied", "AzureAccess", "False").await?;
+    assert_eq!(reason, "AuthorizationFailed");
+    assert!(message.contains("may not read"), "{message}");
+
+    field.create_class(&changed("new", "kubernetesVersion", "1.99.0".into())).await?;
+    let (_, message) = told(&field, "new", "ValidationSucceeded", "False").await?;
+    assert!(
+        message.starts_with("kubernetesVersion: 1.99.0 is newer than the cluster"),
+        "{message}"
+    );
+
+    // What was wrong and is mended is seen at once.
+    let mended = Patch::Merge(json!({ "spec": { "kubernetesVersion": null } }));
+    field.classes().patch("new", &PatchParams::default(), &mended).await?;
+    told(&field, "new", "Ready", "True").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_image_that_does_not_exist_is_the_fault_of_its_class_and_costs_azure_nothing()
+-> Result<()> {
+    let images = "images: [{publisher: microsoft-dsvm, offer: ubuntu-hpc, sku: '2204', versions: [22.04.2025010100, 22.04.2026011301, 22.04.2025123101]}]";
+    let field = Field::new(images).await?;
+    field.ready_class("good").await?;
+    field.create_machine(&machine("one", "good", "Standard_D8s_v5")?).await?;
+    let up = field.machine_in("one", Phase::Running).await?;
+    let place = up.status.and_then(|status| status.place).unwrap_or_default();
+    assert_eq!(
+        serde_json::to_value(&place.image)?["marketplace"]["version"],
+        "22.04.2026011301",
+        "the latest is resolved and recorded"
+    );
+    let image = json!({ "publisher": "nobody", "offer": "nothing", "sku": "none" });
+    field.create_class(&changed("bad", "imageReference", image)).await?;
+    told(&field, "bad", "Ready", "True").await?;
+    field.create_machine(&machine("two", "bad", "Standard_D8s_v5")?).await?;
+    let (reason, message) = told(&field, "bad", "ValidationSucceeded", "False").await?;
+    assert_eq!(reason, "MachineRefused");
+    assert!(message.contains("nobody:nothing:none"), "{message}");
+    assert_eq!(field.held(), ["one", "one-nic", "one-osdisk"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn case_31_what_azure_refuses_us_is_a_condition_and_not_a_loop() -> Result<()> {
+    let denied = "faults: [{on: {method: PUT, pathContains: networkInterfaces}, fault: {answer: {status: 403, body: '{\"error\":{\"code\":\"LinkedAuthorizationFailed\",\"message\":\"The client may not join the subnet.\"}}'}}}]";
+    let field = Field::new(denied).await?;
+    field.ready_class("plain").await?;
+    for name in ["one", "two", "three"] {
+        field.claimed_machine(name, "plain", "Standard_D8s_v5").await?;
+    }
+    let (reason, message) = told(&field, "plain", "AzureAccess", "False").await?;
+    assert_eq!(reason, "MachineRefused");
+    assert!(message.contains("LinkedAuthorizationFailed"), "{message}");
+    for name in ["one", "two", "three"] {
+        field.claims().delete(name, &DeleteParams::default()).await?;
+        until(field.machines(), name, "a machine that is gone", gone()).await?;
+    }
+    let asked = field.azure.with(|azure| {
+        azure.journal().requests().iter().filter(|entry| entry.method == "PUT").count()
+    });
+    assert!(asked <= 3, "{asked} requests for three machines");
+    assert!(field.held().is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn case_32_a_class_waits_for_its_claims_and_says_so() -> Result<()> {
+    let field = Field::new("").await?;
+    field.ready_class("plain").await?;
+    field.claimed_machine("one", "plain", "Standard_D8s_v5").await?;
+    field.machine_in("one", Phase::Running).await?;
+    field.classes().delete("plain", &DeleteParams::default()).await?;
+    let events: Api<Event> = Api::namespaced(field.client.clone(), "default");
+    let said = loop {
+        let found = events.list(&ListParams::default()).await?;
+        let waiting = "WaitingOnNodeClaimTermination";
+        if let Some(event) =
+            found.items.into_iter().find(|event| event.reason.as_deref() == Some(waiting))
+        {
+            break event;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(said.note.as_deref(), Some("Waiting on NodeClaim termination for one"));
+    assert_eq!(said.type_.as_deref(), Some("Normal"));
+    assert!(field.classes().get_opt("plain").await?.is_some());
+    field.claims().delete("one", &DeleteParams::default()).await?;
+    until(field.classes(), "plain", "a class that is gone", gone()).await?;
+    field.until_held(&[]).await
+}
+
+#[tokio::test]
+async fn a_class_whose_status_somebody_else_writes_makes_nothing() -> Result<()> {
+    let field = Field::new("").await?;
+    field.ready_class("plain").await?;
+    let other =
+        PatchParams { field_manager: Some("aks-flex".to_owned()), ..PatchParams::default() };
+    let status = json!({ "status": { "conditions": [{
+        "type": "Theirs", "status": "True", "reason": "Mine", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }] } });
+    field.classes().patch_status("plain", &other, &Patch::Merge(&status)).await?;
+    let (reason, message) = told(&field, "plain", "Ready", "False").await?;
+    assert_eq!(reason, "OwnershipConflict");
+    assert!(message.contains("aks-flex"), "{message}");
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! A cluster of its own whose machines are run against an Azure of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use async_trait::async_trait;
+use bringup_azure_sim::clock::Pace;
+use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::scenario;
+use bringup_azure_sim::simulator::Simulator;
+use bringup_controller::flex::{Flex, Home};
+use bringup_flex::engine::Bootstrap;
+use bringup_objects::NodeClaim;
+use bringup_objects::condition::find;
+use bringup_objects::flex::machine::Phase;
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
+use bringup_testbed::{ControlPlane, CrdSet};
+use bringup_world::arm::Arm;
+use bringup_world::stage::SimulatedClock;
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::runtime::wait::{Condition, await_condition};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+pub(crate) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
+pub(crate) const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
+/// The end of a wait that only a broken test reaches.
+const FOREVER: Duration = Duration::from_mins(2);
+
+struct Nothing;
+
+#[async_trait]
+impl Bootstrap for Nothing {
+    async fn custom_data(&self, _: &AzureFlexMachine) -> Result<String, String> {
+        Ok("I2Nsb3VkLWNvbmZpZwo=".to_owned())
+    }
+}
+
+/// A cluster whose machines are run. In its Azure a minute takes a second.
+pub(crate) struct Field {
+    pub(crate) client: Client,
+    pub(crate) azure: Simulator,
+    task: JoinHandle<()>,
+    _plane: ControlPlane,
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Field {
+    pub(crate) async fn new(text: &str) -> Result<Self> {
+        let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
+        plane.install_definitions(definitions()).await?;
+        let client = plane.client();
+        let subnet = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]";
+        let scenario = scenario::parse("flex", &format!("{subnet}\n{text}"))?;
+        let azure = Simulator::new(scenario, Pace::Times(60.0), jiff::Timestamp::now());
+        let task = run(client.clone(), &azure);
+        Ok(Self { client, azure, task, _plane: plane })
+    }
+
+    pub(crate) fn classes(&self) -> Api<AzureFlexNodeClass> {
+        Api::all(self.client.clone())
+    }
+
+    pub(crate) fn machines(&self) -> Api<AzureFlexMachine> {
+        Api::all(self.client.clone())
+    }
+
+    pub(crate) fn claims(&self) -> Api<NodeClaim> {
+        Api::all(self.client.clone())
+    }
+
+    pub(crate) async fn create_class(&self, class: &Value) -> Result<()> {
+        let class = serde_json::from_value(class.clone())?;
+        self.classes().create(&PostParams::default(), &class).await.context("create the class")?;
+        Ok(())
+    }
+
+    /// A class that is ready.
+    pub(crate) async fn ready_class(&self, name: &str) -> Result<AzureFlexNodeClass> {
+        self.create_class(&class(name)).await?;
+        let ready = condition_is("Ready", "True");
+        let class = until(self.classes(), name, "a class that is ready", ready).await?;
+        class.context("the class is there")
+    }
+
+    pub(crate) async fn create_machine(&self, machine: &AzureFlexMachine) -> Result<()> {
+        self.machines()
+            .create(&PostParams::default(), machine)
+            .await
+            .context("create a machine")?;
+        Ok(())
+    }
+
+    /// A claim, and a machine for it.
+    pub(crate) async fn claimed_machine(&self, name: &str, class: &str, size: &str) -> Result<()> {
+        let claim = json!({
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodeClaim",
+            "metadata": { "name": name },
+            "spec": {
+                "nodeClassRef": { "group": "flex.aks.azure.com", "kind": "AzureFlexNodeClass", "name": class },
+                "requirements": [],
+            },
+        });
+        // Our own view of a claim does not hold everything that it must have.
+        let resource = ApiResource::erase::<NodeClaim>(&());
+        let claims: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let claim: DynamicObject = serde_json::from_value(claim)?;
+        let claim =
+            claims.create(&PostParams::default(), &claim).await.context("create a claim")?;
+        let mut machine = machine(name, class, size)?;
+        machine.spec.claim_ref = Some(bringup_objects::flex::machine::ClaimReference {
+            name: name.to_owned(),
+            uid: claim.uid().unwrap_or_default(),
+        });
+        self.create_machine(&machine).await
+    }
+
+    pub(crate) async fn machine_in(&self, name: &str, phase: Phase) -> Result<AzureFlexMachine> {
+        let there = move |machine: Option<&AzureFlexMachine>| {
+            machine.and_then(|one| one.status.as_ref()).is_some_and(|status| status.phase == phase)
+        };
+        let found = until(self.machines(), name, &format!("{name} in {phase:?}"), there).await?;
+        found.context("the machine is there")
+    }
+
+    /// The names of what Azure holds.
+    pub(crate) fn held(&self) -> Vec<String> {
+        let all = self.azure.with(|azure| azure.resources());
+        let mut names: Vec<String> =
+            all.iter().filter_map(|one| one.id.rsplit('/').next().map(str::to_owned)).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Waits until Azure holds exactly these.
+    pub(crate) async fn until_held(&self, wanted: &[&str]) -> Result<()> {
+        let mut steps = self.azure.steps();
+        let held_at_last = async {
+            while self.held() != wanted {
+                self.azure.stirred(&mut steps).await;
+            }
+        };
+        let ended = tokio::time::timeout(FOREVER, held_at_last).await;
+        ended.with_context(|| format!("Azure holds {:?}, and not {wanted:?}", self.held()))
+    }
+
+    /// Somebody's NIC, with these tags.
+    pub(crate) fn put_nic(&self, group: &str, name: &str, cluster: &str) -> Result<()> {
+        let path = format!(
+            "/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}/providers/Microsoft.Network/networkInterfaces/{name}?api-version=2024-05-01"
+        );
+        let body = json!({
+            "location": "eastus2",
+            "tags": { "bringup-managed-by": "bringup", "bringup-cluster": cluster, "bringup-machine": "forgotten" },
+            "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": SUBNET } } }] },
+        });
+        Arm::new(self.azure.clone()).put(&path, &body).map(drop)
+    }
+}
+
+fn run(client: Client, azure: &Simulator) -> JoinHandle<()> {
+    let clock = Arc::new(SimulatedClock(azure.clone()));
+    let arm = bringup_azure::Arm::new(
+        bringup_azure::Cloud::Public.endpoint(),
+        Arc::new(AnyToken("flex")),
+        Arc::new(InProcess::new(azure.clone())),
+        clock.clone(),
+    );
+    let home = Home {
+        cluster: "cluster-1".to_owned(),
+        namespace: "default".to_owned(),
+        identity: "test-0".to_owned(),
+    };
+    let flex = Flex::new(client, arm, clock, &home, Nothing);
+    tokio::spawn(async move { flex.run().await })
+}
+
+pub(crate) fn class(name: &str) -> Value {
+    json!({
+        "apiVersion": "flex.aks.azure.com/v1alpha1",
+        "kind": "AzureFlexNodeClass",
+        "metadata": { "name": name },
+        "spec": {
+            "subscriptionID": SUBSCRIPTION,
+            "location": "East US 2",
+            "resourceGroup": "rg-flex",
+            "subnetID": SUBNET,
+        },
+    })
+}
+
+pub(crate) fn machine(name: &str, class: &str, size: &str) -> Result<AzureFlexMachine> {
+    let object = json!({
+        "apiVersion": "flex.aks.azure.com/v1alpha1",
+        "kind": "AzureFlexMachine",
+        "metadata": { "name": name },
+        "spec": { "nodeClass": class, "vmSize": size },
+    });
+    serde_json::from_value(object).context("read the machine")
+}
+
+pub(crate) async fn until<K>(
+    api: Api<K>,
+    name: &str,
+    what: &str,
+    is: impl Condition<K>,
+) -> Result<Option<K>>
+where
+    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+{
+    tokio::time::timeout(FOREVER, await_condition(api, name, is))
+        .await
+        .with_context(|| format!("waited in vain for {what}"))?
+        .with_context(|| format!("watch for {what}"))
+}
+
+pub(crate) fn gone<K>() -> impl Condition<K> {
+    |object: Option<&K>| object.is_none()
+}
+
+pub(crate) fn condition_is(kind: &str, status: &str) -> impl Condition<AzureFlexNodeClass> {
+    move |class: Option<&AzureFlexNodeClass>| {
+        let known = class.and_then(|class| class.status.as_ref());
+        known.is_some_and(|known| {
+            find(&known.conditions, kind).is_some_and(|found| found.status == status)
+        })
+    }
+}

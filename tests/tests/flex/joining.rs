@@ -1,0 +1,92 @@
+//! What a machine is told so that it joins.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bringup_contract::join_config::JoinConfig;
+use bringup_controller::flex::{JoinSettings, Joining};
+use bringup_flex::engine::Bootstrap as _;
+use bringup_objects::flex::machine::Phase;
+use bringup_world::stage::SimulatedClock;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use serde_json::{Value, json};
+
+use crate::common::{Field, class, machine};
+
+fn settings(version: &str) -> Result<JoinSettings> {
+    let artifact = |name: &str, version: &str| json!({ "version": version, "url": format!("https://dl.example/{name}"), "sha256": "0".repeat(64) });
+    let text = json!({
+        "server": "https://api.example:443",
+        "certificateAuthorityData": STANDARD.encode("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
+        "agent": { "url": "https://dl.example/bringup-node", "sha256": "0".repeat(64) },
+        "artifacts": {
+            "containerd": artifact("containerd", "2.1.4"),
+            "runc": artifact("runc", "1.3.0"),
+            "kubeadm": artifact("kubeadm", version),
+            "kubelet": artifact("kubelet", version),
+            "kubectl": artifact("kubectl", version),
+        },
+    });
+    serde_json::from_value(text).context("read the settings")
+}
+
+/// What machines of the cluster's own version are told.
+pub(crate) async fn joining(field: &Field) -> Result<Joining> {
+    let version = field.client.apiserver_version().await?.git_version;
+    let clock = Arc::new(SimulatedClock(field.azure.clone()));
+    Ok(Joining::new(settings(version.trim_start_matches('v'))?, field.client.clone(), clock))
+}
+
+/// The configuration in the CustomData of a machine.
+fn config(custom_data: &str) -> Result<JoinConfig> {
+    let text = String::from_utf8(STANDARD.decode(custom_data)?)?;
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("content: "));
+    let json = STANDARD.decode(line.context("there is a file")?)?;
+    JoinConfig::parse(&json).context("read the configuration")
+}
+
+#[tokio::test]
+async fn case_25_35_36_a_machine_is_told_its_pods_its_version_and_a_token_of_its_own() -> Result<()>
+{
+    let field = Field::new("").await?;
+    let mut small: Value = class("small");
+    small["spec"]["maxPodsPerNode"] = json!(42);
+    small["spec"]["kubernetesVersion"] = json!("1.34.0");
+    field.create_class(&small).await?;
+    let mut wanted = machine("one", "small", "Standard_D8s_v5")?;
+    wanted.spec.labels.insert("team".to_owned(), "blue".to_owned());
+    wanted.spec.taints = vec!["karpenter.sh/unregistered:NoExecute".to_owned()];
+    field.create_machine(&wanted).await?;
+    let machine = field.machine_in("one", Phase::Running).await?;
+    let clock = Arc::new(SimulatedClock(field.azure.clone()));
+    let joining = Joining::new(settings("1.34.0")?, field.client.clone(), clock);
+    let told = async || joining.custom_data(&machine).await.map_err(|why| anyhow::anyhow!(why));
+    let first = config(&told().await?)?;
+    assert_eq!((first.node.max_pods, first.kubernetes_version.as_str()), (42, "1.34.0"));
+    assert_eq!(Some(first.node.provider_id), machine.status.clone().and_then(|it| it.provider_id));
+    assert_eq!(first.node.labels["team"], "blue");
+    assert_eq!(first.node.taints.len(), 1);
+    // It is a token of the cluster, it ends, and a second one takes its place.
+    let second = config(&told().await?)?;
+    assert_ne!(first.token, second.token);
+    let (id, secret) = second.token.reveal().split_once('.').context("a token has two parts")?;
+    let secrets: Api<Secret> = Api::namespaced(field.client.clone(), "kube-system");
+    let stored = secrets.get(&format!("bootstrap-token-{id}")).await?.data.unwrap_or_default();
+    assert_eq!(stored["token-secret"].0, secret.as_bytes());
+    assert!(stored.contains_key("expiration"));
+    // Nothing of it is where the machine is.
+    let kept = serde_json::to_string(&field.machines().get("one").await?)?;
+    assert!(!kept.contains(secret) && !kept.contains(first.token.reveal()));
+    // A version of which no programs are known is told before anything is made of it.
+    let other = Joining::new(
+        settings("1.33.1")?,
+        field.client.clone(),
+        Arc::new(SimulatedClock(field.azure.clone())),
+    );
+    let why = other.custom_data(&machine).await.err().unwrap_or_default();
+    assert!(why.contains("no programs of Kubernetes 1.34.0"), "{why}");
+    Ok(())
+}
