@@ -10,19 +10,17 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use bringup_azure::Arm;
 use bringup_azure::clock::Clock;
-use bringup_provider::listen::{Address, Door, TlsFiles};
-use bringup_provider::v1::provider_server::ProviderServer;
+use futures::future::Either;
 use k8s_controller::LeaderElection;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tonic::service::Routes;
 use tracing::{info, warn};
 
 use crate::agenda::Agenda;
 use crate::cluster::Cluster;
 use crate::collect::Collect;
-use crate::flex::{Flex, Home, JoinSettings, Joining, Service};
+use crate::flex::{Means, Provisioning};
 use crate::health::{Health, advice};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
@@ -36,19 +34,6 @@ use crate::writer::Writer;
 const LEASE: &str = "bringup-controller";
 /// How often our rights are checked.
 const RIGHTS_EACH: Duration = Duration::from_mins(5);
-
-/// Makes machines beside observing: only where that is asked for.
-#[derive(Debug, Clone)]
-pub struct Provisioning {
-    /// The cluster's id, in the tags of everything in Azure.
-    pub cluster: String,
-    /// What machines are told so that they join.
-    pub join: JoinSettings,
-    /// Where Karpenter's provider asks.
-    pub address: Address,
-    /// The certificates of a port.
-    pub tls: Option<TlsFiles>,
-}
 
 /// The controller.
 pub struct Controller {
@@ -150,9 +135,11 @@ impl Controller {
         observer.run().await;
     }
 
-    fn home(&self, provisioning: &Provisioning) -> Home {
-        Home {
-            cluster: provisioning.cluster.clone(),
+    fn means(&self) -> Means {
+        Means {
+            client: self.client.clone(),
+            arm: self.arm.clone(),
+            clock: self.clock.clone(),
             namespace: self.settings.namespace.clone(),
             identity: self.settings.identity.clone(),
         }
@@ -160,35 +147,9 @@ impl Controller {
 
     /// Makes machines for ever, if that is asked for.
     async fn provision(&self) {
-        let Some(provisioning) = &self.provisioning else { return };
-        let home = self.home(provisioning);
-        let (client, clock) = (self.client.clone(), self.clock.clone());
-        let joining = Joining::new(provisioning.join.clone(), client.clone(), clock.clone());
-        let flex = Flex::new(client, self.arm.clone(), clock, &home, joining);
-        Box::pin(flex.run()).await;
-    }
-
-    /// Opens the door for Karpenter's provider, if machines are made. What comes in is answered as
-    /// long as the future runs.
-    async fn open(
-        &self,
-        stop: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<Option<impl Future<Output = Result<()>>>> {
-        let Some(provisioning) = &self.provisioning else { return Ok(None) };
-        let door = Door::bind(provisioning.address.clone(), provisioning.tls.clone())
-            .await
-            .context("open the door for Karpenter")?;
-        info!(address = %door.address(), "Karpenter's provider is answered");
-        let home = self.home(provisioning);
-        let (arm, clock) = (self.arm.clone(), self.clock.clone());
-        let (service, watch) = Service::new(self.client.clone(), arm, clock, &home);
-        let routes = Routes::new(ProviderServer::new(service));
-        Ok(Some(async move {
-            tokio::select! {
-                served = door.serve(routes, stop) => served.context("answer Karpenter's provider"),
-                () = watch => Ok(()),
-            }
-        }))
+        if let Some(provisioning) = &self.provisioning {
+            provisioning.run(self.means()).await;
+        }
     }
 
     /// Observes whenever it holds the lease, until `stop`; then gives the lease back.
@@ -261,12 +222,12 @@ impl Controller {
             // Whoever could tell is gone: that is an end too.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
-        let provider = self.open(told(stopped.clone())).await?;
-        let provider = async {
-            match provider {
-                Some(provider) => Box::pin(provider).await,
-                None => std::future::pending().await,
+        let provider = match &self.provisioning {
+            Some(provisioning) => {
+                let opened = provisioning.open(self.means(), told(stopped.clone())).await?;
+                Either::Left(Box::pin(opened))
             }
+            None => Either::Right(std::future::pending()),
         };
         let serve = axum::serve(listener, self.router());
         let lead = async {

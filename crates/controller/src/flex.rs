@@ -10,6 +10,7 @@ mod ledger;
 mod nodes;
 mod noting;
 pub mod pools;
+mod provisioning;
 mod recorder;
 mod service;
 mod store;
@@ -49,6 +50,8 @@ pub use self::classes::is_ready;
 pub use self::inquiries::Quota;
 pub use self::joining::{Agent, JoinSettings, Joining, Programs};
 pub use self::ledger::{NAME as LEDGER, Page};
+pub(crate) use self::provisioning::Means;
+pub use self::provisioning::Provisioning;
 pub use self::service::Service;
 
 /// How many machines are in hand at once.
@@ -140,7 +143,7 @@ impl<B: Bootstrap> Flex<B> {
 
     /// Runs for ever, as the only one who does. Dropped, everything it does is dropped.
     pub async fn run(&self) {
-        tokio::join!(self.watch(), self.work(), self.sweep_for_ever());
+        Box::pin(async { tokio::join!(self.watch(), self.work(), self.sweep_for_ever()) }).await;
     }
 
     async fn work(&self) {

@@ -34,5 +34,6 @@ pub mod watch;
 pub mod witness;
 pub mod writer;
 
-pub use controller::{Controller, Provisioning};
+pub use controller::Controller;
+pub use flex::Provisioning;
 pub use settings::Settings;

@@ -50,7 +50,7 @@ async fn case_46_a_node_gets_its_provider_id_only_with_the_address_of_its_nic() 
     node(&field, "liar", "one", "10.9.9.9", None).await?;
     let about = "NodeIdentityConflict";
     let events: Api<Event> = Api::namespaced(field.client.clone(), "default");
-    let notes = async |count: usize| -> Result<Vec<String>> {
+    let conflicts = async |count: usize| -> Result<Vec<String>> {
         loop {
             let found = events.list(&ListParams::default()).await?.items.into_iter();
             let found = found.filter(|event| event.reason.as_deref() == Some(about));
@@ -61,7 +61,7 @@ async fn case_46_a_node_gets_its_provider_id_only_with_the_address_of_its_nic() 
             tokio::task::yield_now().await;
         }
     };
-    let told = notes(1).await?;
+    let told = conflicts(1).await?;
     assert!(told[0].contains("liar") && told[0].contains("another address"), "{told:?}");
 
     node(&field, "honest", "one", address, None).await?;
@@ -76,7 +76,7 @@ async fn case_46_a_node_gets_its_provider_id_only_with_the_address_of_its_nic() 
 
     // What somebody else has set is write-once, and said.
     node(&field, "foreign", "one", address, Some("azure:///subscriptions/x/vm")).await?;
-    let told = notes(2).await?;
+    let told = conflicts(2).await?;
     assert!(told.iter().any(|note| note.contains("azure:///subscriptions/x/vm")), "{told:?}");
     Ok(())
 }
