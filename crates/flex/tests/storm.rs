@@ -115,7 +115,7 @@ fn old() -> Outcome {
             let place = place(&name);
             let mut wanted = machine(&name, true);
             if !is_broken {
-                wanted.spec.vm_size = "Standard_NC24ads_A100_v4".to_owned();
+                "Standard_NC24ads_A100_v4".clone_into(&mut wanted.spec.vm_size);
             }
             let tags = BTreeMap::new();
             let nic = bringup_flex::bodies::nic(&place, &tags);
@@ -166,7 +166,7 @@ async fn new() -> (Outcome, Tally, SignedDuration) {
             let mut wanted = machine(&name, true);
             wanted.metadata.uid = Some(name.clone());
             if !is_broken {
-                wanted.spec.vm_size = "Standard_NC24ads_A100_v4".to_owned();
+                "Standard_NC24ads_A100_v4".clone_into(&mut wanted.spec.vm_size);
             }
             world.shelf.put(wanted);
             due.insert(name, now);
