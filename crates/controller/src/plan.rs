@@ -2,7 +2,6 @@
 //! else. A controller that is killed after any step goes on with the next.
 
 use bringup_azure::Priority;
-use bringup_azure::id::Scheme;
 use bringup_contract::Cause;
 use bringup_diagnosis::Confidence;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, find};
@@ -14,11 +13,6 @@ use crate::judge::{Case, Failure, Joined, Judgement, Signal};
 use crate::observation::{Cse, Observation, Vm};
 use crate::schedule::{self, AGENT_LIMIT, FORCED, SILENCE};
 use crate::subject::{Launch, Place, Subject};
-
-/// From this age on the console is read of a VM that shows no extension: one may come late.
-const SCRIPTLESS: SignedDuration = SignedDuration::from_mins(5);
-/// The same of one that never has an extension. Its join fails within seconds, or works.
-const JOINS_ALONE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Everything that is seen of a subject.
 #[derive(Debug)]
@@ -242,11 +236,6 @@ impl Snapshot<'_> {
         }
     }
 
-    /// Whether it joins by itself: then its console alone says how far it has come.
-    fn joins_alone(&self) -> bool {
-        matches!(&self.subject.place, Place::Known(id) if id.scheme == Scheme::AzureFlex)
-    }
-
     /// Whether what was seen decides unless somebody else says more.
     fn is_decisive(&self, seen: &Observation) -> bool {
         let age = self.subject.age(seen.at);
@@ -254,7 +243,7 @@ impl Snapshot<'_> {
         let agent = seen.agent == crate::observation::Agent::Silent && age >= AGENT_LIMIT;
         let console = seen.cse == Cse::Absent
             && seen.vm == Vm::Present
-            && age >= if self.joins_alone() { JOINS_ALONE } else { SCRIPTLESS };
+            && (self.subject.is_flex() || age >= SignedDuration::from_mins(5));
         silent || agent || console || age >= FORCED
     }
 }

@@ -266,7 +266,7 @@ fn a_vm_that_is_still_being_created_is_looked_at_again_soon_and_one_without_exte
 }
 
 #[test]
-fn the_console_of_a_vm_that_joins_by_itself_is_read_after_a_minute_and_decides() {
+fn the_console_of_a_vm_that_joins_by_itself_is_read_at_each_look_and_decides() {
     let seen = Observation {
         at: at(62),
         vm: Vm::Present,
