@@ -6,7 +6,14 @@
 #   join.sh IMAGE MACHINES [FLAW]
 #
 # IMAGE is what the image holds, MACHINES where machines are kept, FLAW a file that spoils the image.
+# The machine has processes of its own, which end with it, and it ends with whoever started it.
 set -euo pipefail
+
+if [ "${1:-}" != inside ]; then
+  exec setpriv --pdeathsig KILL unshare --user --map-root-user --pid --fork --kill-child \
+    bash "$0" inside "$@"
+fi
+shift
 
 image=$1
 machines=$2

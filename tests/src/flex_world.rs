@@ -45,7 +45,7 @@ const SHOWN: usize = 60;
 
 /// Whether such a world can be started here. If not, it says so in one line.
 pub fn can_start() -> bool {
-    let missing = ["go", "curl"].into_iter().find(|name| {
+    let missing = ["go", "curl", "setpriv"].into_iter().find(|name| {
         let tried = Command::new(name)
             .arg(if *name == "go" { "version" } else { "--version" })
             .stdin(Stdio::null())
@@ -57,7 +57,7 @@ pub fn can_start() -> bool {
     if let Some(name) = missing {
         let _ = writeln!(std::io::stderr(), "Karpenter's tests skipped: there is no {name}");
     }
-    missing.is_none()
+    missing.is_none() && crate::guest::can_boot()
 }
 
 /// Everything but the two programs under test.
