@@ -138,7 +138,8 @@ async fn a_machine_joins_by_its_token_and_goes_with_its_vm_and_others_say_why_th
     let stranger = summary(&ground, "stranger-1").await?;
     assert_eq!(
         (&stranger["exit"], &stranger["cause"]),
-        (&json!(198), &json!("BootstrapTokenInvalid"))
+        (&json!(198), &json!("BootstrapTokenInvalid")),
+        "{stranger}"
     );
     let bad = summary(&ground, "bad-1").await?;
     assert_eq!((&bad["exit"], &bad["step"]), (&json!(192), &json!("base-os")), "{bad}");
