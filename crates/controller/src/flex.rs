@@ -7,6 +7,7 @@ mod inquiries;
 mod joining;
 mod key;
 mod ledger;
+mod metrics;
 mod nodes;
 mod noting;
 pub mod pools;
@@ -45,14 +46,17 @@ use self::recorder::Recorder;
 use self::store::KubeStore;
 use self::tokens::Tokens;
 use crate::agenda::Agenda;
+use crate::metrics::Metrics;
 
 pub use self::classes::is_ready;
 pub use self::inquiries::Quota;
 pub use self::joining::{Agent, JoinSettings, Joining, Programs};
 pub use self::ledger::{NAME as LEDGER, Page};
+pub(crate) use self::metrics::FlexMetrics;
 pub(crate) use self::provisioning::Means;
 pub use self::provisioning::Provisioning;
 pub use self::service::Service;
+pub use self::tokens::NAMESPACE as TOKENS;
 
 /// How many machines are in hand at once.
 const HANDS: usize = 32;
@@ -84,7 +88,7 @@ pub struct Flex<B> {
     arm: Arm,
     clock: Arc<dyn Clock>,
     agenda: Agenda<Key>,
-    index: Mutex<Index>,
+    index: Arc<Mutex<Index>>,
     /// Machines that were refused because of their class, by class.
     refusals: Mutex<BTreeMap<String, Refusal>>,
     /// Nodes whose token was withdrawn.
@@ -97,6 +101,7 @@ pub struct Flex<B> {
     ledger: Ledger,
     recorder: Recorder,
     tokens: Tokens,
+    metrics: FlexMetrics,
     /// Whoever made it has thrown the private half away.
     key: String,
 }
@@ -111,7 +116,7 @@ impl<B: Bootstrap> Flex<B> {
         let cloud = NotingCloud::new(cloud, ledger.clone(), clock.clone());
         Self {
             agenda: Agenda::new(clock.clone()),
-            index: Mutex::default(),
+            index: Arc::default(),
             refusals: Mutex::default(),
             greeted: Mutex::default(),
             sweeper: Sweeper::new(arm.clone(), &home.cluster),
@@ -122,11 +127,19 @@ impl<B: Bootstrap> Flex<B> {
             ledger,
             recorder,
             tokens: Tokens::new(client.clone()),
+            metrics: FlexMetrics::default(),
             key: unusable_key(),
             client,
             arm,
             clock,
         }
+    }
+
+    /// The same, counted where everything else is.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: &Metrics) -> Self {
+        self.metrics = metrics.flex().clone();
+        self
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
@@ -143,6 +156,7 @@ impl<B: Bootstrap> Flex<B> {
 
     /// Runs for ever, as the only one who does. Dropped, everything it does is dropped.
     pub async fn run(&self) {
+        let _running = self.metrics.run(self.index.clone());
         Box::pin(async { tokio::join!(self.watch(), self.work(), self.sweep_for_ever()) }).await;
     }
 
@@ -168,10 +182,15 @@ impl<B: Bootstrap> Flex<B> {
     /// One effect for a machine; when it is due again.
     async fn pass(&self, name: &str) -> Option<Timestamp> {
         let now = self.clock.now();
+        let before = self.store.machine(name).await;
         let place = self.place(name).await;
         let is_evidence = self.is_evidence(name).await;
         let around = Around { place: place.as_ref(), is_evidence };
-        let next = match self.engine.pass(name, around, now).await {
+        let passed = self.engine.pass(name, around, now).await;
+        if let (Ok(_), Some(after)) = (&passed, self.store.machine(name).await) {
+            self.metrics.passed(before.as_ref(), &after);
+        }
+        let next = match passed {
             Ok(Next::Now) | Err(StoreError::Conflict) => return Some(now),
             Ok(Next::At(at)) => Some(at),
             Ok(Next::Never) => None,

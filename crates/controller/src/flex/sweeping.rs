@@ -23,12 +23,14 @@ const EACH: SignedDuration = SignedDuration::from_mins(5);
 impl<B: Bootstrap> Flex<B> {
     pub(super) async fn sweep_for_ever(&self) {
         loop {
-            for (subscription, group) in self.groups() {
-                if let Err(why) = self.sweep(&subscription, &group).await {
+            let groups = self.groups();
+            for (subscription, group) in &groups {
+                if let Err(why) = self.sweep(subscription, group).await {
                     // One group's trouble is not another's.
                     warn!(group, why, "the resource group could not be swept");
                 }
             }
+            self.metrics.swept_all(|group| groups.contains(group));
             let due = self.clock.now() + EACH;
             tokio::select! {
                 () = self.clock.reach(due) => {}
@@ -70,6 +72,8 @@ impl<B: Bootstrap> Flex<B> {
             warn!(id, why, "it could not be removed");
         }
         let removed = swept.removed.len() as u64;
+        let place = (subscription.to_string(), group.to_string());
+        self.metrics.swept(place, swept.leaks.len(), removed);
         if removed > 0 {
             let counted = self.ledger.update(|page| {
                 page.tally.swept += removed;
