@@ -62,6 +62,17 @@ pub use self::tokens::NAMESPACE as TOKENS;
 const HANDS: usize = 32;
 /// The pause after the store did not do what it was asked.
 const AGAIN: SignedDuration = SignedDuration::from_secs(2);
+/// The pause after something that we may not do.
+const DENIED: SignedDuration = SignedDuration::from_mins(1);
+
+/// The pause after an error of Kubernetes: a right that is missing is not there two seconds later
+/// either.
+fn pause(error: &kube::Error) -> SignedDuration {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => DENIED,
+        _ => AGAIN,
+    }
+}
 
 /// Who is due.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -198,6 +209,10 @@ impl<B: Bootstrap> Flex<B> {
                 warn!(machine = name, why, "the machine could not be stored");
                 return Some(now + AGAIN);
             }
+            Err(StoreError::Denied(why)) => {
+                warn!(machine = name, why, "the machine may not be stored");
+                return Some(now + DENIED);
+            }
         };
         self.blame(name).await;
         // Whichever is sooner.
@@ -292,7 +307,7 @@ impl<B: Bootstrap> Flex<B> {
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => None,
             Err(error) => {
                 warn!(class = name, %error, "the class could not be settled");
-                Some(self.clock.now() + AGAIN)
+                Some(self.clock.now() + pause(&error))
             }
         }
     }

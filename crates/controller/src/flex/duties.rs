@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use super::index::{Claim, Verdict};
 use super::metrics::{BOOT_TIMEOUT, LAUNCH_TIMEOUT};
 use super::recorder::Saying;
-use super::{AGAIN, Flex};
+use super::{AGAIN, Flex, pause};
 
 /// The reason with which Karpenter's Azure provider says the same.
 const FAILED: &str = "AsyncProvisioningError";
@@ -143,7 +143,7 @@ impl<B: Bootstrap> Flex<B> {
             Ok(None) => {}
             Err(error) => {
                 warn!(machine = machine.name_any(), %error, "its claim could not be read");
-                return Some(now + AGAIN);
+                return Some(now + pause(&error));
             }
         }
         let parameters = exactly(machine.uid());
@@ -152,7 +152,7 @@ impl<B: Bootstrap> Flex<B> {
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) => {
                 warn!(machine = machine.name_any(), %error, "it could not be deleted");
-                return Some(now + AGAIN);
+                return Some(now + pause(&error));
             }
         }
         None
@@ -186,7 +186,7 @@ impl<B: Bootstrap> Flex<B> {
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) => {
                 warn!(claim = claim.name, %error, "the claim could not be deleted");
-                return Some(now + AGAIN);
+                return Some(now + pause(&error));
             }
         }
         None

@@ -327,7 +327,7 @@ impl World {
                     self.azure.advance(pause);
                 }
                 Ok(Next::Never) => return true,
-                Err(StoreError::Failed(why)) => panic!("{why}"),
+                Err(StoreError::Failed(why) | StoreError::Denied(why)) => panic!("{why}"),
             }
         }
         panic!(
