@@ -25,6 +25,7 @@ use kube::{Api, ResourceExt as _};
 use tokio::sync::OnceCell;
 
 mod manifests {
+    mod flex;
     mod karpenter;
 }
 
