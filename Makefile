@@ -18,7 +18,7 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit windows charts manifests eval conformance karpenter bench bench-scale bench-node fuzz testbed chart-tools cargo
+.PHONY: help demo sim test lint unit windows charts manifests eval conformance karpenter bench bench-scale bench-flex bench-node fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,10 @@ bench: cargo ## Measures; see docs/benchmarks.md
 bench-scale: cargo ## Measures the controller in a cluster of 10,000 nodes; takes minutes
 	cargo build --quiet --locked --release -p bringup-cli
 	@$(ASSETS) BRINGUP=$(CURDIR)/target/release/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench
+
+bench-flex: cargo ## Measures the controller while it makes a thousand machines; takes ten minutes
+	cargo build --quiet --locked --release -p bringup-cli
+	@$(ASSETS) BRINGUP=$(CURDIR)/target/release/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench-flex
 
 MUSL := x86_64-unknown-linux-musl
 bench-node: cargo ## Measures bringup-node as it is shipped, and what it says in eleven situations

@@ -22,7 +22,7 @@ use bringup_provider::plugin::agentpools::azure::flexvm::{AgentPool, AgentPoolSp
 use bringup_provider::plugin::api::{CreateOrUpdateRequest, DeleteRequest, GetRequest, Metadata};
 use bringup_provider::plugin::kubeadm::Config;
 use bringup_provider::plugin::{AgentPoolsService, Pool, PoolError, Pools as _, Record, Stored};
-use bringup_testbed::ControlPlane;
+use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::stage::{SimulatedClock, shared};
 use hyper_util::rt::TokioIo;
 use kube::api::{ListParams, PostParams};
@@ -137,9 +137,26 @@ async fn kept(pools: &KubePools, id: &str) -> Result<Stored> {
     }
 }
 
+/// The refusal of a pool. Where the computer is busy, Azure is not asked in time, and the pool is put
+/// again.
+async fn refusal_of(pools: &KubePools, pool: &Pool) -> Result<PoolError> {
+    let refused = async {
+        loop {
+            match pools.put(pool.clone()).await {
+                Err(error) => break error,
+                Ok(stored) => assert_eq!(stored.vm_resource_id, None),
+            }
+        }
+    };
+    tokio::time::timeout(FOREVER, refused).await.context("waited in vain for a refusal")
+}
+
 #[tokio::test]
 async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
-    let client = plane().await?.client();
+    // Of its own: all machines there are run.
+    let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
+    plane.install_definitions(definitions()).await?;
+    let client = plane.client();
     let cluster = cluster()?;
     let (azure, arm) =
         azure("quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]")?;
@@ -150,7 +167,7 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
         identity: "test-0".to_owned(),
     };
     let flex = Flex::new(client.clone(), arm.clone(), clock, &home, Nothing);
-    let _running = Running(tokio::spawn(async move { flex.run().await }));
+    let _running = Running(tokio::spawn(async move { Box::pin(flex.run()).await }));
     let pools = KubePools::new(client.clone(), arm, cluster.clone());
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
     let classes: Api<AzureFlexNodeClass> = Api::all(client);
@@ -206,22 +223,22 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
 
     // What Azure refuses is told with its code, and is not kept.
     let scarce = Pool { size: "Standard_NC24ads_A100_v4".to_owned(), ..pool("scarce", &cluster) };
-    let failure = tokio::time::timeout(FOREVER, async {
-        loop {
-            match pools.put(scarce.clone()).await {
-                Err(PoolError::Azure(failure)) => break Ok(failure),
-                // A busy machine: Azure was not asked in time.
-                Ok(stored) => assert_eq!(stored.vm_resource_id, None),
-                Err(other) => break Err(other),
-            }
-        }
-    })
-    .await??;
+    let PoolError::Azure(failure) = refusal_of(&pools, &scarce).await? else {
+        bail!("it is scarce")
+    };
     assert_eq!(failure.class, "capacity");
     assert_eq!(failure.arm_code.as_deref(), Some("OperationNotAllowed"));
-    until(machines, "scarce", "a machine that is gone", no_machine).await?;
-    until(classes, "scarce", "a class that is gone", no_class).await?;
+    until(machines.clone(), "scarce", "a machine that is gone", no_machine).await?;
+    until(classes.clone(), "scarce", "a class that is gone", no_class).await?;
     assert_eq!(pools.get("scarce").await?, None);
+
+    // So is what Azure says of the class.
+    let mut far = pool("far", &cluster);
+    far.class.location = "westus".to_owned();
+    let PoolError::NotReady(why) = refusal_of(&pools, &far).await? else { bail!("it is far") };
+    assert!(why.contains("it is in eastus2, and location is westus"), "{why}");
+    until(machines, "far", "a machine that is gone", no_machine).await?;
+    until(classes, "far", "a class that is gone", no_class).await?;
     Ok(())
 }
 

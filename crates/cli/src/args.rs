@@ -76,6 +76,9 @@ pub(crate) enum Command {
     /// Observes a cluster, and says on each NodeClaim why its node does not come up
     #[command(after_help = crate::controller::EXAMPLES)]
     Controller(Box<crate::controller::ControllerArguments>),
+    /// Shows machines that bringup makes, and what is left of them in Azure
+    #[command(subcommand, after_help = crate::flex::EXAMPLES)]
+    Flex(Box<crate::flex::FlexCommand>),
     /// Checks a node's configuration, and makes of it what a VM needs
     #[command(name = "nodeconfig", subcommand, after_help = crate::nodeconfig::EXAMPLES)]
     NodeConfig(crate::nodeconfig::NodeConfigCommand),

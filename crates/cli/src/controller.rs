@@ -8,7 +8,6 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bringup_azure::budget::Limits;
 use bringup_azure::clock::WallClock;
-use bringup_azure::{Arm, Cloud, CredentialKind, transport};
 use bringup_controller::claims::{NodeClassKind, default_classes};
 use bringup_controller::flex::JoinSettings;
 use bringup_controller::{Controller, Provisioning, Settings};
@@ -19,6 +18,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::azure::AzureArguments;
 use crate::failure::{Exit, Failure};
 
 /// Examples of use.
@@ -40,26 +40,8 @@ pub(crate) struct ControllerArguments {
     /// Where reports and the lease are kept
     #[arg(long, value_name = "NAME", env = "BRINGUP_NAMESPACE", default_value = "bringup-system")]
     namespace: String,
-    /// Azure's cloud: public, china or usgov
-    #[arg(long, value_name = "CLOUD", env = "BRINGUP_AZURE_CLOUD", default_value = "public")]
-    azure_cloud: Cloud,
-    /// Another address of Azure's resource manager
-    #[arg(long, value_name = "URL", env = "BRINGUP_AZURE_ENDPOINT")]
-    azure_endpoint: Option<String>,
-    /// A further certificate authority to trust, in PEM
-    #[arg(long, value_name = "FILE", env = "BRINGUP_AZURE_CA_FILE")]
-    azure_ca_file: Option<PathBuf>,
-    /// Who to be in Azure: workload-identity, managed-identity or azure-cli
-    #[arg(
-        long,
-        value_name = "KIND",
-        env = "BRINGUP_AZURE_CREDENTIAL",
-        default_value = "workload-identity"
-    )]
-    azure_credential: CredentialKind,
-    /// Which managed identity, if the machine has several
-    #[arg(long, value_name = "ID", env = "BRINGUP_AZURE_CLIENT_ID")]
-    azure_client_id: Option<String>,
+    #[command(flatten)]
+    azure: AzureArguments,
     /// A kind of class whose claims are looked after; can be repeated
     #[arg(
         long = "node-class",
@@ -181,7 +163,8 @@ pub(crate) fn run(arguments: ControllerArguments) -> Result<Exit, Failure> {
 async fn control(arguments: ControllerArguments) -> anyhow::Result<()> {
     let client = client(arguments.kubeconfig.as_deref()).await?;
     let clock = Arc::new(WallClock);
-    let arm = arm(&arguments, clock.clone())?;
+    let limits = Limits { reads_per_second: arguments.reads_per_second, ..Limits::default() };
+    let arm = arguments.azure.arm(limits, clock.clone())?;
     let provisioning = arguments.flex.provisioning()?;
     let identity = arguments.identity.unwrap_or_else(host_name);
     let classes =
@@ -214,29 +197,6 @@ async fn client(kubeconfig: Option<&std::path::Path>) -> anyhow::Result<Client> 
         )?,
     };
     Client::try_from(config).context("make a client of the cluster")
-}
-
-fn arm(arguments: &ControllerArguments, clock: Arc<WallClock>) -> anyhow::Result<Arm> {
-    let mut endpoint = arguments.azure_cloud.endpoint();
-    if let Some(address) = &arguments.azure_endpoint {
-        endpoint = endpoint.at(address).context("use --azure-endpoint")?;
-    }
-    if let Ok(authority) = std::env::var("AZURE_AUTHORITY_HOST") {
-        endpoint = endpoint.with_authority(&authority).context("use AZURE_AUTHORITY_HOST")?;
-    }
-    let transport =
-        transport::https(arguments.azure_ca_file.as_deref()).context("open a line to Azure")?;
-    let kind = match (&arguments.azure_credential, &arguments.azure_client_id) {
-        (CredentialKind::ManagedIdentity { client_id: None }, Some(id)) => {
-            CredentialKind::ManagedIdentity { client_id: Some(id.clone()) }
-        }
-        (kind, _) => kind.clone(),
-    };
-    let credential = kind
-        .credential(&endpoint, transport.clone(), |name| std::env::var(name).ok())
-        .with_context(|| format!("use the credential {kind}"))?;
-    let limits = Limits { reads_per_second: arguments.reads_per_second, ..Limits::default() };
-    Ok(Arm::with_limits(endpoint, credential, transport, clock, limits))
 }
 
 /// Comes when the process is asked to end.

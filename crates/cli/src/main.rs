@@ -1,6 +1,7 @@
 //! `bringup`: says what an exit code means, and why a node did not come up.
 
 mod args;
+mod azure;
 mod cluster;
 mod controller;
 mod diagnose;
@@ -9,6 +10,7 @@ mod excerpt;
 mod explain;
 mod explain_text;
 mod failure;
+mod flex;
 mod images;
 mod input;
 mod kept;
@@ -67,6 +69,7 @@ fn run(request: Request, program: Program) -> Result<Exit, Failure> {
         Request::Reports(options) => reports::list(&options, program),
         Request::Report(options) => reports::show(&options, program),
         Request::Controller(arguments) => controller::run(*arguments),
+        Request::Flex(command) => flex::run(*command, program),
         Request::NodeConfig(command) => nodeconfig::run(&command),
         Request::Completions(shell) => manual::completions(shell),
         Request::Man(command) => manual::page(command.as_deref()),

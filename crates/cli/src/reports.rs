@@ -207,10 +207,10 @@ fn objects(items: &[BootstrapReport]) -> Objects<'_> {
     Objects { api_version: "v1", kind: "List", items }
 }
 
-fn json(value: &impl Serialize) -> anyhow::Result<String> {
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(value).context("cannot write JSON")? + "\n")
 }
 
-fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
+pub(crate) fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
     serde_saphyr::to_string(value).context("cannot write YAML")
 }

@@ -14,6 +14,7 @@ use crate::args::{
 use crate::cluster::Choice;
 use crate::controller::ControllerArguments;
 use crate::failure::Failure;
+use crate::flex::FlexCommand;
 use crate::nodeconfig::NodeConfigCommand;
 
 /// What is to be done.
@@ -25,6 +26,7 @@ pub(crate) enum Request {
     Reports(Reports),
     Report(Report),
     Controller(Box<ControllerArguments>),
+    Flex(Box<FlexCommand>),
     NodeConfig(NodeConfigCommand),
     Completions(Shell),
     Man(Option<String>),
@@ -123,6 +125,7 @@ impl TryFrom<Arguments> for Request {
             Command::Reports(typed) => Ok(Self::Reports(typed.into())),
             Command::Report(typed) => Ok(Self::Report(typed.into())),
             Command::Controller(typed) => Ok(Self::Controller(typed)),
+            Command::Flex(typed) => Ok(Self::Flex(typed)),
             Command::NodeConfig(typed) => Ok(Self::NodeConfig(typed)),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man { command } => Ok(Self::Man(command)),

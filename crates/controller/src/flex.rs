@@ -95,6 +95,7 @@ pub struct Home {
 
 /// Runs machines.
 pub struct Flex<B> {
+    cluster: String,
     client: Client,
     arm: Arm,
     clock: Arc<dyn Clock>,
@@ -126,6 +127,7 @@ impl<B: Bootstrap> Flex<B> {
         let cloud = ArmCloud::new(arm.clone(), &home.cluster, bootstrap);
         let cloud = NotingCloud::new(cloud, ledger.clone(), clock.clone());
         Self {
+            cluster: home.cluster.clone(),
             agenda: Agenda::new(clock.clone()),
             index: Arc::default(),
             refusals: Mutex::default(),

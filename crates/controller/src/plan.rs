@@ -243,7 +243,7 @@ impl Snapshot<'_> {
         let agent = seen.agent == crate::observation::Agent::Silent && age >= AGENT_LIMIT;
         let console = seen.cse == Cse::Absent
             && seen.vm == Vm::Present
-            && age >= SignedDuration::from_mins(5);
+            && (self.subject.is_flex() || age >= SignedDuration::from_mins(5));
         silent || agent || console || age >= FORCED
     }
 }

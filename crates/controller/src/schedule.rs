@@ -16,6 +16,8 @@ const PAUSES: [i64; 5] = [15, 15, 30, 30, 60];
 /// When a VM without an extension is looked at, after it was accepted. The second time is for
 /// those that were created just before the first, and get their extension a moment later.
 const WITHOUT_EXTENSION: [i64; 5] = [60, 90, 240, 300, 600];
+/// The same for a VM that we made: its result is on the console, which is there from the start.
+const OURS: [i64; 8] = [45, 75, 105, 150, 210, 300, 420, 600];
 /// The verdict has to stand before the claim is deleted: all that can be had is read here.
 pub const FORCED: SignedDuration = SignedDuration::from_mins(12);
 /// A guest agent that has not reported until now will not.
@@ -34,15 +36,12 @@ pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) ->
         return Some((launched + jittered(FIRST, &subject.uid)).min(forced));
     };
     let regular = match &last.cse {
+        Cse::Absent if subject.is_flex() => after(&OURS, launched, last.at).unwrap_or(forced),
         // It is still being created: its extension comes afterwards.
         Cse::Absent if last.vm == Vm::Present && last.mode == Mode::Unknown => {
             pause_after(last.at, looks, &subject.uid)
         }
-        Cse::Absent => WITHOUT_EXTENSION
-            .iter()
-            .map(|seconds| launched + SignedDuration::from_secs(*seconds))
-            .find(|at| *at > last.at)
-            .unwrap_or(forced),
+        Cse::Absent => after(&WITHOUT_EXTENSION, launched, last.at).unwrap_or(forced),
         Cse::Succeeded { at } => {
             let silent = at.unwrap_or(last.at) + SILENCE;
             if silent > last.at { silent } else { pause_after(last.at, looks, &subject.uid) }
@@ -69,6 +68,12 @@ pub fn next_look_after_join(
     };
     let seconds = *AFTER_JOIN.get(looks_since)?;
     (!settled).then(|| registered + SignedDuration::from_secs(seconds))
+}
+
+/// The first of some moments after the launch that is still to come.
+fn after(seconds: &[i64], launched: Timestamp, last: Timestamp) -> Option<Timestamp> {
+    let mut moments = seconds.iter().map(|seconds| launched + SignedDuration::from_secs(*seconds));
+    moments.find(|at| *at > last)
 }
 
 fn pause_after(last: Timestamp, looks: usize, uid: &str) -> Timestamp {

@@ -1,6 +1,7 @@
 //! What is observed: something that is to become a node. A NodeClaim is one kind of it; whatever
 //! else becomes one is turned into this at the door, and everything behind is the same.
 
+use bringup_azure::id::Scheme;
 use bringup_azure::{InstanceId, MachineId, ProviderId};
 use bringup_objects::condition::Condition;
 use jiff::{SignedDuration, Timestamp};
@@ -133,6 +134,11 @@ impl Subject {
             Launch::Accepted(at) => Some(at),
             Launch::NotYet | Launch::Refused { .. } => None,
         }
+    }
+
+    /// Whether its VM is one that we made, which has no extension: its result is on the console.
+    pub fn is_flex(&self) -> bool {
+        matches!(&self.place, Place::Known(id) if id.scheme == Scheme::AzureFlex)
     }
 
     /// How long it has existed.

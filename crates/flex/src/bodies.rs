@@ -12,13 +12,15 @@ const ADMINISTRATOR: &str = "azureuser";
 
 /// The tags of everything that is made for a machine.
 pub fn tags(machine: &AzureFlexMachine, place: &Place, cluster: &str) -> BTreeMap<String, String> {
-    let attempt = machine.status.as_ref().map_or(1, |status| status.attempt);
+    let status = machine.status.as_ref();
+    let created = status.and_then(|status| status.created_at.as_ref());
     let owner = Owner {
         cluster,
         machine: machine.metadata.name.as_deref().unwrap_or_default(),
         claim: machine.spec.claim_ref.as_ref(),
         pool: machine.spec.node_pool.as_deref(),
-        attempt,
+        attempt: status.map_or(1, |status| status.attempt),
+        created: created.map(|time| time.0),
     };
     names::tags(owner, &place.tags)
 }

@@ -5,6 +5,7 @@
 //! given what is stored of it, what was seen of it and the time. [`Engine`](engine::Engine) does
 //! it, one effect at a time, and stores each intent before the call to Azure that it is about.
 
+pub mod audit;
 pub mod backoff;
 pub mod bodies;
 pub mod class;

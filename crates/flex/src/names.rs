@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use bringup_objects::flex::machine::ClaimReference;
+use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 /// The longest name of a VM; so its Node can have the same, and its NIC and disk a longer one.
@@ -80,6 +81,9 @@ fn digits(text: &str, count: usize) -> String {
     all[..count].to_owned()
 }
 
+/// When it was decided to make it: Azure does not say so of a NIC.
+pub const CREATED: &str = "bringup-created-at";
+
 /// Whose a resource is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
@@ -93,6 +97,8 @@ pub struct Owner<'a> {
     pub pool: Option<&'a str>,
     /// Which attempt.
     pub attempt: u32,
+    /// When it was decided to make it.
+    pub created: Option<Timestamp>,
 }
 
 /// The tags of everything that is made for a machine. Nobody overrides ours.
@@ -104,6 +110,9 @@ pub fn tags(owner: Owner<'_>, others: &BTreeMap<String, String>) -> BTreeMap<Str
     ours(CLUSTER, owner.cluster);
     ours(MACHINE, owner.machine);
     ours(ATTEMPT, &owner.attempt.to_string());
+    if let Some(created) = owner.created {
+        ours(CREATED, &created.to_string());
+    }
     if let Some(claim) = owner.claim {
         ours(CLAIM, &claim.name);
         ours(CLAIM_UID, &claim.uid);
@@ -152,7 +161,14 @@ mod tests {
     fn nobody_overrides_our_tags() {
         let others =
             [("Bringup-cluster".to_owned(), "other".to_owned()), ("a".to_owned(), "b".to_owned())];
-        let owner = Owner { cluster: "c", machine: "m", claim: None, pool: Some("p"), attempt: 2 };
+        let owner = Owner {
+            cluster: "c",
+            machine: "m",
+            claim: None,
+            pool: Some("p"),
+            attempt: 2,
+            created: None,
+        };
         let tags = tags(owner, &others.into());
         assert_eq!(tags[CLUSTER], "c");
         assert_eq!(

@@ -51,6 +51,12 @@ pub struct Leak {
     pub age: SignedDuration,
 }
 
+/// Whether a resource bears the tags of a cluster.
+pub fn is_ours(resource: &Resource, cluster: &str) -> bool {
+    let tag = |name: &str| resource.tags.get(name).map(String::as_str);
+    tag(MANAGED_BY.0) == Some(MANAGED_BY.1) && tag(CLUSTER) == Some(cluster)
+}
+
 /// What is to be removed, VMs first: of this cluster, of no machine that exists, old enough, and
 /// used by nothing. Whatever does not bear our tags is never touched.
 pub fn plan(
@@ -59,13 +65,9 @@ pub fn plan(
     cluster: &str,
     now: Timestamp,
 ) -> Vec<Leak> {
-    let ours = |resource: &&Resource| {
-        let tag = |name: &str| resource.tags.get(name).map(String::as_str);
-        tag(MANAGED_BY.0) == Some(MANAGED_BY.1) && tag(CLUSTER) == Some(cluster)
-    };
     let mut leaks: Vec<Leak> = resources
         .iter()
-        .filter(ours)
+        .filter(|resource| is_ours(resource, cluster))
         .filter_map(|resource| {
             let machine = resource.tags.get(MACHINE);
             if machine.is_some_and(|machine| machines.contains(machine)) {

@@ -18,17 +18,19 @@ enum Operation {
     QuotaRefused,
     AllocationFails,
     VmFails,
+    BootstrapFails,
     Delete,
     DeleteWhileTheNicIsMade,
     DeleteWhileTheVmIsMade,
     RetryAfterQuota,
 }
 
-const ALL: [Operation; 8] = [
+const ALL: [Operation; 9] = [
     Operation::Create,
     Operation::QuotaRefused,
     Operation::AllocationFails,
     Operation::VmFails,
+    Operation::BootstrapFails,
     Operation::Delete,
     Operation::DeleteWhileTheNicIsMade,
     Operation::DeleteWhileTheVmIsMade,
@@ -56,7 +58,7 @@ impl Operation {
     /// When somebody asks for the deletion.
     fn deleted_at(self) -> Option<Phase> {
         match self {
-            Self::Delete => Some(Phase::Running),
+            Self::Delete | Self::BootstrapFails => Some(Phase::Running),
             Self::DeleteWhileTheNicIsMade => Some(Phase::NicPut),
             Self::DeleteWhileTheVmIsMade => Some(Phase::VmAccepted),
             _ => None,
@@ -91,7 +93,8 @@ fn faults() -> Vec<(&'static str, Option<Fault>)> {
 
 /// Runs an operation with a crash at a point and a fault after it; says how many points there were.
 async fn run(operation: Operation, point: usize, fault: Option<Fault>) -> usize {
-    let world = World::new(&operation.scenario());
+    let mut world = World::new(&operation.scenario());
+    world.is_evidence = operation == Operation::BootstrapFails;
     world.shelf.put(machine(NAME, operation.for_a_claim()));
     let crash = Crash::at(point);
     let mut process = world.process(&crash);

@@ -54,11 +54,16 @@ impl Drop for Field {
 
 impl Field {
     pub(crate) async fn new(text: &str) -> Result<Self> {
+        let subnet = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]";
+        Self::with(&format!("{subnet}\n{text}")).await
+    }
+
+    /// The same with subnets of its own.
+    pub(crate) async fn with(text: &str) -> Result<Self> {
         let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
         plane.install_definitions(definitions()).await?;
         let client = plane.client();
-        let subnet = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]";
-        let scenario = scenario::parse("flex", &format!("{subnet}\n{text}"))?;
+        let scenario = scenario::parse("flex", text)?;
         let azure = Simulator::new(scenario, Pace::Times(60.0), jiff::Timestamp::now());
         let task = run(client.clone(), &azure);
         Ok(Self { client, azure, task, _plane: plane })

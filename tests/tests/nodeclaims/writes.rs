@@ -50,6 +50,30 @@ async fn test_19_conditions_that_karpenter_wipes_are_back_as_they_were() -> Resu
 }
 
 #[tokio::test]
+async fn case_48_conditions_of_others_survive_ours() -> Result<()> {
+    let stage = Stage::set("others", ORAS_MISSING).await?;
+    let _controller = stage.observe();
+    let (told, _) = fail(&stage, "a", &Order::of("202601.27.0")).await?;
+    let theirs = |claim: &NodeClaim| -> Vec<Condition> {
+        let all = conditions(claim).iter();
+        all.filter(|held| !OURS.contains(&held.type_.as_str())).cloned().collect()
+    };
+    let before = theirs(&told);
+    assert!(!before.is_empty(), "Karpenter has conditions on it");
+    // A node that joins after all makes us write once more.
+    let claim = stage.claim_name("a");
+    stage.karpenter.register(&claim).await?;
+    let up = |claim: &NodeClaim| {
+        ours(claim).iter().any(|one| one.type_ == BOOTSTRAP_SUCCEEDED && one.status == "True")
+    };
+    let after = stage.claim_when(&claim, "a node that came up", up).await?;
+    for one in before.iter().filter(|one| one.type_ != "Registered") {
+        assert!(theirs(&after).contains(one), "{one:?} is as it was");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn two_hundred_wipes_in_a_row_lose_nothing_and_then_nothing_is_written() -> Result<()> {
     let stage = Stage::set("wipes", ORAS_MISSING).await?;
     let controller = stage.observe();

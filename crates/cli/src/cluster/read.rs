@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use bringup_objects::karpenter::POOL_LABEL;
 use bringup_objects::{BootstrapReport, Node, NodeClaim};
 use http::HeaderValue;
 use http::header::ACCEPT;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Resource;
 use kube::api::{ListParams, ObjectList, Request};
 use serde::Deserialize;
@@ -63,6 +65,42 @@ impl Cluster {
                 Some(token) => params = params.continue_token(&token),
                 None => return Ok(reports),
             }
+        }
+    }
+
+    /// All machines.
+    pub(crate) async fn machines(&self) -> Result<Vec<AzureFlexMachine>, Unseen> {
+        let asked = asked("list", "azureflexmachines", "flex.aks.azure.com");
+        let path = AzureFlexMachine::url_path(&(), None);
+        let request = Request::new(path).list(&ListParams::default());
+        let list: ObjectList<AzureFlexMachine> =
+            self.ask(request.map_err(kube::Error::BuildRequest), asked).await?;
+        Ok(list.items)
+    }
+
+    /// All classes of machines.
+    pub(crate) async fn classes(&self) -> Result<Vec<AzureFlexNodeClass>, Unseen> {
+        let asked = asked("list", "azureflexnodeclasses", "flex.aks.azure.com");
+        let path = AzureFlexNodeClass::url_path(&(), None);
+        let request = Request::new(path).list(&ListParams::default());
+        let list: ObjectList<AzureFlexNodeClass> =
+            self.ask(request.map_err(kube::Error::BuildRequest), asked).await?;
+        Ok(list.items)
+    }
+
+    /// A `ConfigMap`, if there is one of that name.
+    pub(crate) async fn config_map(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<ConfigMap>, Unseen> {
+        let request = Request::new(ConfigMap::url_path(&(), Some(namespace)))
+            .get(name, &kube::api::GetParams::default())
+            .map_err(kube::Error::BuildRequest);
+        match self.ask(request, asked("get", "configmaps", "")).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Unseen::NotServed) => Ok(None),
+            Err(other) => Err(other),
         }
     }
 

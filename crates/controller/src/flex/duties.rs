@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_whose_claim_is_gone_goes_but_not_before_claims_were_listed() {
+    fn case_18_a_machine_whose_claim_is_gone_goes_but_not_before_claims_were_listed() {
         let up = machine(Phase::Running, None);
         assert_eq!(duty(&up, None, false, at(0)), Duty::None);
         assert_eq!(duty(&up, None, true, at(0)), Duty::Leave);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bringup_flex::audit::Audit;
 use bringup_flex::backoff::BackOff;
 use bringup_flex::tally::Tally;
 use bringup_objects::MANAGER;
@@ -19,6 +20,7 @@ use tracing::warn;
 pub const NAME: &str = "bringup-flex";
 const BACK_OFF: &str = "back-off.json";
 const TALLY: &str = "tally.json";
+const AUDIT: &str = "audit.json";
 /// Others write too, if seldom.
 const ATTEMPTS: usize = 5;
 
@@ -29,13 +31,15 @@ pub struct Page {
     pub back_off: BackOff,
     /// What became of machines that are gone.
     pub tally: Tally,
+    /// What the last sweep found.
+    pub audit: Audit,
 }
 
 impl Page {
     /// Reads it. What cannot be read is begun anew, and said.
     pub fn of(object: Option<&ConfigMap>) -> Self {
         let data = object.and_then(|object| object.data.as_ref());
-        Self { back_off: read(data, BACK_OFF), tally: read(data, TALLY) }
+        Self { back_off: read(data, BACK_OFF), tally: read(data, TALLY), audit: read(data, AUDIT) }
     }
 }
 
@@ -107,6 +111,7 @@ impl Ledger {
         let data = object.data.get_or_insert_default();
         data.insert(BACK_OFF.to_owned(), written(&page.back_off));
         data.insert(TALLY.to_owned(), written(&page.tally));
+        data.insert(AUDIT.to_owned(), written(&page.audit));
         if is_new {
             self.api.create(&parameters, &object).await
         } else {

@@ -30,9 +30,9 @@ use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
-use self::seen::{Seen, Step, is_settled};
+use self::seen::{Seen, Step, is_refused, is_settled};
 
 /// Marks the class and the machine of a pool; its value is the name of both.
 pub const LABEL: &str = "flex.aks.azure.com/agent-pool";
@@ -131,11 +131,16 @@ impl KubePools {
         Ok(())
     }
 
-    /// Waits until Azure has accepted or refused the VM, or somebody removes it.
+    /// Waits until Azure has accepted or refused the VM or its class, or somebody removes it.
     async fn wait(&self, id: &str, until: Instant) -> bool {
-        let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
         let name = names::pool(id);
-        timeout_at(until, await_condition(machines, &name, is_settled)).await.is_ok()
+        let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
+        let classes: Api<AzureFlexNodeClass> = Api::all(self.client.clone());
+        tokio::select! {
+            _ = await_condition(machines, &name, is_settled) => true,
+            _ = await_condition(classes, &name, is_refused) => true,
+            () = sleep_until(until) => false,
+        }
     }
 
     async fn place(&self, id: &str) -> Result<Place, PoolError> {
@@ -180,9 +185,9 @@ impl Pools for KubePools {
                 }
                 Step::Answer(stored) => return Ok(*stored),
                 Step::Refuse(error) => return Err(error),
-                Step::Remove(failure) => {
+                Step::Remove(error) => {
                     self.remove(&pool.id, &seen).await?;
-                    return Err(PoolError::Azure(failure));
+                    return Err(error);
                 }
             }
         }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bringup_azure::id::Name;
+use bringup_flex::audit::{Audit, QuotaRow, is_of_interest};
+use bringup_flex::class::Class;
 use bringup_flex::engine::{Bootstrap, vm_id};
 use bringup_flex::sweep::Resource;
 use bringup_objects::flex::AzureFlexMachine;
@@ -23,14 +25,7 @@ const EACH: SignedDuration = SignedDuration::from_mins(5);
 impl<B: Bootstrap> Flex<B> {
     pub(super) async fn sweep_for_ever(&self) {
         loop {
-            let groups = self.groups();
-            for (subscription, group) in &groups {
-                if let Err(why) = self.sweep(subscription, group).await {
-                    // One group's trouble is not another's.
-                    warn!(group, why, "the resource group could not be swept");
-                }
-            }
-            self.metrics.swept_all(|group| groups.contains(group));
+            self.sweep_all().await;
             let due = self.clock.now() + EACH;
             tokio::select! {
                 () = self.clock.reach(due) => {}
@@ -38,6 +33,47 @@ impl<B: Bootstrap> Flex<B> {
                 () = tokio::time::sleep(Duration::from_hours(1)) => {}
             }
         }
+    }
+
+    async fn sweep_all(&self) {
+        let mut audit = Audit { cluster: self.cluster.clone(), ..Audit::default() };
+        let groups = self.groups();
+        for (subscription, group) in &groups {
+            let parsed = (subscription.parse::<Name>(), group.parse::<Name>());
+            let (Ok(subscription), Ok(group)) = parsed else { continue };
+            if let Err(why) = self.sweep(&subscription, &group, &mut audit).await {
+                // One group's trouble is not another's.
+                warn!(%group, why, "the resource group could not be swept");
+                audit.miss(&group, &why);
+            }
+        }
+        self.metrics.swept_all(|group| groups.contains(group));
+        for (subscription, region) in self.regions() {
+            let quotas = self.inquiries.quotas(&subscription, &region).await;
+            let quotas = quotas.into_iter().filter(|quota| is_of_interest(&quota.name));
+            audit.quotas.extend(quotas.map(|quota| QuotaRow {
+                subscription: subscription.clone(),
+                region: region.clone(),
+                name: quota.name,
+                used: quota.used,
+                limit: quota.limit,
+            }));
+        }
+        audit.at = Some(self.clock.now());
+        let noted = self.ledger.update(|page| {
+            page.audit = audit.clone();
+            true
+        });
+        if let Err(error) = noted.await {
+            warn!(%error, "what the sweep found could not be noted");
+        }
+    }
+
+    /// The regions of all classes.
+    fn regions(&self) -> BTreeSet<(String, String)> {
+        let index = self.index();
+        let classes = index.classes.values().filter_map(|class| Class::of(&class.spec).ok());
+        classes.map(|class| (class.subscription, class.location)).collect()
     }
 
     /// Where anything of ours may be: where classes say, and where machines were made.
@@ -51,20 +87,24 @@ impl<B: Bootstrap> Flex<B> {
         of_classes.chain(of_machines).collect()
     }
 
-    async fn sweep(&self, subscription: &str, group: &str) -> Result<(), String> {
+    async fn sweep(
+        &self,
+        subscription: &Name,
+        group: &Name,
+        audit: &mut Audit,
+    ) -> Result<(), String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
-        let subscription: Name = subscription.parse().map_err(|error| said(&error))?;
-        let group: Name = group.parse().map_err(|error| said(&error))?;
         let now = self.clock.now();
         let resources =
-            self.sweeper.list(&subscription, &group, now).await.map_err(|error| said(&error))?;
+            self.sweeper.list(subscription, group, now).await.map_err(|error| said(&error))?;
         // After Azure: what was made in between has its machine.
         let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
         let machines = machines.list(&ListParams::default()).await.map_err(|error| said(&error))?;
-        self.doubt(&resources, &machines.items, (&subscription, &group), now);
+        self.doubt(&resources, &machines.items, (subscription, group), now);
         let machines: BTreeSet<String> =
             machines.items.iter().map(kube::ResourceExt::name_any).collect();
         let swept = self.sweeper.sweep(&resources, &machines, now, false).await;
+        audit.add(self.sweeper.ours(&resources), &swept.leaks);
         for leak in &swept.leaks {
             info!(id = leak.id, age = %leak.age, "nobody wants it");
         }

@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::cloud::{COMPUTE, DISKS, NETWORK};
-use crate::sweep::{Kind, Leak, Resource, plan};
+use crate::names::CREATED;
+use crate::sweep::{Kind, Leak, Resource, is_ours, plan};
 
 /// What a sweep did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,6 +57,11 @@ impl Sweeper {
             found.extend(values.iter().filter_map(|value| self.resource(kind, value, now)));
         }
         Ok(found)
+    }
+
+    /// How many of them are this cluster's.
+    pub fn ours(&self, resources: &[Resource]) -> usize {
+        resources.iter().filter(|resource| is_ours(resource, &self.cluster)).count()
     }
 
     /// Removes what no machine wants. With `dry`, nothing is removed.
@@ -111,7 +117,9 @@ impl Sweeper {
             .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
             .collect();
         let properties = &value["properties"];
-        let created = properties["timeCreated"].as_str().and_then(|time| time.parse().ok());
+        let created = properties["timeCreated"].as_str();
+        let created = created.or_else(|| tags.get(CREATED).map(String::as_str));
+        let created = created.and_then(|time| time.parse().ok());
         let since = created.unwrap_or_else(|| {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             *seen.entry(id.to_ascii_lowercase()).or_insert(now)

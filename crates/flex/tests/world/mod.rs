@@ -114,6 +114,15 @@ impl Shelf {
         }
     }
 
+    pub fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        self.write(machine, |stored| stored.status.clone_from(&machine.status))
+    }
+
+    pub fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        let finalizers = &machine.metadata.finalizers;
+        self.write(machine, |stored| stored.metadata.finalizers.clone_from(finalizers))
+    }
+
     fn write(
         &self,
         new: &AzureFlexMachine,
@@ -155,16 +164,14 @@ impl Store for Brittle<Shelf> {
 
     async fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         self.crash.point().await;
-        let done = self.inner.write(machine, |stored| stored.status.clone_from(&machine.status));
+        let done = self.inner.write_status(machine);
         self.crash.point().await;
         done
     }
 
     async fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         self.crash.point().await;
-        let finalizers = &machine.metadata.finalizers;
-        let done =
-            self.inner.write(machine, |stored| stored.metadata.finalizers.clone_from(finalizers));
+        let done = self.inner.write_finalizers(machine);
         self.crash.point().await;
         done
     }
@@ -180,19 +187,22 @@ impl<C: Cloud> Cloud for Brittle<C> {
     }
 }
 
-type Process = Engine<Brittle<Shelf>, Brittle<ArmCloud<NoSecrets>>>;
+pub type Process = Engine<Brittle<Shelf>, Brittle<ArmCloud<NoSecrets>>>;
 
 /// Everything.
 pub struct World {
     pub azure: Simulator,
     pub shelf: Shelf,
+    /// Somebody reads from the VMs that go why they failed.
+    pub is_evidence: bool,
     foreign: Vec<String>,
 }
 
 impl World {
     pub fn new(scenario: &str) -> Self {
         let azure = Simulator::manual(scenario::parse("flex", scenario).unwrap());
-        let world = Self { azure, shelf: Shelf::default(), foreign: Vec::new() };
+        let (shelf, foreign) = (Shelf::default(), Vec::new());
+        let world = Self { azure, shelf, is_evidence: false, foreign };
         let foreign = world.make_foreign();
         Self { foreign, ..world }
     }
@@ -269,13 +279,47 @@ impl World {
         self.azure.with(|azure| azure.arm_fault(FaultRule { on, fault }));
     }
 
+    /// Azure, as a process has it.
+    pub fn cloud(&self) -> ArmCloud<NoSecrets> {
+        ArmCloud::new(self.arm(), CLUSTER, NoSecrets)
+    }
+
     /// A process that dies at a point.
     pub fn process(&self, crash: &Crash) -> Process {
-        let cloud = ArmCloud::new(self.arm(), CLUSTER, NoSecrets);
         Engine::new(
             Brittle { inner: self.shelf.clone(), crash: crash.clone() },
-            Brittle { inner: cloud, crash: crash.clone() },
+            Brittle { inner: self.cloud(), crash: crash.clone() },
         )
+    }
+
+    /// Lets time pass.
+    pub fn wait_until(&self, at: Timestamp) {
+        let pause = Duration::try_from(self.now().duration_until(at)).unwrap_or_default();
+        self.azure.advance(pause);
+    }
+
+    /// Lets a process do one thing for a machine; none: it died.
+    pub async fn pass(&self, process: &Process, crash: &Crash, name: &str) -> Option<Next> {
+        let place = place(name);
+        let begun = self.now();
+        // What waits for nothing is never put off: the runtime puts off who asks too much of it.
+        tokio::task::yield_now().await;
+        let around = Around { place: Some(&place), is_evidence: self.is_evidence };
+        let mut pass = pin!(process.pass(name, around, self.now()));
+        loop {
+            match pass.as_mut().now_or_never() {
+                Some(Ok(next)) => return Some(next),
+                Some(Err(StoreError::Conflict)) => return Some(Next::Now),
+                Some(Err(StoreError::Failed(why) | StoreError::Denied(why))) => panic!("{why}"),
+                None if crash.is_dead() => return None,
+                // It waits for its turn to ask Azure.
+                None => drop(self.azure.advance(Duration::from_secs(1))),
+            }
+            assert!(
+                begun.duration_until(self.now()) < SignedDuration::from_hours(48),
+                "{name} waits for ever"
+            );
+        }
     }
 
     /// Lets a process work on a machine until nothing is left to do, or until `until` says so, or it
@@ -287,7 +331,6 @@ impl World {
         name: &str,
         until: impl Fn(&Self) -> bool,
     ) -> bool {
-        let place = place(name);
         let begun = self.now();
         for _ in 0..MOST_PASSES {
             if until(self) {
@@ -298,36 +341,11 @@ impl World {
                 "{name} never rests: {:#?}",
                 self.shelf.get(name)
             );
-            // What waits for nothing is never put off: the runtime puts off who asks too much of it.
-            tokio::task::yield_now().await;
-            let mut pass = pin!(process.pass(
-                name,
-                Around { place: Some(&place), ..Around::default() },
-                self.now()
-            ));
-            let next = loop {
-                if let Some(done) = pass.as_mut().now_or_never() {
-                    break done;
-                }
-                if crash.is_dead() {
-                    return false;
-                }
-                // It waits for its turn to ask Azure.
-                self.azure.advance(Duration::from_secs(1));
-                assert!(
-                    begun.duration_until(self.now()) < SignedDuration::from_hours(48),
-                    "{name} waits for ever"
-                );
-            };
-            match next {
-                Ok(Next::Now) | Err(StoreError::Conflict) => {}
-                Ok(Next::At(at)) => {
-                    let pause =
-                        Duration::try_from(self.now().duration_until(at)).unwrap_or_default();
-                    self.azure.advance(pause);
-                }
-                Ok(Next::Never) => return true,
-                Err(StoreError::Failed(why) | StoreError::Denied(why)) => panic!("{why}"),
+            match self.pass(process, crash, name).await {
+                None => return false,
+                Some(Next::Now) => {}
+                Some(Next::At(at)) => self.wait_until(at),
+                Some(Next::Never) => return true,
             }
         }
         panic!(

@@ -2,12 +2,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::time::timeout_at;
 use tonic::Status;
 use tonic::body::Body;
-use tonic::codegen::http::{Request, Response};
+use tonic::codegen::http::{HeaderMap, Request, Response};
 use tower::Service;
 
-/// A service whose every call ends within a time.
+/// A service whose every call ends within a time, or sooner if its client does not wait as long.
 #[derive(Debug, Clone)]
 pub(super) struct Limited<S> {
     pub(super) inner: S,
@@ -29,13 +30,32 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (limit, call) = (self.limit, self.inner.call(request));
+        let limit = patience(request.headers()).map_or(self.limit, |wait| wait.min(self.limit));
+        // Counted from now: the server would say of a client's patience that the call was cancelled.
+        let until = tokio::time::Instant::now() + limit;
+        let call = self.inner.call(request);
         Box::pin(async move {
-            tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
-                let told = format!("not answered within {} s", limit.as_secs());
+            timeout_at(until, call).await.unwrap_or_else(|_| {
+                let told = format!("not answered within {} ms", limit.as_millis());
                 Ok(Status::deadline_exceeded(told).into_http())
             })
         })
+    }
+}
+
+/// How long a client waits: at most eight digits and a letter.
+fn patience(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let count: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    match unit {
+        "H" => Some(Duration::from_secs(count * 3600)),
+        "M" => Some(Duration::from_secs(count * 60)),
+        "S" => Some(Duration::from_secs(count)),
+        "m" => Some(Duration::from_millis(count)),
+        "u" => Some(Duration::from_micros(count)),
+        "n" => Some(Duration::from_nanos(count)),
+        _ => None,
     }
 }
 
@@ -48,19 +68,33 @@ mod tests {
 
     use super::*;
 
-    async fn call(within: Duration) -> Code {
+    /// The end of a call that takes so many milliseconds, of a client that waits so long.
+    async fn call(lasts: u64, waits: &str) -> Code {
         let answering = tower::service_fn(move |_| async move {
-            tokio::time::sleep(within).await;
+            tokio::time::sleep(Duration::from_millis(lasts)).await;
             Ok::<_, Infallible>(Status::not_found("answered").into_http())
         });
         let limited = Limited { inner: answering, limit: Duration::from_secs(10) };
-        let answer = limited.oneshot(Request::new(Body::default())).await.unwrap();
+        let mut request = Request::new(Body::default());
+        request.headers_mut().insert("grpc-timeout", waits.parse().unwrap());
+        let answer = limited.oneshot(request).await.unwrap();
         Status::from_header_map(answer.headers()).unwrap().code()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_takes_too_long_is_ended() {
-        assert_eq!(call(Duration::from_millis(9_999)).await, Code::NotFound);
-        assert_eq!(call(Duration::from_millis(10_001)).await, Code::DeadlineExceeded);
+        for waits in ["1H", "1M", "60S", "", "S", "1", "1x", "-1S", "999999999m"] {
+            assert_eq!(call(9_999, waits).await, Code::NotFound, "{waits}");
+            assert_eq!(call(10_001, waits).await, Code::DeadlineExceeded, "{waits}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_waits_less_is_told_sooner() {
+        for waits in ["2S", "2000m", "2000000u"] {
+            assert_eq!(call(1_999, waits).await, Code::NotFound, "{waits}");
+            assert_eq!(call(2_001, waits).await, Code::DeadlineExceeded, "{waits}");
+        }
+        assert_eq!(call(1, "0n").await, Code::DeadlineExceeded);
     }
 }

@@ -71,6 +71,9 @@ pub enum PoolError {
     /// Azure refused it.
     #[error("{}", .0.message)]
     Azure(Failure),
+    /// Nothing can be made as it says, by what is known of Azure and the cluster.
+    #[error("{0}")]
+    NotReady(String),
     /// There is no such pool.
     #[error("there is no pool {0}")]
     Absent(String),
@@ -91,6 +94,7 @@ impl PoolError {
             Self::Fixed(what) => Status::failed_precondition(what),
             Self::Busy(what) => Status::aborted(what),
             Self::Azure(failure) => refusal::of_failure(failure),
+            Self::NotReady(why) => refusal::class_not_ready(why),
             Self::Absent(_) => refusal::not_found(self.to_string()),
             Self::Failed { what, source } => {
                 tracing::warn!(what, error = %source, "a pool could not be served");

@@ -1,6 +1,8 @@
 //! What happens to calls on the way.
 
-use anyhow::Result;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
 use bringup_provider::listen::{Door, LARGEST};
 use bringup_provider::refusal::trouble_in;
 use bringup_provider::v1::provider_client::ProviderClient;
@@ -8,9 +10,15 @@ use bringup_provider::v1::trouble::Class;
 use bringup_provider::v1::{
     Claim, CreateRequest, DeleteRequest, GetInstanceTypesRequest, GetRequest,
 };
+use http_body_util::Full;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tempfile::TempDir;
-use tonic::Code;
+use tokio::net::UnixStream;
+use tonic::codegen::Bytes;
+use tonic::codegen::http::Request;
 use tonic::transport::Channel;
+use tonic::{Code, Status};
 
 use crate::clients::{Open, on_socket, unix};
 use crate::stand_in::StandIn;
@@ -70,6 +78,34 @@ async fn a_call_that_is_cancelled_ends_and_the_door_goes_on() -> Result<()> {
     }
     stand_in.dropped.notified().await;
     client.get(GetRequest::default()).await?;
+    drop(client);
+    open.close().await
+}
+
+/// Calls `Create` with nothing but HTTP, since the client of our library keeps to its patience itself;
+/// the code of the answer.
+async fn create_within(path: &Path, patience: &str) -> Result<Code> {
+    let stream = TokioIo::new(UnixStream::connect(path).await?);
+    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream).await?;
+    let connection = tokio::spawn(connection);
+    let request = Request::post("http://bringup/bringup.flex.v1.Provider/Create")
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .header("grpc-timeout", patience)
+        // An empty message: not compressed, no bytes.
+        .body(Full::new(Bytes::from_static(&[0; 5])))?;
+    let answer = sender.send_request(request).await?;
+    connection.abort();
+    let status = Status::from_header_map(answer.headers()).context("a status")?;
+    Ok(status.code())
+}
+
+#[tokio::test]
+async fn a_client_that_waits_no_longer_is_told_that_its_time_is_over() -> Result<()> {
+    let folder = TempDir::new()?;
+    let (_, open, client) = pair(&folder).await?;
+    let code = create_within(&folder.path().join("flex.sock"), "1m").await?;
+    assert_eq!(code, Code::DeadlineExceeded);
     drop(client);
     open.close().await
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bringup_flex::class::Class;
 use bringup_flex::engine::vm_id;
 use bringup_flex::names;
+use bringup_objects::condition::find;
 use bringup_objects::flex::machine::{Failure, FlexMachineSpec, Phase};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use bringup_provider::plugin::{Pool, PoolError, Record, Stored};
@@ -12,6 +13,7 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 
+use super::super::classes::why_not_ready;
 use super::{Cluster, ID, LABEL, TYPE};
 
 /// The class and the machine of a pool, as they were read.
@@ -30,8 +32,8 @@ pub(super) enum Step {
     Wait(Box<Stored>),
     Answer(Box<Stored>),
     Refuse(PoolError),
-    /// Azure refused it.
-    Remove(Failure),
+    /// Azure refused it, or its class: it is not to be kept.
+    Remove(PoolError),
 }
 
 /// Whether there is anything to tell of a machine.
@@ -41,6 +43,14 @@ pub(super) fn is_settled(machine: Option<&AzureFlexMachine>) -> bool {
             || vm_of(machine).is_some()
             || failure_of(machine).is_some()
     })
+}
+
+/// Whether nothing can be made from a class, as far as is known of the class as it is.
+pub(super) fn is_refused(class: Option<&AzureFlexNodeClass>) -> bool {
+    let status = class.and_then(|class| class.status.as_ref());
+    let generation = class.and_then(|class| class.metadata.generation);
+    let ready = status.and_then(|status| find(&status.conditions, "Ready"));
+    ready.is_some_and(|ready| ready.status == "False" && ready.observed_generation == generation)
 }
 
 /// The VM, once Azure has accepted it.
@@ -97,6 +107,10 @@ impl Seen {
         known.or_else(|| self.objects().next().map(ResourceExt::name_any)).unwrap_or_default()
     }
 
+    fn class(&self) -> Result<Option<AzureFlexNodeClass>, String> {
+        read(self.class.as_ref())
+    }
+
     pub(super) fn machine(&self) -> Result<Option<AzureFlexMachine>, String> {
         read(self.machine.as_ref())
     }
@@ -114,8 +128,7 @@ impl Seen {
     }
 
     fn stored(&self, cluster: &Cluster) -> Result<Stored, String> {
-        let class: Option<AzureFlexNodeClass> = read(self.class.as_ref())?;
-        let class = class.ok_or("its class is gone")?;
+        let class = self.class()?.ok_or("its class is gone")?;
         let created_at = class.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let machine = self.machine()?;
         let vm_resource_id = machine.as_ref().and_then(vm_of);
@@ -187,9 +200,12 @@ impl Seen {
             return Step::Refuse(fixed(pool, &changed));
         }
         match failure_of(&machine) {
-            Some(failure) => Step::Remove(failure),
+            Some(failure) => Step::Remove(PoolError::Azure(failure)),
             None if is_settled(Some(&machine)) => Step::Answer(Box::new(stored)),
-            None => Step::Wait(Box::new(stored)),
+            None => match self.class().ok().flatten().filter(|class| is_refused(Some(class))) {
+                Some(class) => Step::Remove(PoolError::NotReady(why_not_ready(&class))),
+                None => Step::Wait(Box::new(stored)),
+            },
         }
     }
 }
@@ -228,4 +244,141 @@ fn machine(pool: &Pool) -> AzureFlexMachine {
         ..FlexMachineSpec::default()
     };
     marked(AzureFlexMachine::new(&name, spec), pool)
+}
+
+#[cfg(test)]
+mod tests {
+    use bringup_objects::flex::machine::FlexMachineStatus;
+    use bringup_objects::flex::{FlexNodeClassSpec, FlexNodeClassStatus};
+    use jiff::Timestamp;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use serde::Serialize;
+
+    use super::*;
+
+    fn pool() -> Pool {
+        let class = FlexNodeClassSpec {
+            subscription_id: "00000000-0000-0000-0000-000000000000".to_owned(),
+            location: "eastus2".to_owned(),
+            resource_group: "rg".to_owned(),
+            subnet_id: "/subscriptions/s/resourceGroups/n/providers/Microsoft.Network/virtualNetworks/v/subnets/x".to_owned(),
+            ..FlexNodeClassSpec::default()
+        };
+        let size = "Standard_D8s_v5".to_owned();
+        Pool { id: "Pool 1".to_owned(), class, size, ..Pool::default() }
+    }
+
+    fn cluster() -> Cluster {
+        Cluster { server: String::new(), authority: Vec::new() }
+    }
+
+    fn object(of: &impl Serialize) -> DynamicObject {
+        serde_json::from_value(serde_json::to_value(of).unwrap()).unwrap()
+    }
+
+    fn stored_class() -> AzureFlexNodeClass {
+        let mut class = class(&pool());
+        class.metadata.creation_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        class
+    }
+
+    fn with(status: FlexMachineStatus) -> Seen {
+        let machine = AzureFlexMachine { status: Some(status), ..machine(&pool()) };
+        Seen { class: Some(object(&stored_class())), machine: Some(object(&machine)) }
+    }
+
+    fn failed(phase: Phase) -> FlexMachineStatus {
+        let failure =
+            Failure { arm_code: Some("SkuNotAvailable".to_owned()), ..Failure::default() };
+        FlexMachineStatus { phase, failure: Some(failure), ..FlexMachineStatus::default() }
+    }
+
+    #[test]
+    fn a_class_comes_first_then_its_machine_then_azure() {
+        let step = |seen: &Seen| seen.next_step(&pool(), &cluster());
+        let Step::MakeClass(made) = step(&Seen::default()) else { panic!("no class") };
+        assert_eq!(made.labels()[LABEL], made.name_any());
+        assert_eq!(made.annotations()[ID], "Pool 1");
+        let half = Seen { class: Some(object(&stored_class())), machine: None };
+        let Step::MakeMachine(machine) = step(&half) else { panic!("no machine") };
+        assert_eq!(machine.spec.node_class, made.name_any());
+        assert!(matches!(step(&with(FlexMachineStatus::default())), Step::Wait(_)));
+        let accepted = FlexMachineStatus {
+            phase: Phase::VmAccepted,
+            accepted_at: Some(Time(Timestamp::UNIX_EPOCH)),
+            place: Some(bringup_objects::flex::machine::Place::default()),
+            ..FlexMachineStatus::default()
+        };
+        assert!(
+            matches!(step(&with(accepted)), Step::Answer(stored) if stored.vm_resource_id.is_some())
+        );
+    }
+
+    #[test]
+    fn what_azure_refused_is_removed_and_told_while_it_goes() {
+        let seen = with(failed(Phase::CleanNic));
+        let step = seen.next_step(&pool(), &cluster());
+        assert!(matches!(step, Step::Remove(PoolError::Azure(_))), "{step:?}");
+        let mut going = seen.clone();
+        let machine = going.machine.as_mut().unwrap();
+        machine.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        let step = going.next_step(&pool(), &cluster());
+        assert!(matches!(step, Step::Refuse(PoolError::Azure(_))), "{step:?}");
+        // Another attempt is under way.
+        let step = with(failed(Phase::NicPut)).next_step(&pool(), &cluster());
+        assert!(matches!(step, Step::Wait(_)), "{step:?}");
+        // Nobody knows why it goes.
+        let mut going = with(FlexMachineStatus::default());
+        let class = going.class.as_mut().unwrap();
+        class.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        let step = going.next_step(&pool(), &cluster());
+        assert!(matches!(step, Step::Refuse(PoolError::Busy(_))), "{step:?}");
+    }
+
+    #[test]
+    fn a_class_that_is_not_ready_is_told_by_what_is_known_of_it_as_it_is() {
+        let ready = |generation| bringup_objects::condition::Condition {
+            type_: "Ready".to_owned(),
+            status: "False".to_owned(),
+            reason: "UnhealthyDependents".to_owned(),
+            message: String::new(),
+            observed_generation: Some(generation),
+            last_transition_time: Time(Timestamp::UNIX_EPOCH),
+        };
+        let step = |generation| {
+            let mut class = stored_class();
+            class.metadata.generation = Some(2);
+            class.status = Some(FlexNodeClassStatus { conditions: vec![ready(generation)] });
+            let seen = Seen { class: Some(object(&class)), ..with(FlexMachineStatus::default()) };
+            seen.next_step(&pool(), &cluster())
+        };
+        assert!(matches!(step(2), Step::Remove(PoolError::NotReady(_))));
+        assert!(matches!(step(1), Step::Wait(_)));
+    }
+
+    #[test]
+    fn every_change_is_named() {
+        let change = |change: fn(&mut Pool)| {
+            let mut pool = pool();
+            change(&mut pool);
+            match with(FlexMachineStatus::default()).next_step(&pool, &cluster()) {
+                Step::Refuse(PoolError::Fixed(what)) => what,
+                other => panic!("{other:?}"),
+            }
+        };
+        let told = change(|pool| pool.class.max_pods_per_node = Some(20));
+        assert!(told.contains("another spec;"), "{told}");
+        let told = change(|pool| pool.taints.push("a=b:NoExecute".to_owned()));
+        assert!(told.contains("spec.kubeadm.register_with_taints"), "{told}");
+        let told = change(|pool| {
+            pool.size = "Standard_NC24ads_A100_v4".to_owned();
+            pool.labels.insert("a".to_owned(), "b".to_owned());
+        });
+        assert!(told.contains("spec.vm_size and spec.kubeadm.node_labels"), "{told}");
+        // Written otherwise, it is the same.
+        let mut same = pool();
+        same.class.location = "East US 2".to_owned();
+        let step = with(FlexMachineStatus::default()).next_step(&same, &cluster());
+        assert!(matches!(step, Step::Wait(_)), "{step:?}");
+    }
 }

@@ -1,0 +1,61 @@
+//! How Azure is reached, for every command that asks it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bringup_azure::budget::Limits;
+use bringup_azure::clock::WallClock;
+use bringup_azure::{Arm, Cloud, CredentialKind, transport};
+use clap::Args;
+
+/// Where Azure is, and who we are to it.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "they are called as they are typed")]
+pub(crate) struct AzureArguments {
+    /// Azure's cloud: public, china or usgov
+    #[arg(long, value_name = "CLOUD", env = "BRINGUP_AZURE_CLOUD", default_value = "public")]
+    azure_cloud: Cloud,
+    /// Another address of Azure's resource manager
+    #[arg(long, value_name = "URL", env = "BRINGUP_AZURE_ENDPOINT")]
+    azure_endpoint: Option<String>,
+    /// A further certificate authority to trust, in PEM
+    #[arg(long, value_name = "FILE", env = "BRINGUP_AZURE_CA_FILE")]
+    azure_ca_file: Option<PathBuf>,
+    /// Who to be in Azure: workload-identity, managed-identity or azure-cli
+    #[arg(
+        long,
+        value_name = "KIND",
+        env = "BRINGUP_AZURE_CREDENTIAL",
+        default_value = "workload-identity"
+    )]
+    azure_credential: CredentialKind,
+    /// Which managed identity, if the machine has several
+    #[arg(long, value_name = "ID", env = "BRINGUP_AZURE_CLIENT_ID")]
+    azure_client_id: Option<String>,
+}
+
+impl AzureArguments {
+    /// A client of Azure's resource manager within these limits.
+    pub(crate) fn arm(&self, limits: Limits, clock: Arc<WallClock>) -> anyhow::Result<Arm> {
+        let mut endpoint = self.azure_cloud.endpoint();
+        if let Some(address) = &self.azure_endpoint {
+            endpoint = endpoint.at(address).context("use --azure-endpoint")?;
+        }
+        if let Ok(authority) = std::env::var("AZURE_AUTHORITY_HOST") {
+            endpoint = endpoint.with_authority(&authority).context("use AZURE_AUTHORITY_HOST")?;
+        }
+        let transport =
+            transport::https(self.azure_ca_file.as_deref()).context("open a line to Azure")?;
+        let kind = match (&self.azure_credential, &self.azure_client_id) {
+            (CredentialKind::ManagedIdentity { client_id: None }, Some(id)) => {
+                CredentialKind::ManagedIdentity { client_id: Some(id.clone()) }
+            }
+            (kind, _) => kind.clone(),
+        };
+        let credential = kind
+            .credential(&endpoint, transport.clone(), |name| std::env::var(name).ok())
+            .with_context(|| format!("use the credential {kind}"))?;
+        Ok(Arm::with_limits(endpoint, credential, transport, clock, limits))
+    }
+}

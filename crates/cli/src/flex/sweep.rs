@@ -1,0 +1,110 @@
+//! `bringup flex sweep`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bringup_azure::budget::Limits;
+use bringup_azure::clock::WallClock;
+use bringup_azure::id::Name;
+use bringup_controller::flex::{LEDGER, Page};
+use bringup_flex::audit::word;
+use bringup_flex::engine::{Sweeper, Swept};
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::{SweepArguments, unseen};
+use crate::cluster::{self, Cluster};
+use crate::failure::{Exit, Failure};
+use crate::program::Program;
+use crate::{output, table};
+
+/// Removes what nobody wants, or says what that is.
+pub(super) fn run(typed: SweepArguments, program: Program) -> Result<Exit, Failure> {
+    let arm = typed.azure.arm(Limits::default(), Arc::new(WallClock))?;
+    let dry = typed.dry_run;
+    let text = cluster::run(async {
+        let cluster = Cluster::find(&typed.cluster.into(), program).await?;
+        let kept = cluster.config_map(&typed.system_namespace, LEDGER).await.map_err(unseen)?;
+        let known = Page::of(kept.as_ref()).audit.cluster;
+        let id = typed.flex_cluster.unwrap_or(known);
+        if id.is_empty() {
+            return Err(Failure::error("it is not known which tags are this cluster's")
+                .hint("name the cluster with --flex-cluster, as the controller's option says it"));
+        }
+        let classes = cluster.classes().await.map_err(unseen)?;
+        let before = cluster.machines().await.map_err(unseen)?;
+        let sweeper = Sweeper::new(arm, &id);
+        let mut all = Swept::default();
+        for (subscription, group) in groups(&classes, &before)? {
+            let now = Timestamp::now();
+            let found = sweeper.list(&subscription, &group, now).await.map_err(|error| {
+                Failure::error(format!("resource group {group} cannot be listed"))
+                    .detail(error.to_string())
+            })?;
+            // After Azure: what was made in between has its machine.
+            let machines = cluster.machines().await.map_err(unseen)?;
+            let names: BTreeSet<String> = machines.iter().map(ResourceExt::name_any).collect();
+            let swept = sweeper.sweep(&found, &names, now, dry).await;
+            all.leaks.extend(swept.leaks);
+            all.removed.extend(swept.removed);
+            all.refused.extend(swept.refused);
+        }
+        Ok(told(&all, &id, dry))
+    })?;
+    output::answer(&text)?;
+    Ok(Exit::Fine)
+}
+
+/// Where anything may be: where classes say, and where machines are.
+fn groups(
+    classes: &[AzureFlexNodeClass],
+    machines: &[AzureFlexMachine],
+) -> Result<BTreeSet<(Name, Name)>, Failure> {
+    let of_classes = classes
+        .iter()
+        .map(|class| (class.spec.subscription_id.clone(), class.spec.resource_group.clone()));
+    let of_machines = machines.iter().filter_map(|machine| {
+        let place = machine.status.as_ref()?.place.as_ref()?;
+        Some((place.subscription_id.clone(), place.resource_group.clone()))
+    });
+    let name = |text: &str| {
+        text.to_ascii_lowercase()
+            .parse::<Name>()
+            .map_err(|error| Failure::error(format!("`{text}` is no name in Azure: {error}")))
+    };
+    let all = of_classes.chain(of_machines);
+    all.map(|(subscription, group)| Ok((name(&subscription)?, name(&group)?))).collect()
+}
+
+fn told(swept: &Swept, cluster: &str, dry: bool) -> String {
+    if swept.leaks.is_empty() {
+        return format!("Azure holds nothing of cluster {cluster} that nobody wants.\n");
+    }
+    let rows: Vec<Vec<String>> = swept
+        .leaks
+        .iter()
+        .map(|leak| {
+            let refused = swept.refused.iter().find(|(id, _)| *id == leak.id);
+            let what = match refused {
+                _ if dry => "would be removed".to_owned(),
+                Some((_, why)) => format!("refused: {why}"),
+                None => "is being removed".to_owned(),
+            };
+            let machine = leak.machine.clone().unwrap_or_else(|| "-".to_owned());
+            vec![
+                word(leak.kind).to_owned(),
+                leak.id.rsplit('/').next().unwrap_or_default().to_owned(),
+                machine,
+                table::age(leak.age),
+                what,
+            ]
+        })
+        .collect();
+    let mut text = table::columns(&["KIND", "NAME", "MACHINE", "AGE", ""], &rows);
+    let count = swept.leaks.len();
+    let end = if dry { "nothing was removed" } else { "the removal of most takes a minute" };
+    let _ = writeln!(text, "\n{count} of cluster {cluster} that nobody wants; {end}.");
+    text
+}

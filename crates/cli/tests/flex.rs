@@ -1,0 +1,229 @@
+//! `bringup flex`, on a real API server and a simulated Azure.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use async_trait::async_trait;
+use bringup_azure_sim::clock::Pace;
+use bringup_azure_sim::doors::{AnyToken, HttpsDoor, InProcess};
+use bringup_azure_sim::scenario;
+use bringup_azure_sim::simulator::Simulator;
+use bringup_controller::flex::{Flex, Home, LEDGER, Page};
+use bringup_flex::engine::Bootstrap;
+use bringup_objects::flex::machine::Phase;
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
+use bringup_objects::report::definition;
+use bringup_testbed::{ControlPlane, CrdSet};
+use bringup_world::arm::Arm;
+use bringup_world::stage::SimulatedClock;
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::wait::await_condition;
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::json;
+
+use crate::common::{Ran, ran};
+
+const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
+const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
+const FOREVER: Duration = Duration::from_mins(3);
+const STORM: usize = 200;
+
+struct Nothing;
+
+#[async_trait]
+impl Bootstrap for Nothing {
+    async fn custom_data(&self, _: &AzureFlexMachine) -> Result<String, String> {
+        Ok("I2Nsb3VkLWNvbmZpZwo=".to_owned())
+    }
+}
+
+fn run(client: Client, azure: &Simulator) -> tokio::task::JoinHandle<()> {
+    let clock = Arc::new(SimulatedClock(azure.clone()));
+    let arm = bringup_azure::Arm::new(
+        bringup_azure::Cloud::Public.endpoint(),
+        Arc::new(AnyToken("flex")),
+        Arc::new(InProcess::new(azure.clone())),
+        clock.clone(),
+    );
+    let home = Home {
+        cluster: "cluster-1".to_owned(),
+        namespace: "default".to_owned(),
+        identity: "test-0".to_owned(),
+    };
+    let flex = Flex::new(client, arm, clock, &home, Nothing);
+    tokio::spawn(async move { flex.run().await })
+}
+
+/// A claim, and its machine, for which there is no quota.
+async fn refused(client: &Client, name: &str) -> Result<()> {
+    let claim = json!({
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": { "name": name },
+        "spec": {
+            "nodeClassRef": { "group": "flex.aks.azure.com", "kind": "AzureFlexNodeClass", "name": "a100" },
+            "requirements": [],
+        },
+    });
+    let resource = ApiResource::erase::<bringup_objects::NodeClaim>(&());
+    let claims: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let claim = claims.create(&PostParams::default(), &serde_json::from_value(claim)?).await?;
+    let machine = json!({
+        "apiVersion": "flex.aks.azure.com/v1alpha1",
+        "kind": "AzureFlexMachine",
+        "metadata": { "name": name },
+        "spec": {
+            "nodeClass": "a100",
+            "vmSize": "Standard_NC24ads_A100_v4",
+            "claimRef": { "name": name, "uid": claim.uid() },
+        },
+    });
+    let machines: Api<AzureFlexMachine> = Api::all(client.clone());
+    machines.create(&PostParams::default(), &serde_json::from_value(machine)?).await?;
+    Ok(())
+}
+
+fn class() -> Result<AzureFlexNodeClass> {
+    let class = json!({
+        "apiVersion": "flex.aks.azure.com/v1alpha1",
+        "kind": "AzureFlexNodeClass",
+        "metadata": { "name": "a100" },
+        "spec": {
+            "subscriptionID": SUBSCRIPTION,
+            "location": "eastus2",
+            "resourceGroup": "rg-flex",
+            "subnetID": SUBNET,
+        },
+    });
+    serde_json::from_value(class).context("read the class")
+}
+
+/// Waits until so many machines have left nothing in Azure.
+async fn until_gone(client: &Client, wanted: usize) -> Result<()> {
+    let machines: Api<AzureFlexMachine> = Api::all(client.clone());
+    let stream = watcher(machines, watcher::Config::default()).applied_objects();
+    let mut stream = std::pin::pin!(stream);
+    let mut gone = std::collections::BTreeSet::new();
+    let all = async {
+        while gone.len() < wanted {
+            let machine = stream.try_next().await?.context("the watch ended")?;
+            if machine.status.as_ref().is_some_and(|status| status.phase == Phase::Gone) {
+                gone.insert(machine.name_any());
+            }
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(FOREVER, all).await.context("waited in vain for all to be gone")?
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
+    let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
+    plane.install_definitions(definitions().into_iter().chain([definition()])).await?;
+    let client = plane.client();
+    let text = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/20}]\nquotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]";
+    let scenario = scenario::parse("flex", text)?;
+    let azure = Simulator::new(scenario, Pace::Times(60.0), jiff::Timestamp::now());
+    let task = run(client.clone(), &azure);
+    let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
+    classes.create(&PostParams::default(), &class()?).await?;
+
+    let names: Vec<String> = (0..STORM).map(|number| format!("storm-{number:03}")).collect();
+    let made = futures::stream::iter(&names).map(|name| refused(&client, name));
+    made.buffer_unordered(16).try_collect::<Vec<()>>().await?;
+    until_gone(&client, STORM).await?;
+    // The claims of half of them go, and so do they; the receipt remembers.
+    let claims: Api<bringup_objects::NodeClaim> = Api::all(client.clone());
+    let machines: Api<AzureFlexMachine> = Api::all(client.clone());
+    for name in &names[..STORM / 2] {
+        claims.delete(name, &kube::api::DeleteParams::default()).await?;
+    }
+    while machines.list(&ListParams::default()).await?.items.len() > STORM / 2 {
+        tokio::task::yield_now().await;
+    }
+    // A sweep after the storm: something that was left behind, and the end of it.
+    let nic = format!(
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/left-behind?api-version=2024-05-01"
+    );
+    let kept: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let begun = azure.clock().now();
+    let swept =
+        move |kept: Option<&ConfigMap>| Page::of(kept).audit.at.is_some_and(|at| at > begun);
+    tokio::time::timeout(FOREVER, await_condition(kept, LEDGER, swept)).await??;
+
+    let kubeconfig = plane.kubeconfig_path().to_owned();
+    let bringup = |arguments: &[&str]| -> Ran {
+        ran(Command::new(env!("CARGO_BIN_EXE_bringup"))
+            .args(["flex"])
+            .args(arguments)
+            .args(["--system-namespace", "default", "--kubeconfig"])
+            .arg(&kubeconfig))
+    };
+    let told = bringup(&["status"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    for line in [
+        "100 machines: 100 Gone.",
+        "Receipt: 200 machines ended; 0 ran, 200 refused or failed (200 QuotaExceeded).",
+        "Removed: 0 VMs, 200 NICs, 0 disks; 0 more by the sweep.",
+        "Left: 0 that nobody wants, of 0 in Azure with the tags of cluster cluster-1",
+        "eastus2  StandardNCADSA100v4Family  0     0",
+    ] {
+        assert!(told.out.contains(line), "{line}\n{}", told.out);
+    }
+    let refused = told.out.lines().find(|line| line.contains("/eastus2/family Standard"));
+    let refused = refused.with_context(|| format!("what was refused is told:\n{}", told.out))?;
+    assert!(refused.contains("QuotaExceeded") && refused.contains("OperationNotAllowed"));
+    let receipt = bringup(&["status", "--output", "json"]).json();
+    assert_eq!(receipt["receipt"]["failed"]["QuotaExceeded"], 200);
+    assert_eq!(receipt["machines"].as_array().map(Vec::len), Some(100));
+
+    // What is left behind is told before it is removed, and what is another's is not.
+    task.abort();
+    let body = |cluster: &str| {
+        json!({
+            "location": "eastus2",
+            "tags": { "bringup-managed-by": "bringup", "bringup-cluster": cluster, "bringup-machine": "forgotten", "bringup-created-at": "2026-01-01T00:00:00Z" },
+            "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": SUBNET } } }] },
+        })
+    };
+    Arm::new(azure.clone()).put(&nic, &body("cluster-1"))?;
+    Arm::new(azure.clone()).put(&nic.replace("left-behind", "foreign"), &body("cluster-2"))?;
+    let directory = tempfile::tempdir()?;
+    let authority = directory.path().join("ca.pem");
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let door = HttpsDoor::open(azure.clone(), any, &authority).await?;
+    let token = directory.path().join("token");
+    std::fs::write(&token, "token")?;
+    let sweep = |more: &[&str]| -> Ran {
+        ran(Command::new(env!("CARGO_BIN_EXE_bringup"))
+            .args(["flex", "sweep"])
+            .args(more)
+            .args(["--system-namespace", "default", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .args(["--azure-endpoint", &door.endpoint(), "--azure-ca-file"])
+            .arg(&authority)
+            .env("AZURE_CLIENT_ID", "11111111-1111-1111-1111-111111111111")
+            .env("AZURE_TENANT_ID", "22222222-2222-2222-2222-222222222222")
+            .env("AZURE_FEDERATED_TOKEN_FILE", &token)
+            .env("AZURE_AUTHORITY_HOST", door.endpoint()))
+    };
+    let told = sweep(&["--dry-run"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let line = told.out.lines().find(|line| line.starts_with("NIC   left-behind"));
+    assert!(line.is_some_and(|line| line.ends_with("would be removed")), "{}", told.out);
+    assert!(!told.out.contains("foreign") && told.out.contains("nothing was removed"));
+    let told = sweep(&[]);
+    assert!(told.out.contains("is being removed"), "{}{}", told.out, told.err);
+    assert!(sweep(&["--dry-run"]).out.contains("Azure holds nothing of cluster cluster-1"));
+    Ok(())
+}
