@@ -19,8 +19,11 @@ use super::super::{NAMESPACE, apply, becomes_allowed, expected, grants, helm, ma
 use super::super::{render, root};
 
 const VALUES: [&str; 2] = ["--values", "charts/tests/flex.yaml"];
-/// What the programs of the chart understand.
-const FLAGS: &str = include_str!("../../../crates/cli/src/controller.rs");
+/// Where the flags of the controller are.
+const FLAGS: &str = concat!(
+    include_str!("../../../crates/cli/src/controller.rs"),
+    include_str!("../../../crates/cli/src/azure.rs")
+);
 
 /// A control plane on which the chart is installed, with machines.
 async fn installed() -> Result<ControlPlane> {
@@ -164,8 +167,14 @@ async fn without_karpenters_chart_the_class_is_defined_here() -> Result<()> {
     for kind in ["azureflexmachines", "azureflexnodeclasses"] {
         assert_eq!(helm.owner(kind).await?.as_deref(), Some("bringup"), "{kind}");
     }
+    // Switched off, machines rest where they are.
+    let fixed = ["upgrade", "bringup", "charts/bringup", "--namespace", NAMESPACE];
+    helm.run(&fixed)?;
+    for kind in ["azureflexmachines", "azureflexnodeclasses"] {
+        helm.owner(kind).await?;
+    }
     helm.uninstall("bringup")?;
-    helm.owner("azureflexnodeclasses").await?;
+    helm.owner("azureflexmachines").await?;
     Ok(())
 }
 
