@@ -52,6 +52,8 @@ charts: chart-tools ## Checks the Helm charts, the plain manifests, the alerts a
 manifests: cargo chart-tools ## Writes anew what is generated: the definitions in the charts, the plain manifests
 	cargo run --quiet --locked -p bringup-objects --example definitions >charts/bringup/definitions/bootstrapreports.bringup.dev.yaml
 	cargo run --quiet --locked -p bringup-objects --example flex_definitions >karpenter/charts/karpenter/crds/flex.aks.azure.com_azureflexnodeclasses.yaml
+	cp karpenter/charts/karpenter/crds/flex.aks.azure.com_azureflexnodeclasses.yaml charts/bringup/definitions/flex/azureflexnodeclasses.flex.aks.azure.com.yaml
+	cargo run --quiet --locked -p bringup-objects --example flex_definitions -- AzureFlexMachine >charts/bringup/definitions/flex/azureflexmachines.flex.aks.azure.com.yaml
 	charts/render.sh >manifests/bringup.yaml
 
 # Labelled failures are kept outside the repository.
