@@ -110,6 +110,7 @@ impl Controller {
             namespace: self.settings.namespace.clone(),
             kinds,
             machines: self.settings.machines,
+            only_namespace: self.settings.only_namespace.clone(),
             cluster,
             agenda,
             health: self.health.clone(),

@@ -22,6 +22,8 @@ pub struct Settings {
     pub machines: bool,
     /// How long after its VM is there a Machine is judged.
     pub machine_deadline: SignedDuration,
+    /// Only Machines of this namespace are looked after; none: of all.
+    pub only_namespace: Option<String>,
     /// Nothing is really written.
     pub dry_run: bool,
 }
@@ -37,6 +39,7 @@ impl Settings {
             reports_per_parent: 20,
             machines: true,
             machine_deadline: DEADLINE,
+            only_namespace: None,
             dry_run: false,
         }
     }

@@ -39,6 +39,8 @@ pub struct Watches {
     pub kinds: Kinds,
     /// Whether machines are looked after too; their reports are in their namespaces.
     pub machines: bool,
+    /// Only those of this namespace.
+    pub only_namespace: Option<String>,
     /// Where everything goes.
     pub cluster: Arc<Cluster>,
     /// Who is planned.

@@ -94,7 +94,10 @@ impl Watches {
         right: Right,
         mut handle: impl FnMut(Event<DynamicObject>),
     ) {
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let api: Api<DynamicObject> = match &self.only_namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        };
         let stream = watcher(api, Config::default()).default_backoff();
         let mut stream = std::pin::pin!(stream);
         while let Some(next) = stream.next().await {
