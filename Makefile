@@ -38,7 +38,7 @@ lint: cargo $(DENY) ## Checks format, lints, licences, sources and shell scripts
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(DENY) --log-level error check licenses sources bans
-	@for script in testbed/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh .ci/run; do bash -n "$$script"; done
+	@for script in testbed/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh tests/guest/*.sh .ci/run; do bash -n "$$script"; done
 	@test -z "$$(gofmt -l testbed karpenter)" || { echo "gofmt: testbed or karpenter is not formatted" >&2; exit 1; }
 
 unit: cargo testbed chart-tools ## Runs unit and end-to-end tests
@@ -52,6 +52,8 @@ charts: chart-tools ## Checks the Helm charts, the plain manifests, the alerts a
 manifests: cargo chart-tools ## Writes anew what is generated: the definitions in the charts, the plain manifests
 	cargo run --quiet --locked -p bringup-objects --example definitions >charts/bringup/definitions/bootstrapreports.bringup.dev.yaml
 	cargo run --quiet --locked -p bringup-objects --example flex_definitions >karpenter/charts/karpenter/crds/flex.aks.azure.com_azureflexnodeclasses.yaml
+	cp karpenter/charts/karpenter/crds/flex.aks.azure.com_azureflexnodeclasses.yaml charts/bringup/definitions/flex/azureflexnodeclasses.flex.aks.azure.com.yaml
+	cargo run --quiet --locked -p bringup-objects --example flex_definitions -- AzureFlexMachine >charts/bringup/definitions/flex/azureflexmachines.flex.aks.azure.com.yaml
 	charts/render.sh >manifests/bringup.yaml
 
 # Labelled failures are kept outside the repository.

@@ -85,7 +85,8 @@ impl Controller {
     /// Asks whether we are allowed what we need; what is missing is in the log, on `/readyz` and
     /// in a metric.
     pub async fn check_rights(&self) {
-        match rights::missing(&self.client, &self.settings.namespace).await {
+        let needed = rights::needed(self.provisioning.is_some());
+        match rights::missing(&self.client, &self.settings.namespace, &needed).await {
             Ok(missing) => self.health.lacks(missing),
             Err(error) => warn!(error = %advice(&error), "cannot ask for our rights"),
         }
@@ -149,6 +150,7 @@ impl Controller {
             clock: self.clock.clone(),
             namespace: self.settings.namespace.clone(),
             identity: self.settings.identity.clone(),
+            metrics: self.metrics.clone(),
         }
     }
 

@@ -153,10 +153,18 @@ impl Observation {
         }
         if self.cse == Cse::Absent {
             let at = Some(self.at);
-            match cse::read(text).code {
-                Some((0, CodeSource::Json | CodeSource::Node)) => self.cse = Cse::Succeeded { at },
-                Some((_, CodeSource::Json | CodeSource::Node)) => self.cse = Cse::Failed { at },
-                Some((_, CodeSource::Trace | CodeSource::Outer)) | None => {}
+            let read = cse::read(text);
+            let ended = match read.code {
+                Some((code, CodeSource::Json | CodeSource::Node)) => Some(code),
+                // A join has numbers of its own, which are none of the scripts.
+                Some((_, CodeSource::Trace | CodeSource::Outer)) | None => {
+                    read.node.filter(|node| node.waited && node.whole).and_then(|node| node.exit)
+                }
+            };
+            match ended {
+                Some(0) => self.cse = Cse::Succeeded { at },
+                Some(_) => self.cse = Cse::Failed { at },
+                None => {}
             }
         }
         let size = text.len();

@@ -277,6 +277,34 @@ fn a_vm_that_is_still_being_created_is_looked_at_again_soon_and_one_without_exte
 }
 
 #[test]
+fn the_console_of_a_vm_that_joins_by_itself_is_read_at_each_look_and_decides() {
+    let seen = Observation {
+        at: at(62),
+        vm: Vm::Present,
+        agent: Agent::Ready,
+        mode: Mode::Scriptless,
+        ..Observation::default()
+    };
+    let step = |subject: &Subject, seen: &Observation| {
+        let told = conditions::desired(subject, Some(seen), None, false, seen.at);
+        let subject = bear(subject.clone(), &told);
+        snapshot(&subject, Some(seen), None, seen.at).next_step()
+    };
+    let aks = subject();
+    assert!(matches!(step(&aks, &seen), Step::Wait(_)), "an extension may come yet");
+    let place = Place::Known(VM.replace("azure://", "azure-flex://").parse().unwrap());
+    let flex = Subject { place, ..subject() };
+    assert_eq!(format!("{:?}", step(&flex, &seen)), "Deepen(Forced)");
+    let summary = "\nBRINGUP-NODE/1 {\"v\":1,\"kind\":\"join\",\"exit\":192,\"name\":\"JOIN_BASE_OS_FAILED\",\"cause\":\"KernelMismatch\",\"conf\":\"high\",\"step\":\"base-os\",\"ev\":[\"Key was rejected by service\"],\"end\":1}\n";
+    let read = seen.clone().with_console(summary, false);
+    assert_eq!(read.cse, Cse::Failed { at: Some(at(62)) });
+    let Step::Publish(report) = step(&flex, &read) else { panic!("no report") };
+    assert_eq!(report.cause(), Some("KernelMismatch"));
+    let joined = summary.replace("192", "0").replace("JOIN_BASE_OS_FAILED", "JOINED");
+    assert_eq!(seen.with_console(&joined, false).cse, Cse::Succeeded { at: Some(at(62)) });
+}
+
+#[test]
 fn everything_is_asked_for_before_karpenters_limit() {
     let subject = subject();
     let mut last: Option<Observation> = None;

@@ -171,14 +171,19 @@ impl Field {
     }
 }
 
-fn run(client: Client, azure: &Simulator) -> JoinHandle<()> {
-    let clock = Arc::new(SimulatedClock(azure.clone()));
-    let arm = bringup_azure::Arm::new(
+/// A client of an Azure.
+pub(crate) fn arm(azure: &Simulator) -> bringup_azure::Arm {
+    bringup_azure::Arm::new(
         bringup_azure::Cloud::Public.endpoint(),
         Arc::new(AnyToken("flex")),
         Arc::new(InProcess::new(azure.clone())),
-        clock.clone(),
-    );
+        Arc::new(SimulatedClock(azure.clone())),
+    )
+}
+
+fn run(client: Client, azure: &Simulator) -> JoinHandle<()> {
+    let clock = Arc::new(SimulatedClock(azure.clone()));
+    let arm = arm(azure);
     let home = Home {
         cluster: "cluster-1".to_owned(),
         namespace: "default".to_owned(),

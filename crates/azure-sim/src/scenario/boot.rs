@@ -31,6 +31,10 @@ pub struct Boot {
     pub console: String,
     /// From the PUT until the VM operation ends; seeded when absent.
     pub vm_ready_after: Option<Span>,
+    /// From the end of the VM operation until the agent reports; seeded when absent.
+    pub agent_ready_after: Option<Span>,
+    /// From the DELETE until the VM is gone; seeded when absent.
+    pub gone_after: Option<Span>,
     /// Outcome of extensions other than Custom Script, by their type: `succeeds` unless named.
     pub extensions: BTreeMap<String, ScriptRun>,
 }

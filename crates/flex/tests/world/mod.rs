@@ -310,7 +310,7 @@ impl World {
             match pass.as_mut().now_or_never() {
                 Some(Ok(next)) => return Some(next),
                 Some(Err(StoreError::Conflict)) => return Some(Next::Now),
-                Some(Err(StoreError::Failed(why))) => panic!("{why}"),
+                Some(Err(StoreError::Failed(why) | StoreError::Denied(why))) => panic!("{why}"),
                 None if crash.is_dead() => return None,
                 // It waits for its turn to ask Azure.
                 None => drop(self.azure.advance(Duration::from_secs(1))),
