@@ -37,7 +37,7 @@ impl Settings {
             classes: default_classes(),
             report_ttl: SignedDuration::from_hours(7 * 24),
             reports_per_parent: 20,
-            machines: true,
+            machines: false,
             machine_deadline: DEADLINE,
             only_namespace: None,
             dry_run: false,

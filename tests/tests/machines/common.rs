@@ -20,7 +20,7 @@ use kube::api::{
     ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
 };
 use kube::runtime::wait::await_condition;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
@@ -94,6 +94,7 @@ impl Ground {
             clock.clone(),
         );
         let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
+        settings.machines = true;
         settings.only_namespace = Some(name.to_owned());
         let controller = Controller::new(settings, client.clone(), arm, clock);
         let task = tokio::spawn(async move { controller.observe().await });
@@ -260,9 +261,4 @@ pub(crate) fn condition<'a>(object: &'a DynamicObject, kind: &str) -> Option<&'a
 pub(crate) fn kinds(object: &DynamicObject) -> Vec<String> {
     let all = object.data.pointer("/status/conditions").and_then(Value::as_array);
     all.into_iter().flatten().filter_map(|one| Some(one["type"].as_str()?.to_owned())).collect()
-}
-
-/// The name of an object, for messages.
-pub(crate) fn name(object: &DynamicObject) -> String {
-    object.name_any()
 }

@@ -12,9 +12,9 @@ const TOKEN: &str = r#"
 rules:
 - name: all
   boot:
-    bootstrap: custom-data
+    bootstrap: user-data
     vmReadyAfter: 2s
-    script: hangs
+    script: {ends: {exitCode: 1, lasts: 5s}}
     console: |
       [   31.201] cloud-init[1021]: [preflight] Running pre-flight checks
       [   91.812] cloud-init[1021]: error execution phase preflight: couldn't validate the identity of the API Server: could not find a JWS signature in the cluster-info ConfigMap for token ID "abcdef"

@@ -6,7 +6,7 @@ use bringup_objects::cluster_api::{AzureCluster, AzureMachine, Machine};
 use futures::StreamExt as _;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
-use kube::runtime::watcher::{Config, Event};
+use kube::runtime::watcher::{Config, Error, Event};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
 
@@ -15,6 +15,9 @@ use crate::health::Right;
 use crate::kinds::{machine_resource, provided_resource, read};
 use crate::machines::PROVIDED;
 use crate::subject::{Kind, Subject};
+
+/// The definitions whose absence is said.
+const SAID: [&str; 2] = ["Machine", PROVIDED[0]];
 
 impl Watches {
     /// Watches everything of Cluster API, for ever. Where it is not installed, that is said, and it is
@@ -110,6 +113,9 @@ impl Watches {
                     }
                     handle(event);
                 }
+                // What comes with another definition is not said beside it.
+                Err(Error::InitialListFailed(kube::Error::Api(status)))
+                    if status.code == 404 && !SAID.contains(&resource.kind.as_str()) => {}
                 Err(error) => self.trouble(right, &resource.kind, error),
             }
         }
