@@ -81,7 +81,7 @@ impl Azure {
             vm.state = VmState::Succeeded;
         }
         let reboot = vm.boot.reboot_after.filter(|_| vm.boots == 1);
-        let from_custom_data = vm.boot.bootstrap == Bootstrap::CustomData;
+        let from_custom_data = vm.boot.bootstrap != Bootstrap::Extension;
         let waiting: Vec<String> = vm
             .extensions
             .values()
@@ -321,7 +321,8 @@ fn boot_banner(vm: &Vm) -> String {
 fn console_of_script(vm: &Vm, result: &str) -> String {
     let mut text = match (vm.boot.bootstrap, &vm.boot.script) {
         // It says itself what there is to say.
-        (Bootstrap::CustomData, Script::Runs(_)) | (Bootstrap::Extension, _) => String::new(),
+        (Bootstrap::CustomData, Script::Runs(_))
+        | (Bootstrap::Extension | Bootstrap::UserData, _) => String::new(),
         (Bootstrap::CustomData, _) => format!("[   13.261278] cloud-init[1899]: {result}\r\n"),
     };
     for line in vm.boot.console.lines() {

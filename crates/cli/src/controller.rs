@@ -50,6 +50,19 @@ pub(crate) struct ControllerArguments {
         value_delimiter = ','
     )]
     node_classes: Vec<NodeClassKind>,
+    /// Looks after Machines of Cluster API too; reports are then kept in their namespaces
+    #[arg(long, env = "BRINGUP_MACHINES")]
+    machines: bool,
+    /// How long after its VM is there a Machine is judged; less than the time after which Cluster
+    /// API gives it up
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "BRINGUP_MACHINE_DEADLINE",
+        default_value = "10m",
+        value_parser = length_of_time
+    )]
+    machine_deadline: SignedDuration,
     /// Where health and metrics are served
     #[arg(long, value_name = "ADDRESS", env = "BRINGUP_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
@@ -174,6 +187,8 @@ async fn control(arguments: ControllerArguments) -> anyhow::Result<()> {
         report_ttl: arguments.report_ttl,
         reports_per_parent: arguments.reports_per_parent,
         dry_run: arguments.dry_run,
+        machines: arguments.machines,
+        machine_deadline: arguments.machine_deadline,
         ..Settings::new(&arguments.namespace, &identity)
     };
     let mut controller = Controller::new(settings, client, arm, clock);

@@ -11,7 +11,7 @@ use bringup_diagnosis::{Piece, Source};
 use bringup_objects::report::{Collector, CollectorState};
 use jiff::Timestamp;
 
-use self::vm::{dated, facts, os, pieces, script, shown, state, timeline, words};
+use self::vm::{dated, facts, os, pieces, script, shown, state, timeline, waiter, words};
 use crate::observation::{Agent, Cse, Mode, Observation, Vm};
 
 /// Names of collectors, as reports show them.
@@ -56,7 +56,7 @@ impl Observation {
             Some(agent) if agent.is_ready() => Agent::Ready,
             _ => Agent::Silent,
         };
-        let script = script(vm);
+        let script = if self.is_machine { waiter(vm) } else { script(vm) };
         if let Some(script) = script {
             self.cse = dated(state(script), &self.cse, now);
             self.handler_version.clone_from(&script.handler_version);

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use bringup_azure::Priority;
 use bringup_controller::faces::conditions;
 use bringup_controller::judge::{Joined, Signal};
@@ -25,6 +28,7 @@ fn at(seconds: i64) -> Timestamp {
 fn subject() -> Subject {
     Subject {
         kind: Kind::NodeClaim,
+        namespace: None,
         name: "a".to_owned(),
         uid: "uid-a".to_owned(),
         resource_version: "1".to_owned(),
@@ -34,6 +38,7 @@ fn subject() -> Subject {
         parent: Some(Parent {
             group: "karpenter.sh".to_owned(),
             kind: "NodePool".to_owned(),
+            namespace: None,
             name: "default".to_owned(),
         }),
         launch: Launch::Accepted(at(2)),
@@ -44,8 +49,13 @@ fn subject() -> Subject {
         image: None,
         labels: Labels::default(),
         conditions: Vec::new(),
+        deadline: at(0) + schedule::FORCED,
+        mirror: None,
     }
 }
+
+/// Nobody else has failed.
+static NOBODY: LazyLock<HashMap<String, usize>> = LazyLock::new(HashMap::new);
 
 fn snapshot<'a>(
     subject: &'a Subject,
@@ -64,6 +74,7 @@ fn snapshot<'a>(
         signal: None,
         namespace: "bringup-system",
         was_pending: true,
+        alike: &NOBODY,
     }
 }
 

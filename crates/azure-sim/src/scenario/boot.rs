@@ -76,6 +76,9 @@ pub enum Bootstrap {
     Extension,
     /// cloud-init, from customData: its result shows on the serial console alone.
     CustomData,
+    /// cloud-init, from customData of somebody else: there is no result, only what it writes to the
+    /// serial console.
+    UserData,
 }
 
 /// What the bootstrap script does.
