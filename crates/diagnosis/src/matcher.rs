@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
+use crate::boot_log;
 use crate::evidence::Evidence;
 use crate::lines::{Line, push_normal, split};
 use crate::rule::{Rule, Sign};
@@ -165,7 +166,8 @@ fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
         }
         last = Some((pattern, line));
         let fits = *fits[pattern].get_or_insert_with(|| fits_page(sign, page, code));
-        if fits && fits_line(sign, page.around(line, hit.start())) {
+        let is_second = || boot_log::second_attempt(page).is_some_and(|second| line >= second);
+        if fits && fits_line(sign, page.around(line, hit.start())) && (!sign.again || is_second()) {
             let warning = is_warning(page.normal_line(line));
             findings.push(Finding { rule, sign, piece, line, warning });
         }
