@@ -14,7 +14,8 @@ const LENGTH: u64 = 1 << 20;
 /// What is known of the wait for one number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    v: u8,
+    /// The form of this record.
+    pub(crate) v: u8,
     /// The number of its settings.
     pub(crate) number: u64,
     /// The machine it belongs to.

@@ -182,7 +182,7 @@ mod tests {
     fn a_status_has_what_the_guest_agent_requires() {
         let at = "2026-01-01T00:00:00.5Z".parse().unwrap();
         let progress =
-            Progress { started: true, waited: Duration::from_secs(61), limit: Duration::from_secs(480) };
+            Progress { started: true, waited: Duration::from_secs(61), limit: Duration::from_mins(8) };
         let item = read(&Status::waiting(Some(&progress), &[], at));
         assert_eq!(item["version"], 1.0);
         assert_eq!(item["timestampUTC"], "2026-01-01T00:00:00Z");
