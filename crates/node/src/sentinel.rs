@@ -36,12 +36,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::exit::Exit;
+pub(crate) use self::memory::Identity;
 use self::memory::Remembered;
 use self::settings::Settings;
-pub(crate) use self::memory::Identity;
+use self::system::Owner;
 pub(crate) use self::system::{Places, files, identity, now};
 pub(crate) use self::waiter::Progress;
-use self::system::Owner;
 use crate::args::{Arguments, Wrong};
 use crate::output;
 use crate::paths::Root;

@@ -1,6 +1,6 @@
 //! What is in a package.
 
-use crate::zip::Entry;
+use super::zip::Entry;
 
 /// A system that has a package of its own.
 #[derive(Debug, Clone, Copy)]
@@ -13,14 +13,21 @@ pub(crate) enum System {
 
 /// The files of a package. `programs` are pairs of a processor and its program.
 pub(crate) fn entries(system: System, programs: &[(&str, Vec<u8>)]) -> Result<Vec<Entry>, String> {
-    let file = |name: &str, content: &[u8]| Entry { name: name.to_owned(), content: content.to_vec() };
+    let file =
+        |name: &str, content: &[u8]| Entry { name: name.to_owned(), content: content.to_vec() };
     let mut entries = match system {
         System::Linux => vec![
-            file("HandlerManifest.json", include_bytes!("../../extension/linux/HandlerManifest.json")),
+            file(
+                "HandlerManifest.json",
+                include_bytes!("../../extension/linux/HandlerManifest.json"),
+            ),
             file("bin/ext", include_bytes!("../../extension/linux/bin/ext")),
         ],
         System::Windows => vec![
-            file("HandlerManifest.json", include_bytes!("../../extension/windows/HandlerManifest.json")),
+            file(
+                "HandlerManifest.json",
+                include_bytes!("../../extension/windows/HandlerManifest.json"),
+            ),
             file("ext.cmd", include_bytes!("../../extension/windows/ext.cmd")),
         ],
     };

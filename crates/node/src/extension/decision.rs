@@ -63,7 +63,12 @@ mod tests {
         Record { phase, ..Record::begin(number, machine("a"), None, began, None) }
     }
 
-    fn decided(number: u64, name: &str, record: Option<&Record>, waiter: Option<(u64, &str)>) -> Step {
+    fn decided(
+        number: u64,
+        name: &str,
+        record: Option<&Record>,
+        waiter: Option<(u64, &str)>,
+    ) -> Step {
         let machine = machine(name);
         let waiter = waiter.map(|(number, handler)| (number, Path::new(handler)));
         step(&Seen { number, machine: &machine, handler: Path::new("/h-1"), record, waiter })

@@ -72,7 +72,8 @@ impl Handler {
     /// Reads what the guest agent wrote.
     pub(crate) fn read(root: &Path) -> Result<Self, Unknown> {
         let path = root.join("HandlerEnvironment.json");
-        let text = patiently(|| files::head(&path, LENGTH).ok().and_then(|text| environment(&text)));
+        let text =
+            patiently(|| files::head(&path, LENGTH).ok().and_then(|text| environment(&text)));
         let found = text.ok_or(Unknown::Environment)?;
         Ok(Self {
             root: root.to_owned(),
@@ -111,7 +112,8 @@ impl Handler {
             read => Some(read),
         });
         let handed = handed.unwrap_or_else(read)?;
-        let opened = handed.protected().map(|(text, key)| protected::open(text, key, &self.settings));
+        let opened =
+            handed.protected().map(|(text, key)| protected::open(text, key, &self.settings));
         let opened = opened.transpose().map_err(Unusable::Protected)?;
         handed.meant(opened.as_deref())
     }
@@ -151,12 +153,13 @@ mod tests {
     fn without_a_number_the_settings_written_last_count() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_owned();
-        for (name, age) in [("7.settings", 20), ("3.settings", 10), ("9.status", 0), ("x.settings", 0)] {
+        for (name, age) in
+            [("7.settings", 20), ("3.settings", 10), ("9.status", 0), ("x.settings", 0)]
+        {
             let file = fs::File::create(root.join(name)).unwrap();
             file.set_modified(std::time::SystemTime::now() - Duration::from_secs(age)).unwrap();
         }
-        let handler =
-            Handler { settings: root.clone(), status: root.clone(), log: None, root };
+        let handler = Handler { settings: root.clone(), status: root.clone(), log: None, root };
         assert_eq!(handler.newest(), Some(3));
     }
 }

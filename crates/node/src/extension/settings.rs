@@ -140,7 +140,9 @@ impl Meant {
     /// What is told of a value that `wait` refuses: one that is protected is not quoted.
     pub(crate) fn refused(&self, wrong: Wrong) -> Unusable {
         match wrong {
-            Wrong::BadValue(flag, _, why) if self.hidden.contains(&flag) => Unusable::Value(flag, why),
+            Wrong::BadValue(flag, _, why) if self.hidden.contains(&flag) => {
+                Unusable::Value(flag, why)
+            }
             wrong => Unusable::Refused(wrong),
         }
     }
@@ -163,7 +165,9 @@ fn texts(key: &str, value: &Value) -> Result<Vec<String>, Unusable> {
         Value::Array(values) if key == "sentinel" => values.iter().map(one).collect(),
         value => one(value).map(|text| vec![text]),
     };
-    texts.ok_or_else(|| Unusable::Value(key.to_owned(), "neither a text, a number nor true or false"))
+    texts.ok_or_else(|| {
+        Unusable::Value(key.to_owned(), "neither a text, a number nor true or false")
+    })
 }
 
 /// Values that nobody may see, the longest first.

@@ -63,11 +63,7 @@ impl Status {
     }
 
     /// It is waited.
-    pub(crate) fn waiting(
-        progress: Option<&Progress>,
-        unknown: &[String],
-        at: Timestamp,
-    ) -> Self {
+    pub(crate) fn waiting(progress: Option<&Progress>, unknown: &[String], at: Timestamp) -> Self {
         let mut message = match progress {
             None => "waiting for the bootstrap".to_owned(),
             Some(progress) => format!(
@@ -82,12 +78,7 @@ impl Status {
     }
 
     /// The wait is over.
-    pub(crate) fn ended(
-        ended: &Ended,
-        strike: &Strike,
-        unknown: &[String],
-        at: Timestamp,
-    ) -> Self {
+    pub(crate) fn ended(ended: &Ended, strike: &Strike, unknown: &[String], at: Timestamp) -> Self {
         let sentence = strike.from(&ended.human_line());
         let sentence = &sentence[..sentence.floor_char_boundary(SENTENCE)];
         let ignored = ignored(unknown);
@@ -96,7 +87,8 @@ impl Status {
         if ended.is_well() {
             return Self::new(State::Success, ended.exit(), &message, None, at);
         }
-        let proof = ended.proof().map_or_else(|| sentence.trim_end().to_owned(), |it| strike.from(it));
+        let proof =
+            ended.proof().map_or_else(|| sentence.trim_end().to_owned(), |it| strike.from(it));
         let substatus = substatus(&ended.blamed(), ended.exit(), &proof);
         Self::new(State::Error, ended.exit(), &message, Some(substatus), at)
     }
@@ -181,8 +173,11 @@ mod tests {
     #[test]
     fn a_status_has_what_the_guest_agent_requires() {
         let at = "2026-01-01T00:00:00.5Z".parse().unwrap();
-        let progress =
-            Progress { started: true, waited: Duration::from_secs(61), limit: Duration::from_mins(8) };
+        let progress = Progress {
+            started: true,
+            waited: Duration::from_secs(61),
+            limit: Duration::from_mins(8),
+        };
         let item = read(&Status::waiting(Some(&progress), &[], at));
         assert_eq!(item["version"], 1.0);
         assert_eq!(item["timestampUTC"], "2026-01-01T00:00:00Z");
@@ -202,7 +197,10 @@ mod tests {
     fn what_is_refused_is_an_error_that_the_controller_can_read() {
         let status = Status::refused("timeout: not a duration", Timestamp::UNIX_EPOCH);
         let item = read(&status);
-        assert_eq!((&item["status"]["status"], &item["status"]["code"]), (&"error".into(), &64.into()));
+        assert_eq!(
+            (&item["status"]["status"], &item["status"]["code"]),
+            (&"error".into(), &64.into())
+        );
         assert_eq!(item["status"]["substatus"][0]["name"], "USAGE");
         let message = item["status"]["formattedMessage"]["message"].as_str().unwrap();
         let node = bringup_contract::cse::read(message).node.unwrap();
