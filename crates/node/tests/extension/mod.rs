@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 #[path = "../../examples/extension_package/package.rs"]
+#[allow(dead_code, reason = "most tests know one system")]
 pub(crate) mod package;
 #[path = "../../examples/extension_package/zip.rs"]
 #[allow(dead_code, reason = "most tests unpack without packing")]
