@@ -1,6 +1,7 @@
 //! The VM extension under a simulated guest agent: numbers, reboots, updates and removal.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 mod common;
 mod extension;
@@ -28,7 +29,7 @@ fn test_06_every_number_is_processed_and_older_files_stay_as_they_are() {
         assert_eq!(handler.status(number).unwrap().word, "transitioning");
         assert_eq!(agent.record()["number"], number);
         until(|| agent.machine.at(&format!("{FOLDER}/wait-{number}.json")).exists());
-        assert_eq!((agent.processes("wait").len(), agent.processes("guard").len()), (1, 1));
+        agent.is_waited_for_once();
         for (older, bytes) in &older {
             assert_eq!(handler.status_bytes(*older), *bytes, "of {older}, while it is {number}");
         }
@@ -39,7 +40,7 @@ fn test_06_every_number_is_processed_and_older_files_stay_as_they_are() {
         }
     }
     agent.machine.file(SENTINEL, "");
-    agent.becomes(&handler, 2, "success");
+    handler.becomes(2, "success");
     agent.is_quiet();
     for (older, bytes) in &older {
         assert_eq!(handler.status_bytes(*older), *bytes, "of {older}");
@@ -55,17 +56,17 @@ fn test_06_another_number_ends_the_waiter_of_the_last_one() {
     handler.settings(4, &patient());
     assert_eq!(agent.call(&handler, "enable", 4).code, 0);
     until(|| !memory(&agent, 4).is_null());
-    assert_eq!(agent.processes("wait").len(), 1);
-    assert_ne!(agent.processes("wait")[0], first);
+    agent.is_waited_for_once();
+    assert_ne!(agent.waiter(), first);
     // A number that comes back is not one that was done.
     agent.machine.file(SENTINEL, "");
-    agent.becomes(&handler, 4, "success");
+    handler.becomes(4, "success");
     agent.is_quiet();
     agent.machine.remove(SENTINEL);
     assert_eq!(agent.call(&handler, "enable", 3).code, 0);
     assert_eq!(handler.status(3).unwrap().word, "transitioning");
     agent.machine.file(SENTINEL, "");
-    agent.becomes(&handler, 3, "success");
+    handler.becomes(3, "success");
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn test_07_a_reboot_keeps_the_deadline_and_a_verdict() {
     until(|| memory(&agent, 0)["boots"] == 2);
     assert_eq!((&agent.record()["deadline"], &memory(&agent, 0)["began"]), (&deadline, &began));
     agent.machine.file(SENTINEL, "");
-    agent.becomes(&handler, 0, "success");
+    handler.becomes(0, "success");
     agent.is_quiet();
 
     let bytes = handler.status_bytes(0);
@@ -98,7 +99,7 @@ fn test_07_on_another_machine_it_is_another_wait() {
     let agent = Agent::new();
     agent.machine.file(SENTINEL, "");
     let handler = agent.add("1.0.0.0", 0, &patient());
-    agent.becomes(&handler, 0, "success");
+    handler.becomes(0, "success");
     agent.is_quiet();
     agent.machine.remove(SENTINEL);
     agent.machine.file(MACHINE, "BBBB-2\n");
@@ -137,7 +138,7 @@ fn test_08_an_update_and_a_downgrade_while_it_waits_keep_the_deadline() {
     assert!(!agent.machine.at(&format!("{FOLDER}/updating")).exists());
 
     agent.machine.file(SENTINEL, "");
-    agent.becomes(&back, 0, "success");
+    back.becomes(0, "success");
     agent.is_quiet();
 }
 
@@ -148,14 +149,16 @@ fn test_08_an_old_version_that_does_not_let_go_gives_way() {
         let old = agent.add("1.0.0.0", 0, &patient());
         let waiter = agent.waiter();
         let deadline = agent.record()["deadline"].clone();
-        broken.iter().for_each(|command| break_command(&old, command));
+        for command in broken {
+            break_command(&old, command);
+        }
         let new = agent.unpack("1.0.1.0");
         agent.replace(&old, &new, &new, 0);
         assert!(!old.root.exists());
         assert_ne!(agent.waiter(), waiter);
         assert_eq!(agent.record()["deadline"], deadline);
         agent.machine.file(SENTINEL, "");
-        agent.becomes(&new, 0, "success");
+        new.becomes(0, "success");
         agent.is_quiet();
         assert!(!old.root.exists(), "nobody makes it again");
     }
@@ -166,7 +169,7 @@ fn test_08_a_verdict_survives_an_update() {
     let agent = Agent::new();
     agent.machine.file(SENTINEL, "");
     let old = agent.add("1.0.0.0", 0, &patient());
-    agent.becomes(&old, 0, "success");
+    old.becomes(0, "success");
     agent.is_quiet();
     agent.machine.remove(SENTINEL);
     let bytes = old.status_bytes(0);

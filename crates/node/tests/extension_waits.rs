@@ -1,6 +1,7 @@
 //! The VM extension under a simulated guest agent: packages, enabling, and how it ends.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 mod common;
 mod extension;
@@ -139,7 +140,7 @@ fn test_02_enable_returns_at_once_and_what_waits_outlives_the_group_and_the_agen
     // An agent that is started again calls it again.
     assert_eq!(agent.call(&handler, "enable", 0).code, 0);
     assert_eq!(agent.waiter(), waiter);
-    assert_eq!(agent.processes("guard").len(), 1);
+    agent.is_waited_for_once();
 }
 
 #[test]
@@ -158,7 +159,7 @@ fn test_03_the_sentinel_makes_it_a_success_and_nothing_runs_on() {
     let handler = agent.add("1.0.0.0", 0, &patient());
     agent.waiter();
     agent.machine.file(SENTINEL, "");
-    let status = agent.becomes(&handler, 0, "success");
+    let status = handler.becomes(0, "success");
     assert_eq!((status.code, &status.substatus), (0, &None));
     assert!(status.message.starts_with("wait (0): "), "{}", status.message);
     assert!(status.message.ends_with("\"end\":1}"), "{}", status.message);
@@ -175,7 +176,7 @@ fn test_04_cloud_init_that_ends_without_the_sentinel_is_an_error_with_its_cause(
     let agent = Agent::new();
     let handler = agent.add("1.0.0.0", 0, &patient());
     agent.machine.file(RESULT, r#"{"v1":{"datasource":"DataSourceAzure","errors":[]}}"#);
-    let status = agent.becomes(&handler, 0, "error");
+    let status = handler.becomes(0, "error");
     assert_eq!(status.code, 20, "{}", status.message);
     let (name, word, code) = status.substatus.clone().unwrap();
     assert_eq!((name.as_str(), word.as_str(), code), ("Unknown", "error", 20));
@@ -186,7 +187,7 @@ fn test_04_cloud_init_that_ends_without_the_sentinel_is_an_error_with_its_cause(
     agent.machine.file("/var/log/cloud-init-output.log", log);
     agent.machine.file(RESULT, r#"{"v1":{"datasource":"DataSourceAzure","errors":[]}}"#);
     let handler = agent.add("1.0.0.0", 0, &patient());
-    let status = agent.becomes(&handler, 0, "error");
+    let status = handler.becomes(0, "error");
     assert_eq!((status.code, status.substatus.clone().unwrap().0.as_str()), (25, "DnsFailure"));
     let node = status.node();
     assert_eq!(node.cause, Some(bringup_contract::Cause::DnsFailure));
@@ -198,7 +199,7 @@ fn test_05_enable_after_the_end_changes_nothing_and_starts_nothing() {
     let agent = Agent::new();
     agent.machine.file(SENTINEL, "");
     let handler = agent.add("1.0.0.0", 0, &patient());
-    agent.becomes(&handler, 0, "success");
+    handler.becomes(0, "success");
     agent.is_quiet();
     let bytes = handler.status_bytes(0);
     agent.machine.remove(SENTINEL);

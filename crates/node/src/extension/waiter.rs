@@ -18,12 +18,15 @@ const NEWS: Duration = Duration::from_mins(1);
 /// What cannot be written now is tried again after this time, until there is space.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// One that was killed has let go by then, and what it had just started too.
+const LEAVING: Duration = Duration::from_secs(2);
+
 /// Whoever has not made space by then does not.
 const LAST_TRY: Duration = Duration::from_hours(1);
 
 /// Waits for the number's bootstrap.
 pub(crate) fn run(stage: &Stage<'_>, number: u64) -> u8 {
-    let lock = locks::take(&stage.folder, Lock::Waiter, Duration::ZERO);
+    let lock = locks::take(&stage.folder, Lock::Waiter, LEAVING);
     if matches!(lock, Taken::ByAnother) {
         return exit::TAKEN;
     }

@@ -31,7 +31,6 @@ pub(crate) struct Agent {
     pub(crate) machine: Machine,
     /// Another mount namespace, in which the commands run.
     inside: Option<Killed>,
-    pause: &'static str,
 }
 
 /// A handler that is unpacked.
@@ -57,14 +56,7 @@ impl Drop for Agent {
 
 impl Agent {
     pub(crate) fn new() -> Self {
-        Self { machine: Machine::new(), inside: None, pause: "50" }
-    }
-
-    /// As slow as in earnest.
-    pub(crate) fn unscaled(self) -> Self {
-        let mut agent = self;
-        agent.pause = "";
-        agent
+        Self { machine: Machine::new(), inside: None }
     }
 
     /// Unpacks a version. The zip's files come as 0644, and the agent makes them executable.
@@ -124,9 +116,7 @@ impl Agent {
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("BRINGUP_NODE_ROOT", self.machine.at(""));
-        if !self.pause.is_empty() {
-            shell.env("BRINGUP_NODE_TEST_PAUSE", self.pause);
-        }
+        shell.env("BRINGUP_NODE_TEST_PAUSE", "50");
         shell.env("ConfigSequenceNumber", number.to_string());
         shell.env("AZURE_GUEST_AGENT_EXTENSION_PATH", &handler.root);
         shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -176,8 +166,18 @@ impl Agent {
 
     /// The one process that waits, as soon as there is one.
     pub(crate) fn waiter(&self) -> u32 {
-        until(|| self.processes("wait").len() == 1 && self.locked());
-        self.processes("wait")[0]
+        let mut found = Vec::new();
+        until(|| {
+            found = self.processes("wait");
+            found.len() == 1 && self.locked()
+        });
+        found[0]
+    }
+
+    /// Waits until there is one guard and one waiter. A process that is about to become another
+    /// one still looks like who started it, for a moment.
+    pub(crate) fn is_waited_for_once(&self) {
+        until(|| (self.processes("wait").len(), self.processes("guard").len()) == (1, 1));
     }
 
     /// The waiter has got so far that it is the one.
@@ -200,12 +200,6 @@ impl Agent {
 
     pub(crate) fn record(&self) -> Value {
         self.machine.json(RECORD)
-    }
-
-    /// Waits for a word in the status.
-    pub(crate) fn becomes(&self, handler: &Handler, number: u64, word: &str) -> Status {
-        until(|| handler.status(number).is_some_and(|status| status.word == word));
-        handler.status(number).unwrap()
     }
 
     /// Waits until nothing of the extension runs.
@@ -259,6 +253,12 @@ impl Handler {
 
     pub(crate) fn raw_settings(&self, number: u64, text: &str) {
         fs::write(self.root.join(format!("config/{number}.settings")), text).unwrap();
+    }
+
+    /// Waits for a word in the status.
+    pub(crate) fn becomes(&self, number: u64, word: &str) -> Status {
+        until(|| self.status(number).is_some_and(|status| status.word == word));
+        self.status(number).unwrap()
     }
 
     pub(crate) fn status_path(&self, number: u64) -> PathBuf {
