@@ -10,3 +10,5 @@ pub(crate) const INTERNAL: u8 = 70;
 pub(crate) const TAKEN: u8 = 73;
 /// The process that waits was asked to end.
 pub(crate) const INTERRUPTED: u8 = 75;
+/// The wait is over. Not 0: on Windows, a process that is ended by force may end with that.
+pub(crate) const OVER: u8 = 76;

@@ -23,7 +23,7 @@ pub(crate) fn run(stage: &Stage<'_>, number: u64) -> u8 {
     let mut deaths = 0;
     loop {
         let code = system::run_waiter(stage, number);
-        let ended = [exit::DONE, exit::TAKEN, exit::INTERRUPTED].map(|code| Some(i32::from(code)));
+        let ended = [exit::OVER, exit::TAKEN, exit::INTERRUPTED].map(|code| Some(i32::from(code)));
         if ended.contains(&code) {
             return exit::DONE;
         }

@@ -17,7 +17,7 @@ const LENGTH: u64 = 1 << 20;
 const LINE: usize = 4_000;
 
 /// The log.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Log(Option<PathBuf>);
 
 impl Log {

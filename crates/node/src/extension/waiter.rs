@@ -48,7 +48,7 @@ pub(crate) fn run(stage: &Stage<'_>, number: u64) -> u8 {
     };
     stage.log.line(&format!("wait {number}: it is over, with {}", ended.exit));
     finish(stage, &handler, number, &ended);
-    exit::DONE
+    exit::OVER
 }
 
 /// Waits; nothing if it was asked to end before.
