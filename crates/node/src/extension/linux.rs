@@ -4,6 +4,7 @@
 mod sys;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -45,8 +46,11 @@ pub(super) fn running(stage: &Stage<'_>) -> Vec<Running> {
 }
 
 fn processes(stage: &Stage<'_>) -> Vec<(Process, Running)> {
+    let us = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     entries
+        // Anybody can start something that looks like it.
+        .filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == us))
         .filter_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
             let process = Process::of(pid)?;
@@ -69,7 +73,8 @@ pub(super) fn start(stage: &Stage<'_>, number: u64) -> Result<(), String> {
     if let Some(mut systemd) = systemd(stage.root, "systemd-run") {
         systemd.args(["--quiet", "--collect", "--working-directory=/", "--unit", UNIT]);
         systemd.args(["--property=Restart=on-failure", "--property=RestartSec=5"]);
-        systemd.args(["--property=TimeoutStopSec=5", "--"]);
+        // Of this type, a program that may not be run is told at once and not later, to nobody.
+        systemd.args(["--property=Type=exec", "--property=TimeoutStopSec=5", "--"]);
         match ask(systemd.arg(&program).args(stage.words("guard", number)), SYSTEMD) {
             Ok(_) => return Ok(()),
             Err(why) => stage.log.line(&format!("enable {number}: {why}; a session of its own")),

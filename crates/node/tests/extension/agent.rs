@@ -111,6 +111,8 @@ impl Agent {
                 shell
             }
         };
+        // Agents leave descriptors open.
+        let line = format!("exec 7</dev/zero; {line}");
         shell.arg("-c").arg(line).current_dir(&handler.root).process_group(0);
         shell
             .env_clear()
