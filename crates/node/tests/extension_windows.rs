@@ -8,7 +8,6 @@
 mod common;
 mod extension;
 #[path = "windows/machine.rs"]
-#[allow(dead_code, reason = "it is that of the tests of wait")]
 mod machine;
 #[path = "extension/windows_agent.rs"]
 mod windows_agent;

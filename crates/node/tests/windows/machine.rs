@@ -1,5 +1,6 @@
 //! A Windows machine in a folder: the program for Windows, wine, and a root.
 
+#![allow(dead_code, reason = "not every test file uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::fs::{self, File};
