@@ -18,7 +18,7 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit windows extension charts manifests eval conformance karpenter bench bench-scale bench-node fuzz testbed chart-tools cargo
+.PHONY: help demo sim test lint unit windows extension charts manifests eval conformance karpenter bench bench-scale bench-flex bench-node fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ lint: cargo $(DENY) ## Checks format, lints, licences, sources and shell scripts
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(DENY) --log-level error check licenses sources bans
-	@for script in testbed/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh crates/node/extension/*.sh crates/node/extension/linux/bin/ext .ci/run; do bash -n "$$script"; done
+	@for script in testbed/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh crates/node/extension/*.sh crates/node/extension/linux/bin/ext tests/guest/*.sh .ci/run; do bash -n "$$script"; done
 	@test -z "$$(gofmt -l testbed karpenter)" || { echo "gofmt: testbed or karpenter is not formatted" >&2; exit 1; }
 
 unit: cargo testbed chart-tools ## Runs unit and end-to-end tests
@@ -52,6 +52,8 @@ charts: chart-tools ## Checks the Helm charts, the plain manifests, the alerts a
 manifests: cargo chart-tools ## Writes anew what is generated: the definitions in the charts, the plain manifests
 	cargo run --quiet --locked -p bringup-objects --example definitions >charts/bringup/definitions/bootstrapreports.bringup.dev.yaml
 	cargo run --quiet --locked -p bringup-objects --example flex_definitions >karpenter/charts/karpenter/crds/flex.aks.azure.com_azureflexnodeclasses.yaml
+	cp karpenter/charts/karpenter/crds/flex.aks.azure.com_azureflexnodeclasses.yaml charts/bringup/definitions/flex/azureflexnodeclasses.flex.aks.azure.com.yaml
+	cargo run --quiet --locked -p bringup-objects --example flex_definitions -- AzureFlexMachine >charts/bringup/definitions/flex/azureflexmachines.flex.aks.azure.com.yaml
 	charts/render.sh >manifests/bringup.yaml
 
 # Labelled failures are kept outside the repository.
@@ -81,6 +83,10 @@ bench: cargo ## Measures; see docs/benchmarks.md
 bench-scale: cargo ## Measures the controller in a cluster of 10,000 nodes; takes minutes
 	cargo build --quiet --locked --release -p bringup-cli
 	@$(ASSETS) BRINGUP=$(CURDIR)/target/release/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench
+
+bench-flex: cargo ## Measures the controller while it makes a thousand machines; takes ten minutes
+	cargo build --quiet --locked --release -p bringup-cli
+	@$(ASSETS) BRINGUP=$(CURDIR)/target/release/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench-flex
 
 MUSL := x86_64-unknown-linux-musl
 bench-node: cargo ## Measures bringup-node as it is shipped, and what it says in eleven situations

@@ -44,6 +44,30 @@ check_chart() {
     diff -u manifests/bringup.yaml "$work/plain.yaml" >&2 || fail "manifests/bringup.yaml is stale: run make manifests"
 }
 
+# Making machines: what it adds, and what it cannot do without.
+check_flex() {
+    local flex=charts/tests/flex.yaml
+    quietly "$tools/helm" lint --strict charts/bringup --values "$flex"
+    render --values "$flex" >"$work/flex.yaml"
+    ! grep -qE '^ *(-|resources:|verbs:|apiGroups:).*\*' "$work/flex.yaml" || fail "a role of flex names everything"
+    # Secrets are made and removed where tokens are, and read nowhere.
+    [[ $(grep -cE "resources:.*secrets" "$work/flex.yaml") = 1 ]] || fail "flex has more to do with secrets than tokens"
+    grep -A1 'resources: \[secrets\]' "$work/flex.yaml" | grep -qx '    verbs: \[create, delete\]' || fail "flex can read secrets"
+    local address
+    address=$(sed -n 's/^  address: \(.*\):9443$/\1/p' karpenter/charts/karpenter/values.yaml)
+    [[ $address = bringup-flex.bringup-system.svc ]] || fail "Karpenter asks at $address"
+    grep -qx '  name: bringup-flex' "$work/flex.yaml" || fail "nobody answers at $address"
+    render --values "$flex" --set flex.tls.certManager.enabled=true --set flex.tls.certManager.issuerRef.name=ours >"$work/output"
+    grep -qx "    - $address" "$work/output" || fail "the certificate is not for $address"
+    local without
+    for without in flex.cluster= flex.join=null flex.existingJoinConfigMap=other flex.tls.certManager.enabled=true dryRun=true; do
+        ! render --values "$flex" --set "$without" >"$work/output" 2>&1 || fail "flex is accepted with $without"
+        grep -q 'flex' "$work/output" || fail "flex with $without is refused without a reason"
+    done
+    render --values "$flex" --set flex.join=null --set flex.existingJoinConfigMap=other | grep -q 'name: other$' || fail "a ConfigMap of one's own is not used"
+    diff -u karpenter/charts/karpenter/crds/*azureflexnodeclasses.yaml charts/bringup/definitions/flex/azureflexnodeclasses.*.yaml >&2 || fail "the charts differ in the definition of AzureFlexNodeClass"
+}
+
 check_schema() {
     refuses colour=red ''
     refuses azure.clientID=x /azure
@@ -57,6 +81,9 @@ check_schema() {
     refuses log.format=xml /log/format
     refuses 'prometheusRule.except[0]=Everything' /prometheusRule/except/0
     refuses image.digest=sha256:1 /image/digest
+    refuses flex.join.token=x /flex/join
+    refuses flex.join.server=http://plain.example.com /flex/join/server
+    refuses 'flex.clients=null' /flex
 }
 
 # The rules as the chart ships them, out of the PrometheusRule.
@@ -129,9 +156,11 @@ check_surroundings() {
     grep -qx "ARG RUST_VERSION=$channel" Containerfile || fail "Containerfile does not build with Rust $channel"
     ! grep -E '^ *"Microsoft\.' deploy/azure/observer-role.json |
         grep -qvE '/read",?$|/retrieveBootDiagnosticsData/action",?$' || fail "the observer role can do more than read"
+    ! grep -E '^ *"Microsoft\.' deploy/azure/flex-role.json | grep -q '\*' || fail "the role of flex names everything"
 }
 
 check_chart
+check_flex
 check_schema
 check_alerts
 check_dashboard

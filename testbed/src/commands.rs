@@ -124,6 +124,8 @@ pub(crate) fn api_server(
         .arg(flag("service-account-signing-key-file", &files.service_accounts.private))
         .arg(flag("service-cluster-ip-range", SERVICE_RANGE))
         .arg(flag("authorization-mode", "RBAC"))
+        // Machines that join have nothing else.
+        .arg("--enable-bootstrap-token-auth")
         .arg("--allow-privileged");
     if !controlled {
         command.arg(flag("disable-admission-plugins", "ServiceAccount,TaintNodesByCondition"));

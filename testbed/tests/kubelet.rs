@@ -183,6 +183,8 @@ fn machine(name: &str) -> Machine {
         internal_ip: [10, 1, 0, 4].into(),
         labels: BTreeMap::new(),
         taints: Vec::new(),
+        capacity: BTreeMap::new(),
+        allocatable: BTreeMap::new(),
         ready: Readiness::Ready,
         csr: SigningRequest::Approve,
     }

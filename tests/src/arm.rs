@@ -36,6 +36,19 @@ impl Arm {
 
     /// Sends one request to a path, or to a whole address that ARM gave.
     pub fn send(&self, method: &str, address: &str, body: Option<&Value>) -> Result<Said> {
+        self.answer(method, address, body).map(|response| said(&response))
+    }
+
+    /// The serial console of a VM, as far as it is stored.
+    pub fn console(&self, vm: &str) -> Result<String> {
+        let addresses = self.send("POST", &format!("{vm}/retrieveBootDiagnosticsData"), None)?;
+        let address = addresses.body["serialConsoleLogBlobUri"].as_str();
+        let address = address.with_context(|| format!("{vm}: {}", addresses.body))?;
+        let console = self.answer("GET", address, None)?;
+        Ok(String::from_utf8_lossy(console.body()).trim_end_matches('\0').to_owned())
+    }
+
+    fn answer(&self, method: &str, address: &str, body: Option<&Value>) -> Result<Response<Bytes>> {
         let path = address.strip_prefix(HOST).unwrap_or(address);
         let separator = if path.contains('?') { '&' } else { '?' };
         let uri = if path.contains("api-version=") {
@@ -51,7 +64,7 @@ impl Arm {
             .body(body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string())))
             .with_context(|| format!("{method} {path}"))?;
         match self.azure.answer(&request).delivery {
-            Delivery::Response(response) => Ok(said(&response)),
+            Delivery::Response(response) => Ok(response),
             Delivery::Cut(..) | Delivery::Dropped => bail!("{method} {path}: the connection broke"),
         }
     }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use anyhow::{Context as _, Result};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::{Method, Request};
+use http::{Method, Request, Response, StatusCode};
 use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use tower::{Layer, Service};
@@ -27,6 +27,8 @@ pub struct Counts {
     pub reads: u64,
     /// The most reads that were under way at once.
     pub reads_at_once: usize,
+    /// What the API server did not allow, by method and path.
+    pub denied: BTreeMap<String, u64>,
     under_way: (usize, usize),
 }
 
@@ -109,9 +111,9 @@ pub struct Counting<S> {
     counted: Counted,
 }
 
-impl<S> Service<Request<Body>> for Counting<S>
+impl<S, B> Service<Request<Body>> for Counting<S>
 where
-    S: Service<Request<Body>>,
+    S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,
 {
     type Response = S::Response;
@@ -124,10 +126,15 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let under_way = self.counted.begins(&request);
+        let what = format!("{} {}", request.method(), request.uri().path());
+        let counted = self.counted.clone();
         let answer = self.inner.call(request);
         async move {
             let answer = answer.await;
             drop(under_way);
+            if answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::FORBIDDEN) {
+                *counted.lock().denied.entry(what).or_default() += 1;
+            }
             answer
         }
         .boxed()

@@ -5,6 +5,7 @@ pub mod arm;
 pub mod counted;
 pub mod crowd;
 pub mod fast;
+pub mod flex_world;
 pub mod guest;
 mod nodes;
 pub mod order;

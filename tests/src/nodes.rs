@@ -70,6 +70,8 @@ fn machine(node: &JoinedNode) -> Option<Machine> {
         internal_ip: node.internal_ip.parse().ok()?,
         labels,
         taints: pool.map(|_| unregistered).into_iter().collect(),
+        capacity: BTreeMap::new(),
+        allocatable: BTreeMap::new(),
         ready: Readiness::Ready,
         csr: SigningRequest::Approve,
     })

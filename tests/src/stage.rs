@@ -271,31 +271,46 @@ impl Stage {
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
     {
-        let watching = async {
-            let mut seen: BTreeMap<String, K> = BTreeMap::new();
-            let mut events = std::pin::pin!(watcher(api, config));
-            let mut complete = false;
-            while let Some(event) = events.next().await {
-                match event {
-                    Ok(watcher::Event::Init) => seen.clear(),
-                    Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
-                        seen.insert(object.name_any(), object);
-                    }
-                    Ok(watcher::Event::InitDone) => complete = true,
-                    Ok(watcher::Event::Delete(object)) => {
-                        seen.remove(&object.name_any());
-                    }
-                    Err(_) => {}
-                }
-                let all: Vec<K> = seen.values().cloned().collect();
-                if complete && are(&all) {
-                    return Ok(all);
-                }
-            }
-            anyhow::bail!("the watch ended")
-        };
-        tokio::time::timeout(FOREVER, watching)
-            .await
-            .with_context(|| format!("waited in vain for {what}"))?
+        watched(api, config, FOREVER, what, are).await
     }
+}
+
+/// Watches objects until they are as wanted, but no longer than `limit`.
+pub async fn watched<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    limit: Duration,
+    what: &str,
+    are: impl Fn(&[K]) -> bool,
+) -> Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    let watching = async {
+        let mut seen: BTreeMap<String, K> = BTreeMap::new();
+        let mut events = std::pin::pin!(watcher(api, config));
+        let mut complete = false;
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(watcher::Event::Init) => seen.clear(),
+                Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
+                    seen.insert(object.name_any(), object);
+                }
+                Ok(watcher::Event::InitDone) => complete = true,
+                Ok(watcher::Event::Delete(object)) => {
+                    seen.remove(&object.name_any());
+                }
+                // Where nobody answers, the limit still counts.
+                Err(_) => tokio::task::yield_now().await,
+            }
+            let all: Vec<K> = seen.values().cloned().collect();
+            if complete && are(&all) {
+                return Ok(all);
+            }
+        }
+        anyhow::bail!("the watch ended")
+    };
+    tokio::time::timeout(limit, watching)
+        .await
+        .with_context(|| format!("waited in vain for {what}"))?
 }

@@ -12,3 +12,5 @@ mod joining;
 mod lives;
 #[path = "flex/nodes.rs"]
 mod nodes;
+#[path = "flex/role.rs"]
+mod role;

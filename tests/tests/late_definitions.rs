@@ -36,3 +36,29 @@ async fn test_33_without_karpenters_definitions_it_starts_waits_says_so_and_goes
     assert!(health.waiting().is_empty());
     Ok(())
 }
+
+#[tokio::test]
+async fn without_cluster_apis_definitions_it_says_what_it_waits_for_and_notices_when_they_come()
+-> Result<()> {
+    let control_plane = ControlPlane::builder().crds([]).start().await?;
+    control_plane.install_definitions([bringup_objects::report::definition()]).await?;
+    let scenario = scenario::parse("late", ORAS_MISSING)?;
+    let mut stage = Stage::on(control_plane.client(), "late", scenario).await?;
+    stage.settings.machines = true;
+    let running = stage.observe();
+    let health = running.controller.health();
+    let told = health.until(|health| health.waiting().len() == 3);
+    tokio::time::timeout(Duration::from_mins(1), told).await?;
+    let mut waiting = health.waiting();
+    waiting.sort_unstable();
+    let wanted = ["AzureMachine", "Machine", "NodeClaim"]
+        .map(|kind| format!("the definition of {kind} is not installed"));
+    assert_eq!(waiting, wanted);
+    assert!(health.not_ready().is_empty(), "which is no trouble");
+
+    control_plane.install(CrdSet::ClusterApi).await?;
+    control_plane.install(CrdSet::ClusterApiAzure).await?;
+    let told = health.until(|health| health.waiting() == [wanted[2].clone()]);
+    tokio::time::timeout(Duration::from_mins(2), told).await?;
+    Ok(())
+}

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use bringup_controller::rights::{NEEDED, Needed};
+use bringup_controller::rights::{NEEDED, Needed, Place};
 use bringup_objects::report::{
     BootstrapReport, CseResult, EvidenceLine, Phase, ReportSpec, ReportStatus, ReportVerdict,
     TargetReference,
@@ -25,7 +25,9 @@ use kube::{Api, ResourceExt as _};
 use tokio::sync::OnceCell;
 
 mod manifests {
+    mod flex;
     mod karpenter;
+    mod machines;
 }
 
 const NAMESPACE: &str = "bringup-system";
@@ -162,8 +164,10 @@ async fn a_pod_of_the_controller_meets_the_restricted_standard() -> Result<()> {
 #[tokio::test]
 async fn the_controller_may_do_its_work_and_nothing_else() -> Result<()> {
     let control_plane = control_plane().await?;
-    let everywhere: Vec<Needed> = NEEDED.into_iter().filter(|needed| !needed.namespaced).collect();
-    let at_home: Vec<Needed> = NEEDED.into_iter().filter(|needed| needed.namespaced).collect();
+    let everywhere: Vec<Needed> =
+        NEEDED.into_iter().filter(|needed| needed.place == Place::Everywhere).collect();
+    let at_home: Vec<Needed> =
+        NEEDED.into_iter().filter(|needed| needed.place == Place::Home).collect();
     let roles: Api<ClusterRole> = Api::all(control_plane.client());
     let role = roles.get("bringup").await?;
     assert_eq!(grants(role.rules.as_deref()), expected(&everywhere));

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bringup_controller::rights::{NEEDED, Needed};
+use bringup_controller::flex::TOKENS;
+use bringup_controller::rights::{NEEDED, Needed, Place};
 use bringup_controller::witness::Witness;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
-use bringup_testbed::User;
+use bringup_testbed::{ControlPlane, User};
 use bringup_world::order::Order;
 use bringup_world::stage::{Stage, shared};
 use k8s_openapi::api::rbac::v1::{
@@ -15,6 +16,10 @@ use k8s_openapi::api::rbac::v1::{
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 
+mod rights {
+    mod flex;
+}
+
 const ORAS_MISSING: &str = include_str!("../scenarios/demo.yaml");
 
 fn rule(needed: &Needed) -> PolicyRule {
@@ -22,6 +27,7 @@ fn rule(needed: &Needed) -> PolicyRule {
         api_groups: Some(vec![needed.group.to_owned()]),
         resources: Some(vec![needed.resource.to_owned()]),
         verbs: vec![needed.verb.to_owned()],
+        resource_names: needed.name.map(|name| vec![name.to_owned()]),
         ..PolicyRule::default()
     }
 }
@@ -32,8 +38,20 @@ fn named(name: &str) -> ObjectMeta {
 
 /// A user who may do what the controller needs, all but one thing.
 async fn user(stage: &Stage, name: &str, without: Option<&Needed>) -> Result<User> {
-    let user = shared().await?.user(name, None).await?;
-    let granted = || NEEDED.iter().filter(|needed| Some(*needed) != without);
+    let granted = NEEDED.iter().filter(|needed| Some(*needed) != without).copied();
+    let granted: Vec<Needed> = granted.collect();
+    grant(shared().await?, &stage.settings.namespace, name, &granted).await
+}
+
+/// A user who may do exactly this.
+async fn grant(
+    plane: &ControlPlane,
+    namespace: &str,
+    name: &str,
+    granted: &[Needed],
+) -> Result<User> {
+    let user = plane.user(name, None).await?;
+    let client = plane.client();
     let subject = Subject {
         api_group: Some("rbac.authorization.k8s.io".to_owned()),
         kind: "User".to_owned(),
@@ -46,25 +64,26 @@ async fn user(stage: &Stage, name: &str, without: Option<&Needed>) -> Result<Use
         name: name.to_owned(),
     };
     let parameters = PostParams::default();
-    let rules = granted().filter(|needed| !needed.namespaced).map(rule).collect();
+    let at = |place: Place| granted.iter().filter(move |needed| needed.place == place).map(rule);
+    let rules = at(Place::Everywhere).collect();
     let role = ClusterRole { metadata: named(name), rules: Some(rules), ..ClusterRole::default() };
-    Api::all(stage.client.clone()).create(&parameters, &role).await?;
+    Api::all(client.clone()).create(&parameters, &role).await?;
     let binding = ClusterRoleBinding {
         metadata: named(name),
         role_ref: reference("ClusterRole"),
         subjects: Some(vec![subject.clone()]),
     };
-    Api::all(stage.client.clone()).create(&parameters, &binding).await?;
-    let namespace = &stage.settings.namespace;
-    let rules = granted().filter(|needed| needed.namespaced).map(rule).collect();
-    let role = Role { metadata: named(name), rules: Some(rules) };
-    Api::namespaced(stage.client.clone(), namespace).create(&parameters, &role).await?;
-    let binding = RoleBinding {
-        metadata: named(name),
-        role_ref: reference("Role"),
-        subjects: Some(vec![subject]),
-    };
-    Api::namespaced(stage.client.clone(), namespace).create(&parameters, &binding).await?;
+    Api::all(client.clone()).create(&parameters, &binding).await?;
+    for (namespace, place) in [(namespace, Place::Home), (TOKENS, Place::Namespace(TOKENS))] {
+        let role = Role { metadata: named(name), rules: Some(at(place).collect()) };
+        Api::namespaced(client.clone(), namespace).create(&parameters, &role).await?;
+        let binding = RoleBinding {
+            metadata: named(name),
+            role_ref: reference("Role"),
+            subjects: Some(vec![subject.clone()]),
+        };
+        Api::namespaced(client.clone(), namespace).create(&parameters, &binding).await?;
+    }
     Ok(user)
 }
 

@@ -63,6 +63,16 @@ labels:
 {{- end -}}
 {{- end -}}
 
+{{/* Where Karpenter asks. */}}
+{{- define "bringup.flexName" -}}
+{{- printf "%s-flex" (include "bringup.fullname" .) -}}
+{{- end -}}
+
+{{/* The ConfigMap with what machines are told. bringup itself keeps one named bringup-flex. */}}
+{{- define "bringup.joinConfigMap" -}}
+{{- default (printf "%s-join" (include "bringup.flexName" .)) .Values.flex.existingJoinConfigMap -}}
+{{- end -}}
+
 {{- define "bringup.affinity" -}}
 nodeAffinity:
   preferredDuringSchedulingIgnoredDuringExecution:

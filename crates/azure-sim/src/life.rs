@@ -47,6 +47,7 @@ impl Azure {
         let failure = vm.fails_with.clone().or_else(|| os_failure(vm));
         let agent_comes = failure.is_none() || vm.boot.os == OsOutcome::TimesOutThenReady;
         let silent = vm.boot.agent == AgentOutcome::Silent;
+        let agent_after = vm.boot.agent_ready_after;
         let (id, operation) = (vm.id.clone(), vm.operation.take());
         let end = match &failure {
             None => Progress::Succeeded { output: None },
@@ -60,7 +61,8 @@ impl Azure {
         self.log_activity(&id, "virtualMachines/write", failure.as_ref());
         self.scale_set_progresses_with(&reference.key);
         if agent_comes && !silent {
-            let wait = self.lasts(&format!("agent/{}", reference.vm_id), 3.0, 12.0);
+            let drawn = || self.lasts(&format!("agent/{}", reference.vm_id), 3.0, 12.0);
+            let wait = agent_after.map_or_else(drawn, |span| span.0);
             self.vm_after(wait, reference, VmEvent::AgentReady);
         }
     }
@@ -79,7 +81,7 @@ impl Azure {
             vm.state = VmState::Succeeded;
         }
         let reboot = vm.boot.reboot_after.filter(|_| vm.boots == 1);
-        let from_custom_data = vm.boot.bootstrap == Bootstrap::CustomData;
+        let from_custom_data = vm.boot.bootstrap != Bootstrap::Extension;
         let waiting: Vec<String> = vm
             .extensions
             .values()
@@ -262,6 +264,8 @@ impl Azure {
                 self.extension_event(&reference, &name, run, ExtensionStep::Ends);
             }
             None if vm.runs == run => {
+                // cloud-init copies it there.
+                vm.boot.console.push_str(&script.output);
                 self.script_ended(&reference, &script);
             }
             None => {}
@@ -315,9 +319,11 @@ fn boot_banner(vm: &Vm) -> String {
 
 /// Without an extension the result goes to the console, through cloud-init.
 fn console_of_script(vm: &Vm, result: &str) -> String {
-    let mut text = match vm.boot.bootstrap {
-        Bootstrap::CustomData => format!("[   13.261278] cloud-init[1899]: {result}\r\n"),
-        Bootstrap::Extension => String::new(),
+    let mut text = match (vm.boot.bootstrap, &vm.boot.script) {
+        // It says itself what there is to say.
+        (Bootstrap::CustomData, Script::Runs(_))
+        | (Bootstrap::Extension | Bootstrap::UserData, _) => String::new(),
+        (Bootstrap::CustomData, _) => format!("[   13.261278] cloud-init[1899]: {result}\r\n"),
     };
     for line in vm.boot.console.lines() {
         text.push_str(line);

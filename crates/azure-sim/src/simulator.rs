@@ -104,7 +104,8 @@ impl Simulator {
         done
     }
 
-    fn step(&self) {
+    /// Something came about that nothing was scheduled for.
+    pub(crate) fn step(&self) {
         self.steps.send_modify(|steps| *steps += 1);
     }
 }

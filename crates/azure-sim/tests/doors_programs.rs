@@ -55,6 +55,28 @@ async fn one_that_succeeds_brings_the_node_up() {
 }
 
 #[tokio::test]
+async fn what_it_says_under_cloud_init_is_on_the_console() {
+    let client = Client::new(
+        "rules: [{name: real, boot: {bootstrap: custom-data, script: {runs: [sh, -c, 'echo so it was; exit 7']}}}]",
+    );
+    client.finish(&client.create_vm("vm-a", "202601.27.0"));
+    client.advance(300);
+    let _runner = ProgramRunner::start(client.simulator.clone());
+    let mut steps = client.simulator.steps();
+    while client.simulator.with(|azure| azure.programs_run()) {
+        client.simulator.stirred(&mut steps).await;
+    }
+    client.advance(300);
+    let path = format!("{}/retrieveBootDiagnosticsData", common::vm("vm-a"));
+    let addresses = client.post(&path, &serde_json::json!({}));
+    let address = addresses.body["serialConsoleLogBlobUri"].as_str().unwrap();
+    let console = client.send("GET", address, None).bytes;
+    let console = String::from_utf8_lossy(&console);
+    assert!(console.contains("\r\nso it was\r\n") && !console.contains("ExitCode"), "{console}");
+    assert!(client.node_names().is_empty());
+}
+
+#[tokio::test]
 async fn a_runner_that_is_dropped_ends_what_it_started_and_what_that_started() {
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("pipe");

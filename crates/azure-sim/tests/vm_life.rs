@@ -117,6 +117,22 @@ fn a_script_from_custom_data_shows_on_the_console_alone() {
 }
 
 #[test]
+fn a_vm_comes_and_goes_as_fast_as_it_is_told() {
+    let yaml =
+        "rules: [{name: fast, boot: {vmReadyAfter: 2s, agentReadyAfter: 1s, goneAfter: 3s}}]";
+    let client = Client::new(yaml);
+    client.create_vm("aks-f", "202601.27.0");
+    client.advance(2);
+    assert!(client.instance_view("aks-f")["computerName"].is_null());
+    client.advance(1);
+    assert_eq!(client.instance_view("aks-f")["computerName"], "aks-f");
+    let deleted = client.delete(&vm("aks-f"));
+    client.advance(3);
+    let operation = client.send("GET", deleted.header("azure-asyncoperation"), None);
+    assert_eq!(operation.body["status"], "Succeeded");
+}
+
+#[test]
 fn an_extension_that_never_ends_times_out_after_90_minutes() {
     let client = Client::new("rules: [{name: hangs, boot: {script: hangs}}]");
     client.finish(&client.create_vm("aks-g", "202601.27.0"));

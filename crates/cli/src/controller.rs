@@ -50,6 +50,19 @@ pub(crate) struct ControllerArguments {
         value_delimiter = ','
     )]
     node_classes: Vec<NodeClassKind>,
+    /// Looks after Machines of Cluster API too; reports are then kept in their namespaces
+    #[arg(long, env = "BRINGUP_MACHINES")]
+    machines: bool,
+    /// How long after its VM is there a Machine is judged; less than the time after which Cluster
+    /// API gives it up
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "BRINGUP_MACHINE_DEADLINE",
+        default_value = "10m",
+        value_parser = length_of_time
+    )]
+    machine_deadline: SignedDuration,
     /// Where health and metrics are served
     #[arg(long, value_name = "ADDRESS", env = "BRINGUP_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
@@ -89,7 +102,12 @@ pub(crate) struct ControllerArguments {
 #[derive(Debug, Args)]
 struct FlexArguments {
     /// Makes machines too: runs every `AzureFlexMachine`, and answers Karpenter's provider
-    #[arg(long, env = "BRINGUP_FLEX", requires_all = ["flex_cluster", "flex_join"])]
+    #[arg(
+        long,
+        env = "BRINGUP_FLEX",
+        requires_all = ["flex_cluster", "flex_join"],
+        conflicts_with = "dry_run"
+    )]
     flex: bool,
     /// The cluster's id, in the tags of everything in Azure; no two clusters may share one
     #[arg(long, value_name = "ID", env = "BRINGUP_FLEX_CLUSTER")]
@@ -161,11 +179,12 @@ pub(crate) fn run(arguments: ControllerArguments) -> Result<Exit, Failure> {
 }
 
 async fn control(arguments: ControllerArguments) -> anyhow::Result<()> {
+    // What is wrong with the options is said before anybody is asked.
+    let provisioning = arguments.flex.provisioning()?;
     let client = client(arguments.kubeconfig.as_deref()).await?;
     let clock = Arc::new(WallClock);
     let limits = Limits { reads_per_second: arguments.reads_per_second, ..Limits::default() };
     let arm = arguments.azure.arm(limits, clock.clone())?;
-    let provisioning = arguments.flex.provisioning()?;
     let identity = arguments.identity.unwrap_or_else(host_name);
     let classes =
         if arguments.node_classes.is_empty() { default_classes() } else { arguments.node_classes };
@@ -174,6 +193,8 @@ async fn control(arguments: ControllerArguments) -> anyhow::Result<()> {
         report_ttl: arguments.report_ttl,
         reports_per_parent: arguments.reports_per_parent,
         dry_run: arguments.dry_run,
+        machines: arguments.machines,
+        machine_deadline: arguments.machine_deadline,
         ..Settings::new(&arguments.namespace, &identity)
     };
     let mut controller = Controller::new(settings, client, arm, clock);

@@ -9,6 +9,7 @@ use bringup_objects::karpenter::{
 };
 use jiff::Timestamp;
 
+use crate::schedule::FORCED;
 use crate::subject::{Kind, Labels, Launch, Parent, Place, Subject};
 
 /// A kind of class whose claims are ours to look after.
@@ -61,11 +62,13 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
         Some(pool) => Parent {
             group: "karpenter.sh".to_owned(),
             kind: "NodePool".to_owned(),
+            namespace: None,
             name: pool.clone(),
         },
         None => Parent {
             group: class.group.clone(),
             kind: class.kind.clone(),
+            namespace: None,
             name: class.name.clone(),
         },
     };
@@ -77,6 +80,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
         .and_then(|id| id.parse::<MachineId>().ok());
     Some(Subject {
         kind: Kind::NodeClaim,
+        namespace: None,
         name: meta.name.clone()?,
         uid: meta.uid.clone()?,
         resource_version: meta.resource_version.clone().unwrap_or_default(),
@@ -104,6 +108,8 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             .into_iter()
             .filter(|condition| OURS.contains(&condition.type_.as_str()))
             .collect(),
+        deadline: created + FORCED,
+        mirror: None,
     })
 }
 

@@ -3,18 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bringup_objects::Node;
 use bringup_objects::report::BootstrapReport;
-use bringup_objects::{Node, NodeClaim};
 use kube::ResourceExt as _;
 
-use crate::claims::{self, NodeClassKind};
 use crate::judge::{Joined, Signal};
-use crate::subject::{Place, Subject};
+use crate::subject::{Kind, Place, Subject};
 
 /// Somebody who has to be looked after.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// A subject, by its name.
+    /// A subject, by its uid.
     Subject(String),
     /// A report whose subject may be gone, by its name.
     Report(String),
@@ -31,10 +30,9 @@ pub struct Entry {
     pub departed: bool,
 }
 
-/// The index.
-#[derive(Debug)]
+/// The index. Subjects are known by their uids: names are used again, and by several kinds.
+#[derive(Debug, Default)]
 pub struct Cluster {
-    classes: Vec<NodeClassKind>,
     inner: Mutex<Inner>,
 }
 
@@ -51,62 +49,52 @@ struct Inner {
 }
 
 impl Cluster {
-    /// An empty index of what belongs to these classes.
-    pub fn new(classes: Vec<NodeClassKind>) -> Self {
-        Self { classes, inner: Mutex::new(Inner::default()) }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A claim was seen. Whoever is to be looked after then is answered.
-    pub fn claim_seen(&self, claim: &NodeClaim) -> Option<Key> {
-        let subject = Arc::new(claims::subject(claim, &self.classes)?);
+    /// A subject was seen. Whoever is to be looked after then is answered.
+    pub fn seen(&self, subject: Subject) -> Option<Key> {
         let mut inner = self.lock();
-        let known = inner.subjects.get(&subject.name).map(|entry| &entry.subject);
-        if known.is_some_and(|known| {
-            known.uid == subject.uid && is_older(&subject.resource_version, &known.resource_version)
-        }) {
+        let known = inner.subjects.get(&subject.uid).map(|entry| &entry.subject);
+        if known.is_some_and(|known| is_older(&subject.resource_version, &known.resource_version)) {
             return None;
         }
         if let Place::Known(id) = &subject.place {
-            inner.subject_at.insert(lower(&id.to_string()), subject.name.clone());
+            inner.subject_at.insert(lower(&id.to_string()), subject.uid.clone());
         }
-        let key = Key::Subject(subject.name.clone());
-        inner.subjects.insert(subject.name.clone(), Entry { subject, departed: false });
+        let key = Key::Subject(subject.uid.clone());
+        let entry = Entry { subject: Arc::new(subject), departed: false };
+        inner.subjects.insert(entry.subject.uid.clone(), entry);
         Some(key)
     }
 
-    /// A claim is gone. Who had come up, or was never asked for, is forgotten.
-    pub fn claim_gone(&self, name: &str, uid: Option<&str>) -> Option<Key> {
+    /// A subject is gone. Who had come up, or was never asked for, is forgotten.
+    pub fn gone(&self, uid: &str) -> Option<Key> {
         let mut inner = self.lock();
-        let entry = inner.subjects.get_mut(name)?;
-        // The claim of that name may be another one by now.
-        if uid.is_some_and(|uid| uid != entry.subject.uid) {
-            return None;
-        }
+        let entry = inner.subjects.get_mut(uid)?;
         entry.departed = true;
         if entry.subject.is_pending() {
-            return Some(Key::Subject(name.to_owned()));
+            return Some(Key::Subject(uid.to_owned()));
         }
-        inner.forget(name);
+        inner.forget(uid);
         None
     }
 
-    /// The claims that exist are these: all others are gone.
-    pub fn only_claims(&self, names: &HashSet<String>) -> Vec<Key> {
+    /// The subjects of a kind that exist are these: all others are gone.
+    pub fn only(&self, kind: Kind, uids: &HashSet<String>) -> Vec<Key> {
         let gone: Vec<String> = {
             let inner = self.lock();
             let entries = inner.subjects.iter().filter(|(_, entry)| !entry.departed);
-            entries.map(|(name, _)| name.clone()).filter(|name| !names.contains(name)).collect()
+            let of_kind = entries.filter(|(_, entry)| entry.subject.kind == kind);
+            of_kind.map(|(uid, _)| uid.clone()).filter(|uid| !uids.contains(uid)).collect()
         };
-        gone.iter().filter_map(|name| self.claim_gone(name, None)).collect()
+        gone.iter().filter_map(|uid| self.gone(uid)).collect()
     }
 
     /// Nobody has to look after this subject any more.
-    pub fn forget(&self, name: &str) {
-        self.lock().forget(name);
+    pub fn forget(&self, uid: &str) {
+        self.lock().forget(uid);
     }
 
     /// A Node was seen; the subject that it belongs to is answered.
@@ -150,7 +138,7 @@ impl Cluster {
             return Vec::new();
         }
         let uid = report.spec.target_ref.uid.clone();
-        let target = report.spec.target_ref.name.clone();
+        let target = uid.clone();
         // Of several, the newest: names are stable, so it is another VM's.
         let newer = inner
             .report_of
@@ -187,22 +175,25 @@ impl Cluster {
     }
 
     /// Karpenter said that a claim's VM failed.
-    pub fn signalled(&self, claim: &str, uid: &str, signal: Signal) -> Key {
+    pub fn signalled(&self, uid: &str, signal: Signal) -> Key {
         let mut inner = self.lock();
         let known = inner.signals.entry(uid.to_owned()).or_insert_with(|| signal.clone());
         if known.stamped > signal.stamped {
             *known = signal;
         }
-        Key::Subject(claim.to_owned())
+        Key::Subject(uid.to_owned())
     }
 
     /// A subject.
-    pub fn subject(&self, name: &str) -> Option<Entry> {
-        self.lock().subjects.get(name).cloned()
+    pub fn subject(&self, uid: &str) -> Option<Entry> {
+        self.lock().subjects.get(uid).cloned()
     }
 
     /// The Node of a subject: by the VM's id, or by its name.
     pub fn node_of(&self, subject: &Subject) -> Option<Arc<Node>> {
+        if subject.kind == Kind::Machine {
+            return None; // it is in another cluster, and the Machine tells of it
+        }
         let inner = self.lock();
         let by_place = match &subject.place {
             Place::Known(id) => inner.node_at.get(&lower(&id.to_string())),
@@ -226,6 +217,26 @@ impl Cluster {
         self.lock().reports.get(name).cloned()
     }
 
+    /// How many others of a subject's parent failed, by cause; of machines, which are replaced.
+    pub fn alike(&self, subject: &Subject) -> HashMap<String, usize> {
+        let mut causes = HashMap::new();
+        let Some(parent) = subject.parent.as_ref().filter(|_| subject.kind == Kind::Machine) else {
+            return causes;
+        };
+        for report in self.lock().reports.values() {
+            let same = report.spec.parent_ref.as_ref().is_some_and(|known| {
+                known.kind == parent.kind
+                    && known.name == parent.name
+                    && report.metadata.namespace == subject.namespace
+            });
+            if same && report.spec.target_ref.uid != subject.uid {
+                let cause = report.cause().unwrap_or_default().to_owned();
+                *causes.entry(cause).or_default() += 1;
+            }
+        }
+        causes
+    }
+
     /// All reports.
     pub fn reports(&self) -> Vec<Arc<BootstrapReport>> {
         self.lock().reports.values().cloned().collect()
@@ -238,11 +249,15 @@ impl Cluster {
 }
 
 impl Inner {
-    fn forget(&mut self, name: &str) {
-        let Some(entry) = self.subjects.remove(name) else { return };
-        self.signals.remove(&entry.subject.uid);
+    fn forget(&mut self, uid: &str) {
+        let Some(entry) = self.subjects.remove(uid) else { return };
+        self.signals.remove(uid);
         if let Place::Known(id) = &entry.subject.place {
-            self.subject_at.remove(&lower(&id.to_string()));
+            let place = lower(&id.to_string());
+            // Somebody else may be there by now.
+            if self.subject_at.get(&place).is_some_and(|there| there == uid) {
+                self.subject_at.remove(&place);
+            }
         }
     }
 }
@@ -268,44 +283,46 @@ fn lower(id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bringup_objects::NodeClaim;
     use serde_json::json;
 
     use super::*;
-    use crate::claims::default_classes;
+    use crate::claims::{self, default_classes};
 
-    fn claim(version: &str, uid: &str, conditions: &serde_json::Value) -> NodeClaim {
-        serde_json::from_value(json!({
+    fn claim(version: &str, uid: &str, conditions: &serde_json::Value) -> Subject {
+        let claim: NodeClaim = serde_json::from_value(json!({
             "apiVersion": "karpenter.sh/v1",
             "kind": "NodeClaim",
             "metadata": { "name": "a", "uid": uid, "resourceVersion": version },
             "spec": { "nodeClassRef": { "group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "d" } },
             "status": { "conditions": conditions },
         }))
-        .unwrap()
+        .unwrap();
+        claims::subject(&claim, &default_classes()).unwrap()
     }
 
     #[test]
     fn the_late_answer_to_a_write_does_not_undo_what_the_watch_has_told() {
-        let cluster = Cluster::new(default_classes());
+        let cluster = Cluster::default();
         let ours = json!([{ "type": "BootstrapSucceeded", "status": "False", "reason": "X", "message": "", "lastTransitionTime": "2026-01-27T14:32:00Z" }]);
         let (written, wiped) = (claim("10", "u", &ours), claim("11", "u", &json!([])));
-        assert!(cluster.claim_seen(&wiped).is_some());
-        assert!(cluster.claim_seen(&written).is_none());
-        assert!(cluster.subject("a").unwrap().subject.conditions.is_empty());
+        assert!(cluster.seen(wiped).is_some());
+        assert!(cluster.seen(written).is_none());
+        assert!(cluster.subject("u").unwrap().subject.conditions.is_empty());
         let another = claim("9", "other", &ours);
-        assert!(cluster.claim_seen(&another).is_some(), "another claim of that name");
+        assert!(cluster.seen(another).is_some(), "another claim of that name");
     }
 
     #[test]
     fn a_claim_that_is_gone_is_kept_only_if_it_was_pending() {
-        let cluster = Cluster::new(default_classes());
+        let cluster = Cluster::default();
         let launched = json!([{ "type": "Launched", "status": "True", "reason": "Launched", "message": "", "lastTransitionTime": "2026-01-27T14:32:00Z" }]);
-        cluster.claim_seen(&claim("1", "u", &json!([])));
-        assert_eq!(cluster.claim_gone("a", Some("u")), None);
-        assert!(cluster.subject("a").is_none());
-        cluster.claim_seen(&claim("1", "u", &launched));
-        assert_eq!(cluster.claim_gone("a", Some("other")), None, "it is another one's end");
-        assert_eq!(cluster.claim_gone("a", Some("u")), Some(Key::Subject("a".to_owned())));
-        assert!(cluster.subject("a").unwrap().departed);
+        cluster.seen(claim("1", "u", &json!([])));
+        assert_eq!(cluster.gone("u"), None);
+        assert!(cluster.subject("u").is_none());
+        cluster.seen(claim("1", "u", &launched));
+        assert_eq!(cluster.gone("other"), None, "it is another one's end");
+        assert_eq!(cluster.gone("u"), Some(Key::Subject("u".to_owned())));
+        assert!(cluster.subject("u").unwrap().departed);
     }
 }

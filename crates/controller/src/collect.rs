@@ -16,15 +16,15 @@ use crate::digest::{collected, collector, refusal};
 use crate::health::{Health, Right};
 use crate::judge::Signal;
 use crate::observation::Observation;
-use crate::subject::{Place, Subject};
+use crate::subject::{Kind, Place, Subject};
 use crate::witness::Witness;
 
 /// How much of a serial log is read.
 const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
 /// How long the address of a serial log is to be good for, in minutes.
 const ADDRESS_MINUTES: u16 = 5;
-/// When a verdict has to be made, read or not.
-const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(12 * 60 + 50);
+/// How long after its time a verdict has to be made, read or not.
+const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(50);
 /// How long a read may take that begins later.
 const GRACE: SignedDuration = SignedDuration::from_secs(2);
 /// How many certificate requests are looked through.
@@ -64,6 +64,7 @@ impl Collect {
         let turn = priority.since(since);
         let deadline = deadline(subject, priority, self.clock.now());
         let mut seen = known.unwrap_or_default();
+        seen.is_machine = subject.kind == Kind::Machine;
         if let Some(signal) = signal {
             seen = seen.with_signal(&signal.text);
         }
@@ -178,6 +179,12 @@ impl Collect {
         mut seen: Observation,
         node: Option<&Node>,
     ) -> Observation {
+        if subject.kind == Kind::Machine {
+            // Its Node, and the requests of that, are in the cluster that it belongs to.
+            let detail = "not asked: the Machine itself tells of its Node";
+            seen.collected(collected(collector::KUBERNETES, CollectorState::Empty, detail));
+            return seen;
+        }
         let mut lines = Vec::new();
         let name = subject
             .node_name
@@ -247,7 +254,7 @@ impl Collect {
 fn deadline(subject: &Subject, priority: Priority, now: Timestamp) -> Option<Timestamp> {
     match priority {
         Priority::Forced | Priority::Schedule if subject.registered.is_none() => {
-            Some((subject.created + LAST_MOMENT).max(now + GRACE))
+            Some((subject.deadline + LAST_MOMENT).max(now + GRACE))
         }
         Priority::Forced | Priority::Schedule | Priority::Event | Priority::Deletion => None,
     }

@@ -22,6 +22,8 @@ use crate::cluster::Cluster;
 use crate::collect::Collect;
 use crate::flex::{Means, Provisioning};
 use crate::health::{Health, advice};
+use crate::kinds::Kinds;
+use crate::machines::Land;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::rights;
@@ -83,7 +85,8 @@ impl Controller {
     /// Asks whether we are allowed what we need; what is missing is in the log, on `/readyz` and
     /// in a metric.
     pub async fn check_rights(&self) {
-        match rights::missing(&self.client, &self.settings.namespace).await {
+        let needed = rights::needed(self.provisioning.is_some(), self.settings.machines);
+        match rights::missing(&self.client, &self.settings.namespace, &needed).await {
             Ok(missing) => self.health.lacks(missing),
             Err(error) => warn!(error = %advice(&error), "cannot ask for our rights"),
         }
@@ -98,12 +101,17 @@ impl Controller {
 
     /// Observes for ever, as the only one who does. Dropped, everything it does is dropped.
     pub async fn observe(&self) {
-        let cluster = Arc::new(Cluster::new(self.settings.classes.clone()));
+        let cluster = Arc::new(Cluster::default());
+        let land = Land::new(self.settings.machine_deadline);
+        let kinds = Kinds::new(self.settings.classes.clone(), land);
         let agenda = Arc::new(Agenda::new(self.clock.clone()));
         let _leading = self.metrics.lead(cluster.clone());
         let watches = Watches {
             client: self.client.clone(),
             namespace: self.settings.namespace.clone(),
+            kinds,
+            machines: self.settings.machines,
+            only_namespace: self.settings.only_namespace.clone(),
             cluster,
             agenda,
             health: self.health.clone(),
@@ -132,7 +140,7 @@ impl Controller {
             self.clock.clone(),
             self.metrics.clone(),
         );
-        observer.run().await;
+        Box::pin(observer.run()).await;
     }
 
     fn means(&self) -> Means {
@@ -142,6 +150,7 @@ impl Controller {
             clock: self.clock.clone(),
             namespace: self.settings.namespace.clone(),
             identity: self.settings.identity.clone(),
+            metrics: self.metrics.clone(),
         }
     }
 

@@ -11,7 +11,7 @@ use bringup_diagnosis::{Piece, Source};
 use bringup_objects::report::{Collector, CollectorState};
 use jiff::Timestamp;
 
-use self::vm::{dated, facts, os, pieces, script, shown, state, timeline, words};
+use self::vm::{dated, facts, os, pieces, script, shown, state, timeline, waiter, words};
 use crate::observation::{Agent, Cse, Mode, Observation, Vm};
 
 /// Names of collectors, as reports show them.
@@ -56,7 +56,7 @@ impl Observation {
             Some(agent) if agent.is_ready() => Agent::Ready,
             _ => Agent::Silent,
         };
-        let script = script(vm);
+        let script = if self.is_machine { waiter(vm) } else { script(vm) };
         if let Some(script) = script {
             self.cse = dated(state(script), &self.cse, now);
             self.handler_version.clone_from(&script.handler_version);
@@ -153,10 +153,18 @@ impl Observation {
         }
         if self.cse == Cse::Absent {
             let at = Some(self.at);
-            match cse::read(text).code {
-                Some((0, CodeSource::Json | CodeSource::Node)) => self.cse = Cse::Succeeded { at },
-                Some((_, CodeSource::Json | CodeSource::Node)) => self.cse = Cse::Failed { at },
-                Some((_, CodeSource::Trace | CodeSource::Outer)) | None => {}
+            let read = cse::read(text);
+            let ended = match read.code {
+                Some((code, CodeSource::Json | CodeSource::Node)) => Some(code),
+                // A join has numbers of its own, which are none of the scripts.
+                Some((_, CodeSource::Trace | CodeSource::Outer)) | None => {
+                    read.node.filter(|node| node.waited && node.whole).and_then(|node| node.exit)
+                }
+            };
+            match ended {
+                Some(0) => self.cse = Cse::Succeeded { at },
+                Some(_) => self.cse = Cse::Failed { at },
+                None => {}
             }
         }
         let size = text.len();

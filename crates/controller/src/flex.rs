@@ -7,6 +7,7 @@ mod inquiries;
 mod joining;
 mod key;
 mod ledger;
+mod metrics;
 mod nodes;
 mod noting;
 pub mod pools;
@@ -45,19 +46,33 @@ use self::recorder::Recorder;
 use self::store::KubeStore;
 use self::tokens::Tokens;
 use crate::agenda::Agenda;
+use crate::metrics::Metrics;
 
 pub use self::classes::is_ready;
 pub use self::inquiries::Quota;
 pub use self::joining::{Agent, JoinSettings, Joining, Programs};
 pub use self::ledger::{NAME as LEDGER, Page};
+pub(crate) use self::metrics::FlexMetrics;
 pub(crate) use self::provisioning::Means;
 pub use self::provisioning::Provisioning;
 pub use self::service::Service;
+pub use self::tokens::NAMESPACE as TOKENS;
 
 /// How many machines are in hand at once.
 const HANDS: usize = 32;
 /// The pause after the store did not do what it was asked.
 const AGAIN: SignedDuration = SignedDuration::from_secs(2);
+/// The pause after something that we may not do.
+const DENIED: SignedDuration = SignedDuration::from_mins(1);
+
+/// The pause after an error of Kubernetes: a right that is missing is not there two seconds later
+/// either.
+fn pause(error: &kube::Error) -> SignedDuration {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => DENIED,
+        _ => AGAIN,
+    }
+}
 
 /// Who is due.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -85,7 +100,7 @@ pub struct Flex<B> {
     arm: Arm,
     clock: Arc<dyn Clock>,
     agenda: Agenda<Key>,
-    index: Mutex<Index>,
+    index: Arc<Mutex<Index>>,
     /// Machines that were refused because of their class, by class.
     refusals: Mutex<BTreeMap<String, Refusal>>,
     /// Nodes whose token was withdrawn.
@@ -98,6 +113,7 @@ pub struct Flex<B> {
     ledger: Ledger,
     recorder: Recorder,
     tokens: Tokens,
+    metrics: FlexMetrics,
     /// Whoever made it has thrown the private half away.
     key: String,
 }
@@ -113,7 +129,7 @@ impl<B: Bootstrap> Flex<B> {
         Self {
             cluster: home.cluster.clone(),
             agenda: Agenda::new(clock.clone()),
-            index: Mutex::default(),
+            index: Arc::default(),
             refusals: Mutex::default(),
             greeted: Mutex::default(),
             sweeper: Sweeper::new(arm.clone(), &home.cluster),
@@ -124,11 +140,19 @@ impl<B: Bootstrap> Flex<B> {
             ledger,
             recorder,
             tokens: Tokens::new(client.clone()),
+            metrics: FlexMetrics::default(),
             key: unusable_key(),
             client,
             arm,
             clock,
         }
+    }
+
+    /// The same, counted where everything else is.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: &Metrics) -> Self {
+        self.metrics = metrics.flex().clone();
+        self
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
@@ -145,6 +169,7 @@ impl<B: Bootstrap> Flex<B> {
 
     /// Runs for ever, as the only one who does. Dropped, everything it does is dropped.
     pub async fn run(&self) {
+        let _running = self.metrics.run(self.index.clone());
         Box::pin(async { tokio::join!(self.watch(), self.work(), self.sweep_for_ever()) }).await;
     }
 
@@ -170,16 +195,25 @@ impl<B: Bootstrap> Flex<B> {
     /// One effect for a machine; when it is due again.
     async fn pass(&self, name: &str) -> Option<Timestamp> {
         let now = self.clock.now();
+        let before = self.store.machine(name).await;
         let place = self.place(name).await;
         let is_evidence = self.is_evidence(name).await;
         let around = Around { place: place.as_ref(), is_evidence };
-        let next = match self.engine.pass(name, around, now).await {
+        let passed = self.engine.pass(name, around, now).await;
+        if let (Ok(_), Some(after)) = (&passed, self.store.machine(name).await) {
+            self.metrics.passed(before.as_ref(), &after);
+        }
+        let next = match passed {
             Ok(Next::Now) | Err(StoreError::Conflict) => return Some(now),
             Ok(Next::At(at)) => Some(at),
             Ok(Next::Never) => None,
             Err(StoreError::Failed(why)) => {
                 warn!(machine = name, why, "the machine could not be stored");
                 return Some(now + AGAIN);
+            }
+            Err(StoreError::Denied(why)) => {
+                warn!(machine = name, why, "the machine may not be stored");
+                return Some(now + DENIED);
             }
         };
         self.blame(name).await;
@@ -275,7 +309,7 @@ impl<B: Bootstrap> Flex<B> {
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => None,
             Err(error) => {
                 warn!(class = name, %error, "the class could not be settled");
-                Some(self.clock.now() + AGAIN)
+                Some(self.clock.now() + pause(&error))
             }
         }
     }

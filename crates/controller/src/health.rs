@@ -32,11 +32,15 @@ pub enum Right {
     WriteEvents,
     /// Read certificate requests.
     CertificateRequests,
+    /// Watch Machines.
+    Machines,
+    /// Watch what the Azure provider of Cluster API has behind them.
+    Provided,
 }
 
 impl Right {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::NodeClaims,
         Self::Nodes,
         Self::Events,
@@ -46,6 +50,8 @@ impl Right {
         Self::WriteConditions,
         Self::WriteEvents,
         Self::CertificateRequests,
+        Self::Machines,
+        Self::Provided,
     ];
 
     /// A word for a label.
@@ -60,6 +66,8 @@ impl Right {
             Self::WriteConditions => "write-conditions",
             Self::WriteEvents => "write-events",
             Self::CertificateRequests => "certificate-requests",
+            Self::Machines => "machines",
+            Self::Provided => "azuremachines",
         }
     }
 
@@ -71,7 +79,12 @@ impl Right {
             | Self::Reports
             | Self::WriteReports
             | Self::WriteConditions => true,
-            Self::Events | Self::Parents | Self::WriteEvents | Self::CertificateRequests => false,
+            Self::Events
+            | Self::Parents
+            | Self::WriteEvents
+            | Self::CertificateRequests
+            | Self::Machines
+            | Self::Provided => false,
         }
     }
 }

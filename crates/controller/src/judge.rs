@@ -6,8 +6,8 @@ use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, Verdict,
 use jiff::{SignedDuration, Timestamp};
 
 use crate::observation::{Agent, Cse, Mode, Observation, Vm};
-use crate::schedule::{AGENT_LIMIT, FORCED, SILENCE};
-use crate::subject::{Launch, Subject};
+use crate::schedule::{AGENT_LIMIT, SILENCE};
+use crate::subject::{Kind, Launch, Subject};
 
 /// A Node that belongs to a subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,8 +71,8 @@ pub struct Failure {
 /// A VM that is not there this long after it was accepted will not come: until then, ARM may not
 /// have noticed it yet.
 const APPEARS_WITHIN: SignedDuration = SignedDuration::from_mins(2);
-/// A claim that is deleted at this age did not make it in time.
-const TIMED_OUT: SignedDuration = SignedDuration::from_mins(13);
+/// What is deleted so long after it had to be judged did not make it in time.
+const TIMED_OUT: SignedDuration = SignedDuration::from_mins(1);
 
 impl Case<'_> {
     /// What is to be said.
@@ -91,7 +91,10 @@ impl Case<'_> {
             (Cse::Succeeded { at }, _) if self.node.is_none() && is_silent(*at, seen) => {
                 failed(seen, Some(SILENT))
             }
-            _ if seen.is_full && subject.age(seen.at) >= FORCED => failed(seen, Some(TOO_LATE)),
+            _ if seen.is_full && seen.at >= subject.deadline => failed(seen, Some(TOO_LATE)),
+            _ if subject.kind == Kind::Machine && seen.is_full && is_told(seen) => {
+                failed(seen, None)
+            }
             _ if seen.is_full
                 && seen.agent == Agent::Silent
                 && seen.denied.is_none()
@@ -148,12 +151,21 @@ impl Case<'_> {
     /// Somebody deletes a claim that had not failed: no failure, unless its time was over.
     fn withdrawn(&self, seen: &Observation, now: Timestamp) -> Judgement {
         let ended = self.subject.deleting.unwrap_or(now);
-        if self.subject.age(ended) >= TIMED_OUT {
+        if ended >= self.subject.deadline + TIMED_OUT {
             failed(seen, Some(TOO_LATE))
         } else {
             Judgement::Withdrawn
         }
     }
+}
+
+/// Whether what was read tells by itself that the bootstrap has failed, and why: the console of a
+/// machine that needs no extension.
+fn is_told(seen: &Observation) -> bool {
+    let diagnosis = diagnose(&seen.evidence);
+    diagnosis.verdict == Verdict::Failed
+        && diagnosis.cause.reason != Cause::Unknown
+        && diagnosis.cause.confidence == Confidence::High
 }
 
 fn refused(message: &str) -> Judgement {
@@ -193,7 +205,7 @@ const SILENT: Turn = Turn {
     confidence: Confidence::Low,
 };
 const TOO_LATE: Turn = Turn {
-    summary: "no Node came within 12 minutes, and nothing that could be read tells why",
+    summary: "no Node came in time, and nothing that could be read tells why",
     cause: Cause::Unknown,
     confidence: Confidence::Low,
 };

@@ -39,9 +39,8 @@ impl Observer {
     pub(crate) async fn report(&self, name: &str) -> kube::Result<Next> {
         let Some(report) = self.cluster.report(name) else { return Ok(Next::Never) };
         let target = &report.spec.target_ref;
-        let entry = self.cluster.subject(&target.name);
         // As long as somebody looks after the subject, he does this too, and only he.
-        let is_orphan = entry.is_none_or(|entry| entry.subject.uid != target.uid);
+        let is_orphan = self.cluster.subject(&target.uid).is_none();
         if !report.is_announced() && is_orphan {
             return self.announce(&report).await;
         }
@@ -136,7 +135,9 @@ impl Observer {
             self.settings.reports_per_parent,
         );
         for name in due {
-            self.writer.delete_report(&name).await?;
+            if let Some(report) = self.cluster.report(&name) {
+                self.writer.delete_report(&report).await?;
+            }
             self.cluster.report_gone(&name);
         }
         Ok(Next::At(now + SWEEP))

@@ -13,7 +13,6 @@ use crate::subject::Subject;
 /// What is remembered of a subject.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
-    uid: String,
     /// What the last look brought.
     pub(crate) observation: Option<Observation>,
     /// How often it was looked at.
@@ -28,7 +27,7 @@ pub(crate) struct Memory {
     pub(crate) pretended: Option<Vec<Condition>>,
 }
 
-/// What is remembered, by name.
+/// What is remembered, by uid.
 #[derive(Debug, Default)]
 pub(crate) struct Memories(Mutex<HashMap<String, Memory>>);
 
@@ -40,11 +39,7 @@ impl Memories {
     /// What is remembered of a subject; and the subject, in a dry run with what would be on it.
     pub(crate) fn recall(&self, subject: Arc<Subject>) -> (Arc<Subject>, Memory) {
         let mut memories = self.lock();
-        let memory = memories.entry(subject.name.clone()).or_default();
-        // A claim of the same name is another one.
-        if memory.uid != subject.uid {
-            *memory = Memory { uid: subject.uid.clone(), ..Memory::default() };
-        }
+        let memory = memories.entry(subject.uid.clone()).or_default();
         memory.was_pending |= subject.is_pending();
         let subject = match &memory.pretended {
             Some(conditions) => {
@@ -55,39 +50,37 @@ impl Memories {
         (subject, memory.clone())
     }
 
-    /// Changes what is remembered of a subject, unless it is another one by now.
-    pub(crate) fn remember(&self, name: &str, uid: &str, change: impl FnOnce(&mut Memory)) {
-        if let Some(memory) = self.lock().get_mut(name)
-            && memory.uid == uid
-        {
+    /// Changes what is remembered of a subject, unless it is forgotten by now.
+    pub(crate) fn remember(&self, uid: &str, change: impl FnOnce(&mut Memory)) {
+        if let Some(memory) = self.lock().get_mut(uid) {
             change(memory);
         }
     }
 
     /// Counts a pass that failed; how many in a row is answered.
-    pub(crate) fn failed(&self, name: &str) -> u32 {
+    pub(crate) fn failed(&self, uid: &str) -> u32 {
         let mut memories = self.lock();
-        let memory = memories.entry(name.to_owned()).or_default();
+        let memory = memories.entry(uid.to_owned()).or_default();
         memory.errors += 1;
         memory.errors
     }
 
     /// When our conditions were last written.
-    pub(crate) fn applied(&self, name: &str) -> Option<(Timestamp, u32)> {
-        self.lock().get(name).and_then(|memory| memory.applied)
+    pub(crate) fn applied(&self, uid: &str) -> Option<(Timestamp, u32)> {
+        self.lock().get(uid).and_then(|memory| memory.applied)
     }
 
     /// Forgets a subject.
-    pub(crate) fn forget(&self, name: &str) {
-        self.lock().remove(name);
+    pub(crate) fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
     }
 
     /// Nothing is to be done: lets go of what is not needed any more.
-    pub(crate) fn settle(&self, name: &str, departed: bool, is_up: bool) {
+    pub(crate) fn settle(&self, uid: &str, departed: bool, is_up: bool) {
         let mut memories = self.lock();
-        let Some(memory) = memories.get_mut(name) else { return };
+        let Some(memory) = memories.get_mut(uid) else { return };
         if departed || is_up && memory.observation.is_none() && !memory.was_pending {
-            memories.remove(name);
+            memories.remove(uid);
         } else if let Some(seen) = memory.observation.as_mut().filter(|_| is_up) {
             // What the script said is not needed any more, only how it ended.
             *seen = Observation { at: seen.at, cse: seen.cse.clone(), ..Observation::default() };

@@ -1,7 +1,7 @@
 //! Metrics. Labels are words of ours or bounded by the cluster's set-up, never a node's name.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bringup_azure::Arm;
 use bringup_objects::condition::Condition;
@@ -19,6 +19,7 @@ use prometheus_client::registry::Registry;
 
 use crate::cluster::Cluster;
 use crate::faces::report::word;
+use crate::flex::FlexMetrics;
 use crate::health::Health;
 use crate::subject::Subject;
 
@@ -75,6 +76,7 @@ pub struct Metrics {
     redactions: Family<RuleLabel, Counter>,
     writes: Family<WriteLabel, Counter>,
     cluster: Shown,
+    flex: Arc<OnceLock<FlexMetrics>>,
 }
 
 /// The index of whoever leads.
@@ -112,6 +114,7 @@ impl Default for Metrics {
             redactions: Family::default(),
             writes: Family::default(),
             cluster: Shown::default(),
+            flex: Arc::default(),
             registry: Arc::default(),
         };
         registry.register(
@@ -172,6 +175,14 @@ impl Metrics {
     pub(crate) fn lead(&self, cluster: Arc<Cluster>) -> Leading {
         *self.cluster.lock().unwrap_or_else(PoisonError::into_inner) = Some(cluster);
         Leading(self.cluster.clone())
+    }
+
+    /// What is counted of machines, shown from now on.
+    pub(crate) fn flex(&self) -> &FlexMetrics {
+        self.flex.get_or_init(|| {
+            let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+            FlexMetrics::registered(&mut registry)
+        })
     }
 
     /// Everything, as Prometheus reads it.

@@ -113,6 +113,8 @@ pub struct Observation {
     pub denied: Option<String>,
     /// Everything that can be asked has been asked.
     pub is_full: bool,
+    /// It is of a machine of Cluster API, whose extensions are its user's.
+    pub is_machine: bool,
 }
 
 /// What ARM knows of a VM.

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use bringup_azure::Priority;
 use bringup_azure::clock::Clock;
+use bringup_objects::cluster_api::AnyCondition;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
 use bringup_objects::report::BootstrapReport;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
+use kube::api::DynamicObject;
 use tracing::warn;
 
 use crate::agenda::Agenda;
@@ -17,13 +19,14 @@ use crate::cluster::{Cluster, Entry, Key};
 use crate::collect::Collect;
 use crate::faces::{events, report};
 use crate::health::advice;
+use crate::kinds;
 use crate::log;
 use crate::lost::ActivityMemo;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
 use crate::plan::Step;
 use crate::settings::Settings;
-use crate::subject::Subject;
+use crate::subject::{Kind, Subject};
 use crate::view::View;
 use crate::watch::Watches;
 use crate::writer::{Writer, Written};
@@ -106,7 +109,7 @@ impl Observer {
 
     async fn attend(&self, key: Key) {
         let next = match &key {
-            Key::Subject(name) => self.subject(name).await,
+            Key::Subject(uid) => self.subject(uid).await,
             Key::Report(name) => self.report(name).await,
             Key::Sweep => self.sweep().await,
         };
@@ -126,32 +129,32 @@ impl Observer {
     fn pause(&self, key: &Key, error: &kube::Error) -> Next {
         warn!(?key, error = %advice(error), "a step failed; trying again");
         let errors = match key {
-            Key::Subject(name) => self.memories.failed(name),
+            Key::Subject(uid) => self.memories.failed(uid),
             Key::Report(_) | Key::Sweep => 3,
         };
         Next::At(self.clock.now() + growing(errors))
     }
 
-    async fn subject(&self, name: &str) -> kube::Result<Next> {
-        let Some(view) = self.view(name) else {
-            self.memories.forget(name);
+    async fn subject(&self, uid: &str) -> kube::Result<Next> {
+        let Some(view) = self.view(uid) else {
+            self.memories.forget(uid);
             return Ok(Next::Never);
         };
         let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();
-        let View { subject, departed, node, report, signal, memory } = view;
+        let View { subject, departed, node, report, signal, memory, .. } = view;
         let observation = memory.observation;
         let is_up = node.as_deref().is_some_and(bringup_objects::Node::is_ready)
             || subject.registered.is_some();
         let next = match step {
             Step::Rest => {
                 if departed {
-                    self.cluster.forget(name);
+                    self.cluster.forget(uid);
                     // What is still to be done about its report is not its business any more.
                     if let Some(report) = report {
                         self.agenda.plan_now(Key::Report(report.name_any()));
                     }
                 }
-                self.memories.settle(name, departed, is_up);
+                self.memories.settle(uid, departed, is_up);
                 return Ok(Next::Never);
             }
             Step::Wait(until) => return Ok(Next::At(until)),
@@ -169,10 +172,10 @@ impl Observer {
                     Step::Apply(_) => priority < Priority::Forced,
                     _ => false,
                 };
-                let Some(seen) = self.as_long_as(name, goes_on, look).await else {
+                let Some(seen) = self.as_long_as(uid, goes_on, look).await else {
                     return Ok(Next::Now);
                 };
-                self.memories.remember(name, &subject.uid, |memory| {
+                self.memories.remember(uid, |memory| {
                     if is_up {
                         memory.looks.joined += 1;
                     } else {
@@ -187,8 +190,7 @@ impl Observer {
             Step::Deepen(priority) => {
                 let seen = observation.unwrap_or_default();
                 let seen = self.collect.deepen(&subject, seen, node.as_deref(), priority).await;
-                self.memories
-                    .remember(name, &subject.uid, |memory| memory.observation = Some(seen));
+                self.memories.remember(uid, |memory| memory.observation = Some(seen));
                 Next::Now
             }
             Step::Publish(report) => self.publish(&subject, *report).await?,
@@ -196,27 +198,29 @@ impl Observer {
             Step::Apply(conditions) => {
                 let goes_on =
                     |step: &Step| !matches!(step, Step::Look(Priority::Event | Priority::Deletion));
-                let apply = self.apply(name, &subject, conditions);
-                self.as_long_as(name, goes_on, apply).await.unwrap_or(Ok(Next::Now))?
+                let apply = self.apply(&subject, conditions);
+                self.as_long_as(uid, goes_on, apply).await.unwrap_or(Ok(Next::Now))?
             }
+            Step::Mirror(condition) => self.mirror(&subject, &condition).await?,
             Step::Announce => match report {
                 Some(report) => self.announce(&report).await?,
                 None => Next::Never,
             },
         };
-        self.memories.remember(name, &subject.uid, |memory| memory.errors = 0);
+        self.memories.remember(uid, |memory| memory.errors = 0);
         Ok(next)
     }
 
     /// Everything that is seen of a subject now.
-    fn view(&self, name: &str) -> Option<View> {
-        let Entry { subject, departed } = self.cluster.subject(name)?;
+    fn view(&self, uid: &str) -> Option<View> {
+        let Entry { subject, departed } = self.cluster.subject(uid)?;
         let (subject, memory) = self.memories.recall(subject);
         Some(View {
             departed,
             node: self.cluster.node_of(&subject),
             report: self.cluster.report_of(&subject.uid),
             signal: self.cluster.signal_of(&subject.uid),
+            alike: self.cluster.alike(&subject),
             subject,
             memory,
         })
@@ -226,11 +230,11 @@ impl Observer {
     /// first by now: Karpenter says that it failed, it is being deleted, its Node has come.
     async fn as_long_as<T>(
         &self,
-        name: &str,
+        uid: &str,
         goes_on: impl Fn(&Step) -> bool,
         work: impl Future<Output = T>,
     ) -> Option<T> {
-        let key = Key::Subject(name.to_owned());
+        let key = Key::Subject(uid.to_owned());
         let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
@@ -238,7 +242,7 @@ impl Observer {
                 done = &mut work => return Some(done),
                 () = self.agenda.recalled(&key) => {}
             }
-            let view = self.view(name)?;
+            let view = self.view(uid)?;
             let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();
             if !goes_on(&step) {
                 return None;
@@ -268,14 +272,21 @@ impl Observer {
         Ok(Next::Now)
     }
 
+    /// An object was read: it is what its subject is now.
+    fn seen(&self, kind: Kind, object: DynamicObject) {
+        if let Some(subject) = self.watches.kinds.subject(kind, object) {
+            self.cluster.seen(subject);
+        }
+    }
+
     /// Whether the claim or the Node say something else now than when the verdict was made.
     async fn has_turned(&self, subject: &Subject, report: &BootstrapReport) -> kube::Result<bool> {
-        let claim = self.writer.claim(&subject.name).await?;
-        match claim.filter(|claim| claim.metadata.uid.as_deref() == Some(&subject.uid)) {
-            Some(claim) => {
-                let before = self.cluster.subject(&subject.name);
-                self.cluster.claim_seen(&claim.trimmed());
-                let after = self.cluster.subject(&subject.name);
+        let object = self.writer.read_again(subject).await?;
+        match object.filter(|object| object.metadata.uid.as_deref() == Some(&subject.uid)) {
+            Some(object) => {
+                let before = self.cluster.subject(&subject.uid);
+                self.seen(subject.kind, object);
+                let after = self.cluster.subject(&subject.uid);
                 let turned = |entry: Option<Entry>| {
                     entry.map(|entry| {
                         (entry.subject.registered, entry.subject.deleting, entry.departed)
@@ -286,8 +297,11 @@ impl Observer {
                 }
             }
             None => {
-                self.cluster.claim_gone(&subject.name, Some(&subject.uid));
+                self.cluster.gone(&subject.uid);
             }
+        }
+        if subject.kind == Kind::Machine {
+            return Ok(false); // its Node is in another cluster
         }
         let Some(name) = &report.spec.node_name else { return Ok(false) };
         let node = self.writer.node(&name.to_ascii_lowercase()).await?;
@@ -319,16 +333,12 @@ impl Observer {
         Ok(is_ours)
     }
 
-    async fn apply(
-        &self,
-        name: &str,
-        subject: &Subject,
-        conditions: Vec<Condition>,
-    ) -> kube::Result<Next> {
+    async fn apply(&self, subject: &Subject, conditions: Vec<Condition>) -> kube::Result<Next> {
         let now = self.clock.now();
         // What was there before was dropped by somebody, or it is new.
         let verdict = find(&conditions, BOOTSTRAP_SUCCEEDED);
-        let times = match self.memories.applied(name) {
+        let uid = &subject.uid;
+        let times = match self.memories.applied(uid) {
             Some((at, times)) if now < at + LONGEST_PAUSE => {
                 let earliest = if times > 1 { at + growing(times - 1) } else { at };
                 if now < earliest {
@@ -340,25 +350,38 @@ impl Observer {
         };
         let is_reassertion = subject.conditions.len() < conditions.len() && times > 1;
         match self.writer.apply_conditions(subject, &conditions).await? {
-            Written::Done(claim) => {
+            Written::Done(object) => {
                 if self.settings.dry_run {
                     let pretended = Some(conditions.clone());
-                    self.memories
-                        .remember(name, &subject.uid, |memory| memory.pretended = pretended);
+                    self.memories.remember(uid, |memory| memory.pretended = pretended);
                 } else {
-                    self.cluster.claim_seen(&claim.trimmed());
+                    self.seen(subject.kind, object);
                 }
                 let quick = if is_reassertion { times } else { 1 };
-                self.memories
-                    .remember(name, &subject.uid, |memory| memory.applied = Some((now, quick)));
+                self.memories.remember(uid, |memory| memory.applied = Some((now, quick)));
                 if is_reassertion {
                     self.metrics.reasserted();
                 } else if let Some(verdict) = verdict {
                     self.metrics.told(subject, verdict, now);
                 }
             }
-            Written::Stale(claim) => drop(self.cluster.claim_seen(&claim.trimmed())),
-            Written::Gone => drop(self.cluster.claim_gone(&subject.name, Some(&subject.uid))),
+            Written::Stale(object) => self.seen(subject.kind, object),
+            Written::Gone => drop(self.cluster.gone(uid)),
+        }
+        Ok(Next::Now)
+    }
+
+    /// Says the same on the provider's object.
+    async fn mirror(&self, subject: &Subject, condition: &AnyCondition) -> kube::Result<Next> {
+        if self.settings.dry_run {
+            return Ok(Next::Never);
+        }
+        let Some(mirror) = &subject.mirror else { return Ok(Next::Never) };
+        if let Some(object) = self.writer.mirror(subject, mirror, condition).await?
+            && let Some(object) = kinds::read(object)
+            && let Some(subject) = self.watches.kinds.land.provided_seen(&mirror.kind, object)
+        {
+            self.cluster.seen(subject);
         }
         Ok(Next::Now)
     }

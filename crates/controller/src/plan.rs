@@ -1,9 +1,12 @@
 //! What to do next for a subject: one step, decided by everything that is seen, and by nothing
 //! else. A controller that is killed after any step goes on with the next.
 
+use std::collections::HashMap;
+
 use bringup_azure::Priority;
 use bringup_contract::Cause;
 use bringup_diagnosis::Confidence;
+use bringup_objects::cluster_api::AnyCondition;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, find};
 use bringup_objects::report::{BootstrapReport, Phase};
 use jiff::{SignedDuration, Timestamp};
@@ -11,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::faces::{conditions, report};
 use crate::judge::{Case, Failure, Joined, Judgement, Signal};
 use crate::observation::{Cse, Observation, Vm};
-use crate::schedule::{self, AGENT_LIMIT, FORCED, SILENCE};
+use crate::schedule::{self, AGENT_LIMIT, SILENCE};
 use crate::subject::{Launch, Place, Subject};
 
 /// Everything that is seen of a subject.
@@ -37,6 +40,8 @@ pub struct Snapshot<'a> {
     pub namespace: &'a str,
     /// It was seen while it was pending.
     pub was_pending: bool,
+    /// How many others of its parent failed, by cause.
+    pub alike: &'a HashMap<String, usize>,
 }
 
 /// How often a subject was looked at.
@@ -69,6 +74,8 @@ pub enum Step {
     Revise(Box<BootstrapReport>),
     /// Write our conditions.
     Apply(Vec<Condition>),
+    /// Write the same on the provider's object.
+    Mirror(AnyCondition),
     /// Make the Events, and note that in the report.
     Announce,
 }
@@ -132,7 +139,10 @@ impl Snapshot<'_> {
     }
 
     fn report_of(&self, failure: &Failure) -> BootstrapReport {
-        report::of_failure(self.subject, self.observation, failure, self.namespace, self.now)
+        let cause = failure.diagnosis.cause.reason.reason();
+        let earlier = self.alike.get(cause).copied().unwrap_or_default();
+        let (subject, seen) = (self.subject, self.observation);
+        report::of_failure(subject, seen, failure, self.namespace, earlier, self.now)
     }
 
     /// What is about to be gone is read before anything is written.
@@ -158,6 +168,9 @@ impl Snapshot<'_> {
                 conditions::desired(self.subject, self.observation, self.report, is_up, self.now);
             if !conditions::are_borne(self.subject, &wanted) {
                 return Step::Apply(wanted);
+            }
+            if let Some(mirrored) = conditions::mirrored(self.subject, &wanted) {
+                return Step::Mirror(mirrored);
             }
         }
         match self.report {
@@ -228,7 +241,7 @@ impl Snapshot<'_> {
         }
         match schedule::next_look(subject, self.looks.pending, observation) {
             Some(due) if due <= now => {
-                let forced = subject.age(now) >= FORCED.min(AGENT_LIMIT);
+                let forced = now >= subject.deadline.min(subject.created + AGENT_LIMIT);
                 Step::Look(if forced { Priority::Forced } else { Priority::Schedule })
             }
             Some(due) => Step::Wait(due),
@@ -243,8 +256,8 @@ impl Snapshot<'_> {
         let agent = seen.agent == crate::observation::Agent::Silent && age >= AGENT_LIMIT;
         let console = seen.cse == Cse::Absent
             && seen.vm == Vm::Present
-            && (self.subject.is_flex() || age >= SignedDuration::from_mins(5));
-        silent || agent || console || age >= FORCED
+            && (self.subject.has_console() || age >= SignedDuration::from_mins(5));
+        silent || agent || console || seen.at >= self.subject.deadline
     }
 }
 

@@ -7,6 +7,19 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::PostParams;
 use kube::{Api, Client};
 
+use crate::flex::{LEDGER, TOKENS};
+
+/// Where a right is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// In the whole cluster.
+    Everywhere,
+    /// In our own namespace.
+    Home,
+    /// In another namespace.
+    Namespace(&'static str),
+}
+
 /// One verb on one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Needed {
@@ -16,25 +29,35 @@ pub struct Needed {
     pub resource: &'static str,
     /// The verb.
     pub verb: &'static str,
-    /// In our own namespace only.
-    pub namespaced: bool,
+    /// Where.
+    pub place: Place,
+    /// The only object that is meant, if it is only one.
+    pub name: Option<&'static str>,
     /// Without it nothing useful is done.
     pub vital: bool,
 }
 
 const fn cluster(group: &'static str, resource: &'static str, verb: &'static str) -> Needed {
-    Needed { group, resource, verb, namespaced: false, vital: true }
+    Needed { group, resource, verb, place: Place::Everywhere, name: None, vital: true }
 }
 
 const fn own(group: &'static str, resource: &'static str, verb: &'static str) -> Needed {
-    Needed { group, resource, verb, namespaced: true, vital: true }
+    Needed { place: Place::Home, ..cluster(group, resource, verb) }
 }
 
 const fn useful(group: &'static str, resource: &'static str, verb: &'static str) -> Needed {
-    Needed { group, resource, verb, namespaced: false, vital: false }
+    Needed { vital: false, ..cluster(group, resource, verb) }
 }
 
-/// Everything.
+const fn ledger(verb: &'static str) -> Needed {
+    Needed { name: Some(LEDGER), ..own("", "configmaps", verb) }
+}
+
+const fn token(verb: &'static str, vital: bool) -> Needed {
+    Needed { place: Place::Namespace(TOKENS), vital, ..cluster("", "secrets", verb) }
+}
+
+/// What observing needs.
 pub const NEEDED: [Needed; 24] = [
     cluster("karpenter.sh", "nodeclaims", "get"),
     cluster("karpenter.sh", "nodeclaims", "list"),
@@ -56,23 +79,103 @@ pub const NEEDED: [Needed; 24] = [
     own("bringup.dev", "bootstrapreports", "watch"),
     own("bringup.dev", "bootstrapreports", "create"),
     own("bringup.dev", "bootstrapreports", "update"),
-    Needed {
-        group: "bringup.dev",
-        resource: "bootstrapreports",
-        verb: "delete",
-        namespaced: true,
-        vital: false,
-    },
+    Needed { vital: false, ..own("bringup.dev", "bootstrapreports", "delete") },
     own("coordination.k8s.io", "leases", "get"),
     own("coordination.k8s.io", "leases", "create"),
     own("coordination.k8s.io", "leases", "update"),
 ];
 
+const GROUP: &str = bringup_objects::flex::GROUP;
+
+/// What making machines needs, whole: the chart has a role of its own for it.
+pub const FLEX: [Needed; 28] = [
+    useful(GROUP, "azureflexnodeclasses", "get"),
+    cluster(GROUP, "azureflexnodeclasses", "list"),
+    cluster(GROUP, "azureflexnodeclasses", "watch"),
+    // Its finalizer.
+    cluster(GROUP, "azureflexnodeclasses", "update"),
+    cluster(GROUP, "azureflexnodeclasses/status", "update"),
+    // Pools of aks-flex only.
+    useful(GROUP, "azureflexnodeclasses", "create"),
+    useful(GROUP, "azureflexnodeclasses", "delete"),
+    cluster(GROUP, "azureflexmachines", "get"),
+    cluster(GROUP, "azureflexmachines", "list"),
+    cluster(GROUP, "azureflexmachines", "watch"),
+    cluster(GROUP, "azureflexmachines", "create"),
+    // Its finalizer.
+    cluster(GROUP, "azureflexmachines", "update"),
+    cluster(GROUP, "azureflexmachines", "delete"),
+    cluster(GROUP, "azureflexmachines/status", "update"),
+    cluster("karpenter.sh", "nodeclaims", "get"),
+    cluster("karpenter.sh", "nodeclaims", "list"),
+    cluster("karpenter.sh", "nodeclaims", "watch"),
+    cluster("karpenter.sh", "nodeclaims", "delete"),
+    cluster("", "nodes", "get"),
+    cluster("", "nodes", "list"),
+    cluster("", "nodes", "watch"),
+    useful("", "nodes", "patch"),
+    useful("events.k8s.io", "events", "create"),
+    ledger("get"),
+    ledger("update"),
+    // What does not exist yet has no name to go by.
+    own("", "configmaps", "create"),
+    // Tokens are made and removed, and never read.
+    token("create", true),
+    token("delete", false),
+];
+
+const CAPI: &str = bringup_objects::cluster_api::GROUP;
+const CAPZ: &str = bringup_objects::cluster_api::INFRASTRUCTURE;
+
+/// What looking after Machines of Cluster API needs, whole: reports are in their namespaces.
+pub const MACHINES: [Needed; 23] = [
+    cluster(CAPI, "machines", "get"),
+    cluster(CAPI, "machines", "list"),
+    cluster(CAPI, "machines", "watch"),
+    cluster(CAPI, "machines/status", "patch"),
+    useful(CAPI, "machinedeployments", "get"),
+    useful(CAPI, "clusters", "get"),
+    cluster(CAPZ, "azuremachines", "get"),
+    cluster(CAPZ, "azuremachines", "list"),
+    cluster(CAPZ, "azuremachines", "watch"),
+    useful(CAPZ, "azuremachines/status", "patch"),
+    useful(CAPZ, "azuremachinepoolmachines", "get"),
+    useful(CAPZ, "azuremachinepoolmachines", "list"),
+    useful(CAPZ, "azuremachinepoolmachines", "watch"),
+    useful(CAPZ, "azuremachinepoolmachines/status", "patch"),
+    useful(CAPZ, "azureclusters", "list"),
+    useful(CAPZ, "azureclusters", "watch"),
+    useful("events.k8s.io", "events", "create"),
+    cluster("bringup.dev", "bootstrapreports", "get"),
+    cluster("bringup.dev", "bootstrapreports", "list"),
+    cluster("bringup.dev", "bootstrapreports", "watch"),
+    cluster("bringup.dev", "bootstrapreports", "create"),
+    cluster("bringup.dev", "bootstrapreports", "update"),
+    useful("bringup.dev", "bootstrapreports", "delete"),
+];
+
+/// Everything that is needed, each once: what making machines needs goes before.
+pub fn needed(flex: bool, machines: bool) -> Vec<Needed> {
+    let mut all: Vec<Needed> = if flex { FLEX.to_vec() } else { Vec::new() };
+    let machines = MACHINES.into_iter().filter(|_| machines);
+    for one in machines.chain(NEEDED) {
+        if !all.iter().any(|known| known.words() == one.words() && known.place == one.place) {
+            all.push(one);
+        }
+    }
+    all
+}
+
 impl Needed {
     /// As a sentence has it: `patch nodeclaims/status in karpenter.sh`.
     pub fn words(&self) -> String {
         let group = if self.group.is_empty() { "the core group" } else { self.group };
-        format!("{} {} in {group}", self.verb, self.resource)
+        let name = self.name.map(|name| format!(" {name}")).unwrap_or_default();
+        let place = match self.place {
+            Place::Everywhere | Place::Home => String::new(),
+            Place::Namespace(namespace) => format!(" and the namespace {namespace}"),
+        };
+        format!("{} {}{name} in {group}{place}", self.verb, self.resource)
     }
 
     fn attributes(&self, namespace: &str) -> ResourceAttributes {
@@ -85,17 +188,26 @@ impl Needed {
             resource: Some(resource.to_owned()),
             subresource: subresource.map(str::to_owned),
             verb: Some(self.verb.to_owned()),
-            namespace: self.namespaced.then(|| namespace.to_owned()),
+            namespace: match self.place {
+                Place::Everywhere => None,
+                Place::Home => Some(namespace.to_owned()),
+                Place::Namespace(other) => Some(other.to_owned()),
+            },
+            name: self.name.map(str::to_owned),
             ..ResourceAttributes::default()
         }
     }
 }
 
-/// What is missing of it.
-pub async fn missing(client: &Client, namespace: &str) -> kube::Result<Vec<Needed>> {
+/// What is missing of what is needed.
+pub async fn missing(
+    client: &Client,
+    namespace: &str,
+    needed: &[Needed],
+) -> kube::Result<Vec<Needed>> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
     let mut missing = Vec::new();
-    for needed in &NEEDED {
+    for needed in needed {
         let review = SelfSubjectAccessReview {
             spec: SelfSubjectAccessReviewSpec {
                 resource_attributes: Some(needed.attributes(namespace)),

@@ -31,12 +31,12 @@ const AFTER_JOIN: [i64; 4] = [3, 15, 60, 120];
 /// seen last.
 pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) -> Option<Timestamp> {
     let launched = subject.launched()?;
-    let forced = subject.created + FORCED;
+    let forced = subject.deadline;
     let Some(last) = last else {
         return Some((launched + jittered(FIRST, &subject.uid)).min(forced));
     };
     let regular = match &last.cse {
-        Cse::Absent if subject.is_flex() => after(&OURS, launched, last.at).unwrap_or(forced),
+        Cse::Absent if subject.has_console() => after(&OURS, launched, last.at).unwrap_or(forced),
         // It is still being created: its extension comes afterwards.
         Cse::Absent if last.vm == Vm::Present && last.mode == Mode::Unknown => {
             pause_after(last.at, looks, &subject.uid)

@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 
 use crate::claims::{NodeClassKind, default_classes};
+use crate::machines::DEADLINE;
 
 /// How the controller is to behave.
 #[derive(Debug, Clone)]
@@ -17,6 +18,12 @@ pub struct Settings {
     pub report_ttl: SignedDuration,
     /// How many reports of one parent are kept.
     pub reports_per_parent: usize,
+    /// Whether Machines of Cluster API are looked after too.
+    pub machines: bool,
+    /// How long after its VM is there a Machine is judged.
+    pub machine_deadline: SignedDuration,
+    /// Only Machines of this namespace are looked after; none: of all.
+    pub only_namespace: Option<String>,
     /// Nothing is really written.
     pub dry_run: bool,
 }
@@ -30,6 +37,9 @@ impl Settings {
             classes: default_classes(),
             report_ttl: SignedDuration::from_hours(7 * 24),
             reports_per_parent: 20,
+            machines: false,
+            machine_deadline: DEADLINE,
+            only_namespace: None,
             dry_run: false,
         }
     }

@@ -3,7 +3,8 @@
 
 use bringup_azure::id::Scheme;
 use bringup_azure::{InstanceId, MachineId, ProviderId};
-use bringup_objects::condition::Condition;
+use bringup_objects::cluster_api::{AnyCondition, REPLACEMENT_USEFUL};
+use bringup_objects::condition::{CSE_PROVISIONED, Condition};
 use jiff::{SignedDuration, Timestamp};
 
 /// A kind of subject.
@@ -11,6 +12,8 @@ use jiff::{SignedDuration, Timestamp};
 pub enum Kind {
     /// A NodeClaim of Karpenter.
     NodeClaim,
+    /// A Machine of Cluster API.
+    Machine,
 }
 
 impl Kind {
@@ -18,6 +21,7 @@ impl Kind {
     pub fn word(self) -> &'static str {
         match self {
             Self::NodeClaim => "NodeClaim",
+            Self::Machine => "Machine",
         }
     }
 
@@ -25,6 +29,7 @@ impl Kind {
     pub fn api_version(self) -> &'static str {
         match self {
             Self::NodeClaim => "karpenter.sh/v1",
+            Self::Machine => "cluster.x-k8s.io/v1beta2",
         }
     }
 }
@@ -36,6 +41,8 @@ pub struct Parent {
     pub group: String,
     /// Its kind.
     pub kind: String,
+    /// Its namespace, if it is in one.
+    pub namespace: Option<String>,
     /// Its name.
     pub name: String,
 }
@@ -72,6 +79,8 @@ pub enum Place {
 pub struct Subject {
     /// What it is.
     pub kind: Kind,
+    /// Its namespace, if it is in one.
+    pub namespace: Option<String>,
     /// Its name.
     pub name: String,
     /// Its uid.
@@ -102,6 +111,21 @@ pub struct Subject {
     pub labels: Labels,
     /// The conditions on it that are ours.
     pub conditions: Vec<Condition>,
+    /// When everything is read that can be, and judged.
+    pub deadline: Timestamp,
+    /// Another object that is to say the same.
+    pub mirror: Option<Mirror>,
+}
+
+/// An object of a provider that is to say the same as its subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirror {
+    /// Its kind.
+    pub kind: String,
+    /// Its name; its namespace is that of the subject.
+    pub name: String,
+    /// What it says now.
+    pub condition: Option<AnyCondition>,
 }
 
 /// What a subject's labels say.
@@ -136,9 +160,20 @@ impl Subject {
         }
     }
 
-    /// Whether its VM is one that we made, which has no extension: its result is on the console.
-    pub fn is_flex(&self) -> bool {
-        matches!(&self.place, Place::Known(id) if id.scheme == Scheme::AzureFlex)
+    /// Whether its result is on the console, from the start: its VM is one that we made, or one of
+    /// Cluster API, which needs no extension.
+    pub fn has_console(&self) -> bool {
+        let is_flex = matches!(&self.place, Place::Known(id) if id.scheme == Scheme::AzureFlex);
+        is_flex || self.kind == Kind::Machine
+    }
+
+    /// Whether it bears a condition of ours. Only a Machine can be replaced; only a claim has a script
+    /// that is always there.
+    pub fn bears(&self, kind: &str) -> bool {
+        match self.kind {
+            Kind::NodeClaim => kind != REPLACEMENT_USEFUL,
+            Kind::Machine => kind != CSE_PROVISIONED,
+        }
     }
 
     /// How long it has existed.

@@ -1,5 +1,6 @@
 //! Everything that is seen of a subject, held while it is decided what to do.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bringup_objects::Node;
@@ -21,6 +22,7 @@ pub(crate) struct View {
     pub(crate) report: Option<Arc<BootstrapReport>>,
     pub(crate) signal: Option<Signal>,
     pub(crate) memory: Memory,
+    pub(crate) alike: HashMap<String, usize>,
 }
 
 impl View {
@@ -37,6 +39,7 @@ impl View {
             signal: self.signal.as_ref(),
             namespace,
             was_pending: self.memory.was_pending,
+            alike: &self.alike,
         }
     }
 }

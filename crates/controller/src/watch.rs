@@ -1,5 +1,7 @@
 //! Watches: whatever Kubernetes says goes into the index, and whoever it concerns is planned.
 
+mod machines;
+
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ use crate::agenda::Agenda;
 use crate::cluster::{Cluster, Key};
 use crate::health::{Health, Right};
 use crate::judge::Signal;
+use crate::kinds::Kinds;
+use crate::subject::Kind;
 
 /// The Event with which Karpenter's Azure provider says that a VM failed, before it deletes it.
 const SIGNAL: &str = "AsyncProvisioningError";
@@ -31,6 +35,12 @@ pub struct Watches {
     pub client: Client,
     /// Where reports are.
     pub namespace: String,
+    /// How objects become subjects.
+    pub kinds: Kinds,
+    /// Whether machines are looked after too; their reports are in their namespaces.
+    pub machines: bool,
+    /// Only those of this namespace.
+    pub only_namespace: Option<String>,
     /// Where everything goes.
     pub cluster: Arc<Cluster>,
     /// Who is planned.
@@ -60,26 +70,34 @@ impl Listed {
 impl Watches {
     /// Watches everything, for ever.
     pub async fn run(&self) {
-        tokio::join!(self.claims(), self.nodes(), self.reports(), self.events());
+        let machines = async {
+            if self.machines {
+                self.cluster_api().await;
+            }
+        };
+        tokio::join!(self.claims(), self.nodes(), self.reports(), self.events(), machines);
     }
 
     async fn claims(&self) {
         let api: Api<NodeClaim> = Api::all(self.client.clone());
-        let mut names = HashSet::new();
+        let mut uids = HashSet::new();
+        let seen = |claim: NodeClaim| {
+            let subject = self.kinds.claim(&claim.trimmed());
+            subject.and_then(|subject| self.cluster.seen(subject))
+        };
         self.follow(api, Config::default(), Right::NodeClaims, |event| match event {
-            Event::Init => names.clear(),
+            Event::Init => uids.clear(),
             Event::InitApply(claim) => {
-                names.insert(claim.name_any());
-                self.plan(self.cluster.claim_seen(&claim.trimmed()));
+                uids.extend(claim.uid());
+                self.plan(seen(claim));
             }
-            Event::InitDone => self.plan(self.cluster.only_claims(&names)),
-            Event::Apply(claim) => self.plan(self.cluster.claim_seen(&claim.trimmed())),
+            Event::InitDone => self.plan(self.cluster.only(Kind::NodeClaim, &uids)),
+            Event::Apply(claim) => self.plan(seen(claim)),
             Event::Delete(claim) => {
+                let uid = claim.uid();
                 // Its last state, with the moment of its deletion, counts.
-                self.cluster.claim_seen(&claim.clone().trimmed());
-                let gone =
-                    self.cluster.claim_gone(&claim.name_any(), claim.metadata.uid.as_deref());
-                self.plan(gone);
+                seen(claim);
+                self.plan(uid.and_then(|uid| self.cluster.gone(&uid)));
             }
         })
         .await;
@@ -105,7 +123,11 @@ impl Watches {
     }
 
     async fn reports(&self) {
-        let api: Api<BootstrapReport> = Api::namespaced(self.client.clone(), &self.namespace);
+        let api: Api<BootstrapReport> = if self.machines {
+            Api::all(self.client.clone())
+        } else {
+            Api::namespaced(self.client.clone(), &self.namespace)
+        };
         let mut names = HashSet::new();
         self.follow(api, Config::default(), Right::Reports, |event| match event {
             Event::Init => names.clear(),
@@ -137,11 +159,11 @@ impl Watches {
 
     fn signal(&self, event: &KubernetesEvent) -> Option<Key> {
         let about = &event.involved_object;
-        let (name, uid) = (about.name.as_deref()?, about.uid.as_deref()?);
+        let uid = about.uid.as_deref()?;
         let stamped =
             event.metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |at| at.0);
         let text = redact(event.message.as_deref().unwrap_or_default()).text.into_string();
-        Some(self.cluster.signalled(name, uid, Signal { stamped, heard: self.agenda.now(), text }))
+        Some(self.cluster.signalled(uid, Signal { stamped, heard: self.agenda.now(), text }))
     }
 
     fn plan(&self, keys: impl IntoIterator<Item = Key>) {

@@ -2,23 +2,27 @@
 
 use std::sync::Arc;
 
+use bringup_objects::cluster_api::AnyCondition;
 use bringup_objects::condition::Condition;
 use bringup_objects::report::BootstrapReport;
-use bringup_objects::{MANAGER, Node, NodeClaim};
+use bringup_objects::{MANAGER, Node};
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::{Api, Client, Resource as _, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::faces::events::NAMESPACE as EVENT_NAMESPACE;
 use crate::health::{Health, Right};
+use crate::kinds::{Kinds, provided_resource};
 use crate::metrics::Metrics;
-use crate::subject::{Parent, Subject};
+use crate::subject::{Mirror, Parent, Subject};
 use crate::witness::Witness;
 
+/// How often somebody else may be first before we pause.
+const MIRROR_ATTEMPTS: usize = 5;
 /// How many writes are under way at once.
 const AT_ONCE: usize = 16;
 
@@ -66,12 +70,21 @@ impl Writer {
         }
     }
 
-    fn reports(&self) -> Api<BootstrapReport> {
-        Api::namespaced(self.client.clone(), &self.namespace)
+    fn reports(&self, report: &BootstrapReport) -> Api<BootstrapReport> {
+        let namespace = report.metadata.namespace.as_deref().unwrap_or(&self.namespace);
+        Api::namespaced(self.client.clone(), namespace)
     }
 
-    fn claims(&self) -> Api<NodeClaim> {
-        Api::all(self.client.clone())
+    /// Where a subject is written to.
+    fn subjects(&self, subject: &Subject) -> Api<DynamicObject> {
+        self.objects(&Kinds::resource(subject.kind), subject.namespace.as_deref())
+    }
+
+    fn objects(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        }
     }
 
     /// Makes one write in its turn, and tells the witness.
@@ -103,7 +116,7 @@ impl Writer {
     ) -> kube::Result<Written<BootstrapReport>> {
         let parameters =
             PostParams { field_manager: Some(MANAGER.to_owned()), dry_run: self.dry_run };
-        let reports = self.reports();
+        let reports = self.reports(report);
         let create = reports.create(&parameters, report);
         match self.write("report created", Right::WriteReports, create).await {
             Ok(created) => Ok(Written::Done(created)),
@@ -125,7 +138,7 @@ impl Writer {
             // There is nothing to replace.
             return Ok(Written::Done(report.clone()));
         }
-        let reports = self.reports();
+        let reports = self.reports(report);
         let name = report.name_any();
         let replace = reports.replace(&name, &parameters, report);
         match self.write("report revised", Right::WriteReports, replace).await {
@@ -140,13 +153,13 @@ impl Writer {
     }
 
     /// Deletes a report.
-    pub async fn delete_report(&self, name: &str) -> kube::Result<()> {
+    pub async fn delete_report(&self, report: &BootstrapReport) -> kube::Result<()> {
         if self.dry_run {
             return Ok(());
         }
-        let reports = self.reports();
-        let parameters = DeleteParams::default();
-        let delete = reports.delete(name, &parameters);
+        let reports = self.reports(report);
+        let (name, parameters) = (report.name_any(), DeleteParams::default());
+        let delete = reports.delete(&name, &parameters);
         match self.write("report deleted", Right::WriteReports, delete).await {
             Ok(_) => Ok(()),
             Err(error) if is(&error, 404) => Ok(()),
@@ -154,12 +167,12 @@ impl Writer {
         }
     }
 
-    /// Writes our conditions, all of them, unless the claim has changed meanwhile.
+    /// Writes our conditions, all of them, unless the subject has changed meanwhile.
     pub async fn apply_conditions(
         &self,
         subject: &Subject,
         conditions: &[Condition],
-    ) -> kube::Result<Written<NodeClaim>> {
+    ) -> kube::Result<Written<DynamicObject>> {
         let parameters = PatchParams {
             field_manager: Some(MANAGER.to_owned()),
             force: true,
@@ -172,13 +185,13 @@ impl Writer {
             "metadata": { "name": subject.name, "resourceVersion": subject.resource_version },
             "status": { "conditions": conditions },
         });
-        let claims = self.claims();
+        let subjects = self.subjects(subject);
         let patch = Patch::Apply(&body);
-        let apply = claims.patch_status(&subject.name, &parameters, &patch);
+        let apply = subjects.patch_status(&subject.name, &parameters, &patch);
         match self.write("conditions applied", Right::WriteConditions, apply).await {
-            Ok(claim) => Ok(Written::Done(claim)),
-            Err(error) if is(&error, 409) => match self.claim(&subject.name).await? {
-                Some(claim) => Ok(Written::Stale(claim)),
+            Ok(object) => Ok(Written::Done(object)),
+            Err(error) if is(&error, 409) => match self.read_again(subject).await? {
+                Some(object) => Ok(Written::Stale(object)),
                 None => Ok(Written::Gone),
             },
             Err(error) if is(&error, 404) => Ok(Written::Gone),
@@ -186,9 +199,14 @@ impl Writer {
         }
     }
 
+    fn events(&self, event: &Event) -> Api<Event> {
+        let namespace = event.metadata.namespace.as_deref().unwrap_or(EVENT_NAMESPACE);
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
     /// Makes an Event, unless it is there.
     pub async fn create_event(&self, event: &Event) -> kube::Result<()> {
-        let events: Api<Event> = Api::namespaced(self.client.clone(), EVENT_NAMESPACE);
+        let events = self.events(event);
         let parameters =
             PostParams { field_manager: Some(MANAGER.to_owned()), dry_run: self.dry_run };
         let create = events.create(&parameters, event);
@@ -204,7 +222,7 @@ impl Writer {
         if count < 2 {
             return self.create_event(event).await;
         }
-        let events: Api<Event> = Api::namespaced(self.client.clone(), EVENT_NAMESPACE);
+        let events = self.events(event);
         let at = event.event_time.clone().unwrap_or(MicroTime(jiff::Timestamp::UNIX_EPOCH));
         let series = EventSeries { count, last_observed_time: at };
         let parameters = PatchParams {
@@ -222,9 +240,37 @@ impl Writer {
         }
     }
 
-    /// The claim as it is now.
-    pub async fn claim(&self, name: &str) -> kube::Result<Option<NodeClaim>> {
-        self.claims().get_opt(name).await
+    /// Says the same on the provider's object: its list of conditions is written as a whole, so it is
+    /// read first, and written only as long as nobody else has. What is there then is answered.
+    pub async fn mirror(
+        &self,
+        subject: &Subject,
+        mirror: &Mirror,
+        condition: &AnyCondition,
+    ) -> kube::Result<Option<DynamicObject>> {
+        let resource = provided_resource(&mirror.kind);
+        let objects = self.objects(&resource, subject.namespace.as_deref());
+        let parameters =
+            PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let mut last = None;
+        for _ in 0..MIRROR_ATTEMPTS {
+            let Some(object) = objects.get_opt(&mirror.name).await? else { return Ok(None) };
+            let body = mirrored(&object, condition);
+            let patch = Patch::Merge(&body);
+            let write = objects.patch_status(&mirror.name, &parameters, &patch);
+            match self.write("condition mirrored", Right::WriteConditions, write).await {
+                Ok(object) => return Ok(Some(object)),
+                Err(error) if is(&error, 409) => last = Some(error),
+                Err(error) if is(&error, 404) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        last.map_or(Ok(None), Err)
+    }
+
+    /// The subject's object as it is now.
+    pub async fn read_again(&self, subject: &Subject) -> kube::Result<Option<DynamicObject>> {
+        self.subjects(subject).get_opt(&subject.name).await
     }
 
     /// The Node as it is now.
@@ -257,11 +303,26 @@ impl Writer {
                 None => return Ok(None),
             }
         };
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let api = self.objects(&resource, parent.namespace.as_deref());
         let found = api.get_opt(&parent.name).await?;
         Ok(found
             .and_then(|object| Some((resource.api_version.clone(), object.meta().uid.clone()?))))
     }
+}
+
+/// The whole list, with our condition in it and everybody else's as it was.
+fn mirrored(object: &DynamicObject, condition: &AnyCondition) -> Value {
+    let present = object.data.pointer("/status/conditions").and_then(Value::as_array);
+    let mut all = present.cloned().unwrap_or_default();
+    let ours = serde_json::to_value(condition).unwrap_or_default();
+    match all.iter_mut().find(|one| one["type"] == condition.kind.as_str()) {
+        Some(known) => *known = ours,
+        None => all.push(ours),
+    }
+    json!({
+        "metadata": { "resourceVersion": object.metadata.resource_version },
+        "status": { "conditions": all },
+    })
 }
 
 fn is(error: &kube::Error, code: u16) -> bool {

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use bringup_azure::Priority;
 use bringup_controller::faces::conditions;
 use bringup_controller::judge::{Joined, Signal};
@@ -25,6 +28,7 @@ fn at(seconds: i64) -> Timestamp {
 fn subject() -> Subject {
     Subject {
         kind: Kind::NodeClaim,
+        namespace: None,
         name: "a".to_owned(),
         uid: "uid-a".to_owned(),
         resource_version: "1".to_owned(),
@@ -34,6 +38,7 @@ fn subject() -> Subject {
         parent: Some(Parent {
             group: "karpenter.sh".to_owned(),
             kind: "NodePool".to_owned(),
+            namespace: None,
             name: "default".to_owned(),
         }),
         launch: Launch::Accepted(at(2)),
@@ -44,8 +49,13 @@ fn subject() -> Subject {
         image: None,
         labels: Labels::default(),
         conditions: Vec::new(),
+        deadline: at(0) + schedule::FORCED,
+        mirror: None,
     }
 }
+
+/// Nobody else has failed.
+static NOBODY: LazyLock<HashMap<String, usize>> = LazyLock::new(HashMap::new);
 
 fn snapshot<'a>(
     subject: &'a Subject,
@@ -64,6 +74,7 @@ fn snapshot<'a>(
         signal: None,
         namespace: "bringup-system",
         was_pending: true,
+        alike: &NOBODY,
     }
 }
 
@@ -263,6 +274,34 @@ fn a_vm_that_is_still_being_created_is_looked_at_again_soon_and_one_without_exte
     assert!(due <= at(136), "its extension may come any moment: {due}");
     let scriptless = Observation { mode: Mode::Scriptless, ..creating };
     assert_eq!(schedule::next_look(&subject, 3, Some(&scriptless)), Some(at(242)));
+}
+
+#[test]
+fn the_console_of_a_vm_that_joins_by_itself_is_read_at_each_look_and_decides() {
+    let seen = Observation {
+        at: at(62),
+        vm: Vm::Present,
+        agent: Agent::Ready,
+        mode: Mode::Scriptless,
+        ..Observation::default()
+    };
+    let step = |subject: &Subject, seen: &Observation| {
+        let told = conditions::desired(subject, Some(seen), None, false, seen.at);
+        let subject = bear(subject.clone(), &told);
+        snapshot(&subject, Some(seen), None, seen.at).next_step()
+    };
+    let aks = subject();
+    assert!(matches!(step(&aks, &seen), Step::Wait(_)), "an extension may come yet");
+    let place = Place::Known(VM.replace("azure://", "azure-flex://").parse().unwrap());
+    let flex = Subject { place, ..subject() };
+    assert_eq!(format!("{:?}", step(&flex, &seen)), "Deepen(Forced)");
+    let summary = "\nBRINGUP-NODE/1 {\"v\":1,\"kind\":\"join\",\"exit\":192,\"name\":\"JOIN_BASE_OS_FAILED\",\"cause\":\"KernelMismatch\",\"conf\":\"high\",\"step\":\"base-os\",\"ev\":[\"Key was rejected by service\"],\"end\":1}\n";
+    let read = seen.clone().with_console(summary, false);
+    assert_eq!(read.cse, Cse::Failed { at: Some(at(62)) });
+    let Step::Publish(report) = step(&flex, &read) else { panic!("no report") };
+    assert_eq!(report.cause(), Some("KernelMismatch"));
+    let joined = summary.replace("192", "0").replace("JOIN_BASE_OS_FAILED", "JOINED");
+    assert_eq!(seen.with_console(&joined, false).cse, Cse::Succeeded { at: Some(at(62)) });
 }
 
 #[test]

@@ -22,6 +22,9 @@ pub enum StoreError {
     /// Somebody else wrote first: read again and decide again.
     #[error("somebody else wrote first")]
     Conflict,
+    /// We may not: nothing has happened, and nothing will until somebody lets us.
+    #[error("{0}")]
+    Denied(String),
     /// The store did not do it; it may have happened all the same.
     #[error("{0}")]
     Failed(String),

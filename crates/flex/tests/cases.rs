@@ -6,9 +6,9 @@ mod world;
 use std::collections::BTreeMap;
 
 use bringup_azure_sim::fault::{Fault, FaultRule, On};
-use bringup_flex::engine::Next;
+use bringup_flex::engine::{Engine, Next, Store, StoreError};
 use bringup_flex::machine::Around;
-use bringup_objects::flex::machine::{FlexMachineStatus, Phase};
+use bringup_objects::flex::machine::{AzureFlexMachine, FlexMachineStatus, Phase};
 use world::{Crash, World, machine, phase, place};
 
 const SUBNET: &str = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]\n";
@@ -269,4 +269,87 @@ async fn a_throttled_request_is_made_again_when_azure_says_so() {
     assert_eq!(phase(&world, "m"), Some(Phase::Running));
     assert!(begun.duration_until(world.now()).as_secs() >= 60);
     assert_eq!(journal(&world).matches("-> 429").count(), 1);
+}
+
+/// A store that does every second write and says that it did not, and does not do every third.
+struct Flaky {
+    shelf: world::Shelf,
+    writes: std::sync::atomic::AtomicUsize,
+}
+
+impl Flaky {
+    fn trouble(&self) -> (bool, bool) {
+        let number = self.writes.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        (number % 3 != 2, number.is_multiple_of(2))
+    }
+}
+
+fn told(is_lost: bool, done: Result<(), StoreError>) -> Result<(), StoreError> {
+    if is_lost { Err(StoreError::Failed("the API server is not well".to_owned())) } else { done }
+}
+
+#[async_trait::async_trait]
+impl Store for Flaky {
+    async fn read(&self, name: &str) -> Result<Option<AzureFlexMachine>, StoreError> {
+        Ok(self.shelf.get(name))
+    }
+
+    async fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        let (is_done, is_lost) = self.trouble();
+        let done = if is_done { self.shelf.write_status(machine) } else { Ok(()) };
+        told(is_lost || !is_done, done)
+    }
+
+    async fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        let (is_done, is_lost) = self.trouble();
+        let done = if is_done { self.shelf.write_finalizers(machine) } else { Ok(()) };
+        told(is_lost || !is_done, done)
+    }
+}
+
+#[tokio::test]
+async fn case_22_a_store_that_fails_again_and_again_loses_and_leaks_nothing() {
+    let world = world("");
+    world.shelf.put(machine("m", true));
+    let shelf = world.shelf.clone();
+    let process = Engine::new(Flaky { shelf, writes: 0.into() }, world.cloud());
+    let place = place("m");
+    let around = Around { place: Some(&place), ..Around::default() };
+    let run = async |wanted: Option<Phase>| {
+        for _ in 0..500 {
+            if phase(&world, "m") == wanted {
+                return;
+            }
+            tokio::task::yield_now().await;
+            match process.pass("m", around, world.now()).await {
+                Ok(Next::At(at)) => world.wait_until(at),
+                Ok(_) | Err(_) => drop(world.azure.advance(std::time::Duration::from_secs(1))),
+            }
+        }
+        panic!("it never got there: {:?}", phase(&world, "m"));
+    };
+    run(Some(Phase::Running)).await;
+    assert_eq!(world.created(), 1);
+    world.shelf.delete("m", world.now());
+    run(None).await;
+    assert!(world.ours().is_empty(), "{:?}", world.ours());
+}
+
+#[tokio::test]
+async fn case_23_two_who_run_the_same_machine_lose_no_update_and_make_one_vm() {
+    let world = world("");
+    world.shelf.put(machine("m", true));
+    let crash = Crash::default();
+    let both = [world.process(&crash), world.process(&crash)];
+    for number in 0..500 {
+        if phase(&world, "m") == Some(Phase::Running) {
+            break;
+        }
+        match world.pass(&both[number % 2], &crash, "m").await.unwrap() {
+            Next::At(at) => world.wait_until(at),
+            Next::Now | Next::Never => {}
+        }
+    }
+    assert_eq!(phase(&world, "m"), Some(Phase::Running));
+    assert_eq!(world.created(), 1);
 }

@@ -3,6 +3,7 @@
 //! Views name only the fields that are looked at: ten thousand claims and Nodes fit into little
 //! memory, and a field that another version lacks is no error.
 
+pub mod cluster_api;
 pub mod condition;
 pub mod flex;
 pub mod karpenter;

@@ -24,6 +24,12 @@ pub struct Machine {
     /// like a kubelet, the stand-in neither adds nor restores taints.
     #[serde(default)]
     pub taints: Vec<Taint>,
+    /// What the machine has, by resource, such as `cpu`: a small machine's if nothing is said.
+    #[serde(default)]
+    pub capacity: BTreeMap<String, String>,
+    /// What of that is left for pods: all of it if nothing is said.
+    #[serde(default)]
+    pub allocatable: BTreeMap<String, String>,
     /// What the kubelet says of itself.
     #[serde(default)]
     pub ready: Readiness,

@@ -55,16 +55,25 @@ pub(crate) fn node_status(
     previous: &[NodeCondition],
     now: Timestamp,
 ) -> NodeStatus {
-    let capacity: BTreeMap<String, Quantity> = CAPACITY
-        .iter()
-        .map(|(resource, quantity)| ((*resource).to_owned(), Quantity((*quantity).to_owned())))
-        .collect();
+    let capacity = if machine.capacity.is_empty() {
+        CAPACITY
+            .iter()
+            .map(|(resource, quantity)| ((*resource).to_owned(), Quantity((*quantity).to_owned())))
+            .collect()
+    } else {
+        quantities(&machine.capacity)
+    };
+    let allocatable = if machine.allocatable.is_empty() {
+        capacity.clone()
+    } else {
+        quantities(&machine.allocatable)
+    };
     NodeStatus {
         addresses: Some(vec![
             address("InternalIP", machine.internal_ip.to_string()),
             address("Hostname", machine.name.clone()),
         ]),
-        allocatable: Some(capacity.clone()),
+        allocatable: Some(allocatable),
         capacity: Some(capacity),
         conditions: Some(conditions(machine, previous, now)),
         node_info: Some(NodeSystemInfo {
@@ -75,6 +84,10 @@ pub(crate) fn node_status(
         }),
         ..NodeStatus::default()
     }
+}
+
+fn quantities(resources: &BTreeMap<String, String>) -> BTreeMap<String, Quantity> {
+    resources.iter().map(|(name, quantity)| (name.clone(), Quantity(quantity.clone()))).collect()
 }
 
 /// The machine's labels, and those every kubelet sets.
@@ -195,6 +208,8 @@ mod tests {
             internal_ip: [10, 1, 0, 4].into(),
             labels: BTreeMap::new(),
             taints: Vec::new(),
+            capacity: BTreeMap::new(),
+            allocatable: BTreeMap::new(),
             ready,
             csr: super::super::SigningRequest::default(),
         }
@@ -220,6 +235,22 @@ mod tests {
         let not_ready = machine(Readiness::NotReady("no network".to_owned()));
         let after = conditions(&not_ready, &before, second);
         assert_eq!(transition_of_ready(&after), Some(second));
+    }
+
+    #[test]
+    fn a_machine_reports_what_it_has_and_what_is_left_of_it() {
+        let mut large = machine(Readiness::Ready);
+        large.capacity.insert("nvidia.com/gpu".to_owned(), "8".to_owned());
+        let resources = |machine: &Machine| {
+            let status = node_status(machine, &[], Timestamp::UNIX_EPOCH);
+            (status.capacity.unwrap(), status.allocatable.unwrap())
+        };
+        let (capacity, allocatable) = resources(&large);
+        assert_eq!(capacity["nvidia.com/gpu"].0, "8");
+        assert_eq!(capacity, allocatable);
+        large.allocatable.insert("nvidia.com/gpu".to_owned(), "7".to_owned());
+        assert_eq!(resources(&large).1["nvidia.com/gpu"].0, "7");
+        assert_eq!(resources(&machine(Readiness::Ready)).0["cpu"].0, "4");
     }
 
     #[test]

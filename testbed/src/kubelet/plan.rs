@@ -75,6 +75,8 @@ mod tests {
             internal_ip: [10, 1, 0, 4].into(),
             labels: BTreeMap::new(),
             taints: Vec::new(),
+            capacity: BTreeMap::new(),
+            allocatable: BTreeMap::new(),
             ready: super::super::Readiness::default(),
             csr,
         }

@@ -54,11 +54,16 @@ impl Drop for Field {
 
 impl Field {
     pub(crate) async fn new(text: &str) -> Result<Self> {
+        let subnet = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]";
+        Self::with(&format!("{subnet}\n{text}")).await
+    }
+
+    /// The same with subnets of its own.
+    pub(crate) async fn with(text: &str) -> Result<Self> {
         let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
         plane.install_definitions(definitions()).await?;
         let client = plane.client();
-        let subnet = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]";
-        let scenario = scenario::parse("flex", &format!("{subnet}\n{text}"))?;
+        let scenario = scenario::parse("flex", text)?;
         let azure = Simulator::new(scenario, Pace::Times(60.0), jiff::Timestamp::now());
         let task = run(client.clone(), &azure);
         Ok(Self { client, azure, task, _plane: plane })
@@ -166,14 +171,19 @@ impl Field {
     }
 }
 
-fn run(client: Client, azure: &Simulator) -> JoinHandle<()> {
-    let clock = Arc::new(SimulatedClock(azure.clone()));
-    let arm = bringup_azure::Arm::new(
+/// A client of an Azure.
+pub(crate) fn arm(azure: &Simulator) -> bringup_azure::Arm {
+    bringup_azure::Arm::new(
         bringup_azure::Cloud::Public.endpoint(),
         Arc::new(AnyToken("flex")),
         Arc::new(InProcess::new(azure.clone())),
-        clock.clone(),
-    );
+        Arc::new(SimulatedClock(azure.clone())),
+    )
+}
+
+fn run(client: Client, azure: &Simulator) -> JoinHandle<()> {
+    let clock = Arc::new(SimulatedClock(azure.clone()));
+    let arm = arm(azure);
     let home = Home {
         cluster: "cluster-1".to_owned(),
         namespace: "default".to_owned(),

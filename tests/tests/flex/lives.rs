@@ -10,7 +10,8 @@ use kube::api::DeleteParams;
 use crate::common::{Field, SUBSCRIPTION, class, gone, machine, until};
 
 #[tokio::test]
-async fn a_machine_that_is_applied_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
+async fn case_30_a_machine_that_is_applied_becomes_a_vm_and_leaves_nothing_when_it_goes()
+-> Result<()> {
     let quota = "quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]";
     let field = Field::new(quota).await?;
     let class = field.ready_class("plain").await?;

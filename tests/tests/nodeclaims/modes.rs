@@ -92,6 +92,8 @@ async fn test_14_a_silent_success_with_a_pending_request_waits_for_its_certifica
         internal_ip: std::net::Ipv4Addr::new(10, 1, 0, 9).into(),
         labels: std::collections::BTreeMap::new(),
         taints: Vec::new(),
+        capacity: std::collections::BTreeMap::new(),
+        allocatable: std::collections::BTreeMap::new(),
         ready: Readiness::Ready,
         csr: SigningRequest::Pending,
     };

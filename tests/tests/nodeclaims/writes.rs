@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use bringup_controller::witness::Witness;
-use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, OURS};
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, OURS, find};
 use bringup_objects::{BootstrapReport, NodeClaim};
 use bringup_world::order::Order;
 use bringup_world::provider::Provider;
@@ -46,6 +46,36 @@ async fn test_19_conditions_that_karpenter_wipes_are_back_as_they_were() -> Resu
     assert_eq!(ours(&back), before, "with the moment of their transition");
     assert_eq!(stage.events(&claim).await?.len(), 1);
     assert_eq!(stage.reports_when("one report", |all| !all.is_empty()).await?.len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn case_48_conditions_of_others_survive_ours() -> Result<()> {
+    let stage = Stage::set("others", ORAS_MISSING).await?;
+    let _controller = stage.observe();
+    let (told, _) = fail(&stage, "a", &Order::of("202601.27.0")).await?;
+    let theirs = |claim: &NodeClaim| -> Vec<Condition> {
+        let all = conditions(claim).iter();
+        all.filter(|held| !OURS.contains(&held.type_.as_str())).cloned().collect()
+    };
+    let before = theirs(&told);
+    assert!(!before.is_empty(), "Karpenter has conditions on it");
+    // A node that joins after all makes us write once more.
+    let claim = stage.claim_name("a");
+    stage.karpenter.register(&claim).await?;
+    let up = |claim: &NodeClaim| {
+        ours(claim).iter().any(|one| one.type_ == BOOTSTRAP_SUCCEEDED && one.status == "True")
+    };
+    let after = stage.claim_when(&claim, "a node that came up", up).await?;
+    let after = theirs(&after);
+    for one in &before {
+        let held = find(&after, &one.type_);
+        if ["Registered", "Initialized", "Ready"].contains(&one.type_.as_str()) {
+            assert_eq!(held.map(|held| held.status.as_str()), Some("True"), "as Karpenter says");
+        } else {
+            assert_eq!(held, Some(one), "as it was");
+        }
+    }
     Ok(())
 }
 

@@ -61,6 +61,7 @@ async fn keep_running(simulator: Simulator) {
             () = simulator.stirred(&mut steps) => {}
             Some(Ok((run, end))) = running.join_next() => {
                 simulator.with(|azure| azure.program_ended(run, end));
+                simulator.step();
             }
         }
     }

@@ -211,6 +211,7 @@ impl Azure {
         let Some(vm) = self.vms.get_mut(key) else {
             return;
         };
+        let lasts = vm.boot.gone_after.map_or(lasts, |span| span.0);
         vm.state = VmState::Deleting;
         vm.operation = operation;
         let reference = vm.reference();

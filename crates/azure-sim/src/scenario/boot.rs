@@ -31,6 +31,10 @@ pub struct Boot {
     pub console: String,
     /// From the PUT until the VM operation ends; seeded when absent.
     pub vm_ready_after: Option<Span>,
+    /// From the end of the VM operation until the agent reports; seeded when absent.
+    pub agent_ready_after: Option<Span>,
+    /// From the DELETE until the VM is gone; seeded when absent.
+    pub gone_after: Option<Span>,
     /// Outcome of extensions other than Custom Script, by their type: `succeeds` unless named.
     pub extensions: BTreeMap<String, ScriptRun>,
 }
@@ -72,6 +76,9 @@ pub enum Bootstrap {
     Extension,
     /// cloud-init, from customData: its result shows on the serial console alone.
     CustomData,
+    /// cloud-init, from customData of somebody else: there is no result, only what it writes to the
+    /// serial console.
+    UserData,
 }
 
 /// What the bootstrap script does.

@@ -100,7 +100,7 @@ mod tests {
     const VM: &str = "azure:///subscriptions/s/resourceGroups/mc_rg/providers/Microsoft.Compute/virtualMachines/aks-default-x7k2p";
 
     #[test]
-    fn machines_of_both_schemes_and_both_kinds_are_read() {
+    fn case_39_machines_of_both_schemes_and_both_kinds_are_read_and_written_as_they_were() {
         let instance = "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/set/virtualMachines/12";
         for text in [VM, instance, &VM.replace("azure:", "azure-flex:")] {
             assert_eq!(text.parse::<ProviderId>().unwrap().to_string(), text);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_provider_id_of_ours_is_refused_with_the_reason() {
+    fn case_38_and_39_what_is_no_provider_id_of_ours_is_refused_with_the_reason() {
         let source = |error: &ProviderIdError| {
             std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
         };

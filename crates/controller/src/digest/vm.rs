@@ -20,6 +20,30 @@ pub(super) fn script(vm: &VirtualMachine) -> Option<&Extension> {
     })
 }
 
+/// The mark of what bringup-node says.
+const OURS: &str = "BRINGUP-NODE/1 ";
+
+/// The extension that tells how the bootstrap of a machine of Cluster API ended: one in which
+/// bringup-node waited; or the provider's own, which only tells that it failed. Whatever else is on
+/// it is its user's, and says nothing of the bootstrap.
+pub(super) fn waiter(vm: &VirtualMachine) -> Option<&Extension> {
+    let says = |extension: &&Extension| {
+        let statuses = extension.statuses.iter().chain(&extension.substatuses);
+        statuses.filter_map(|status| status.message.as_deref()).any(|text| text.contains(OURS))
+    };
+    let provided = |extension: &&Extension| {
+        is_providers(extension) && matches!(state(extension), Cse::Failed { .. })
+    };
+    vm.extensions.iter().find(says).or_else(|| vm.extensions.iter().find(provided))
+}
+
+/// Whether an extension is the one of Cluster API's Azure provider: that it failed means that there
+/// was no sentinel in time, and never why.
+fn is_providers(extension: &Extension) -> bool {
+    let name = extension.name.to_ascii_lowercase();
+    name.starts_with("capz.") && name.ends_with(".bootstrapping")
+}
+
 /// The guest's word goes before the model's: the model follows it.
 pub(super) fn state(extension: &Extension) -> Cse {
     let reported = extension.statuses.first();
@@ -94,7 +118,7 @@ pub(super) fn word_of(kind: OsType) -> &'static str {
 /// Everything on the VM that says something: extensions, and what has failed.
 pub(super) fn pieces(vm: &VirtualMachine) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    for extension in &vm.extensions {
+    for extension in vm.extensions.iter().filter(|extension| !is_providers(extension)) {
         let statuses = extension.statuses.iter().chain(&extension.substatuses);
         let messages: Vec<&str> = statuses
             .filter(|status| extension.is_custom_script() || status.is_error())

@@ -2,9 +2,10 @@
 //! one, it comes back the same, with the moment of its transition.
 
 use bringup_contract::exit_code::{Catalogue, Lookup};
-use bringup_contract::{ImageVersion, Os};
+use bringup_contract::{ImageVersion, Os, Retryable};
 use bringup_diagnosis::diagnosis::Platform;
 use bringup_diagnosis::{Confidence, Diagnosis};
+use bringup_objects::cluster_api::{AnyCondition, NODE_BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL};
 use bringup_objects::condition::{
     BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, OURS, Status, condition, find, reason, settle,
 };
@@ -14,6 +15,8 @@ use jiff::Timestamp;
 use crate::observation::{Cse, Observation};
 use crate::subject::{Place, Subject};
 
+/// So often a cause that may be gone with its machine is met before it is believed to stay.
+const ATTEMPTS: usize = 2;
 /// What a condition says while nothing is known.
 const WAITING: &str = "The node has not joined yet.";
 
@@ -29,10 +32,12 @@ pub fn desired(
         Some(report) if !is_up || report.phase() == Phase::Superseded => of_report(report),
         _ => {
             let verdict = if is_up { up(subject, now) } else { underway(subject, observation) };
-            cse(subject, observation, now).into_iter().chain([verdict]).collect()
+            let useful = not_asked(&verdict);
+            cse(subject, observation, now).into_iter().chain([verdict, useful]).collect()
         }
     };
-    let settled = wanted.into_iter().map(|wanted| {
+    let wanted = wanted.into_iter().filter(|wanted| subject.bears(&wanted.type_));
+    let settled = wanted.map(|wanted| {
         let present = find(&subject.conditions, &wanted.type_);
         // A report carries the moments itself.
         let mut settled = if report.is_some() { wanted } else { settle(wanted, present) };
@@ -42,6 +47,31 @@ pub fn desired(
     settled.collect()
 }
 
+/// What the provider's object is to say, if it does not say so yet. Only a verdict is an error: the
+/// provider folds every condition into its own.
+pub fn mirrored(subject: &Subject, wanted: &[Condition]) -> Option<AnyCondition> {
+    let mirror = subject.mirror.as_ref()?;
+    let verdict = find(wanted, BOOTSTRAP_SUCCEEDED)?;
+    let is_false = verdict.status == Status::False.word();
+    let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let wanted = AnyCondition {
+        kind: NODE_BOOTSTRAP_SUCCEEDED.to_owned(),
+        status: verdict.status.clone(),
+        severity: is_false.then(|| "Error".to_owned()),
+        reason: some(&verdict.reason),
+        message: some(&verdict.message),
+        last_transition_time: Some(verdict.last_transition_time.clone()),
+        observed_generation: None,
+    };
+    let says_so = mirror.condition.as_ref().is_some_and(|present| {
+        let same_severity = present.severity.is_none() || present.severity == wanted.severity;
+        (&present.status, &present.reason, &present.message)
+            == (&wanted.status, &wanted.reason, &wanted.message)
+            && same_severity
+    });
+    (!says_so).then_some(wanted)
+}
+
 /// Whether the subject bears exactly these.
 pub fn are_borne(subject: &Subject, wanted: &[Condition]) -> bool {
     wanted.iter().all(|wanted| find(&subject.conditions, &wanted.type_) == Some(wanted))
@@ -49,7 +79,39 @@ pub fn are_borne(subject: &Subject, wanted: &[Condition]) -> bool {
 
 fn of_report(report: &BootstrapReport) -> Vec<Condition> {
     let conditions = report.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    conditions.iter().filter(|held| OURS.contains(&held.type_.as_str())).cloned().collect()
+    let ours =
+        |held: &&Condition| OURS.contains(&held.type_.as_str()) || held.type_ == REPLACEMENT_USEFUL;
+    conditions.iter().filter(ours).cloned().collect()
+}
+
+/// Whether another machine would help, while there is no failure.
+fn not_asked(verdict: &Condition) -> Condition {
+    let (status, message) = if verdict.status == Status::True.word() {
+        (Status::False, "The node has joined the cluster.")
+    } else {
+        (Status::Unknown, WAITING)
+    };
+    let since = verdict.last_transition_time.0;
+    condition(REPLACEMENT_USEFUL, status, &verdict.reason, message, since)
+}
+
+/// Whether another machine would help after a failure: where the cause may be gone with the machine,
+/// and has not been met again and again.
+pub fn replacement(diagnosis: &Diagnosis, earlier: usize, now: Timestamp) -> Condition {
+    let blame = &diagnosis.cause;
+    let (is_useful, why) = match blame.retryable {
+        Retryable::Yes => (true, "another machine may not have it".to_owned()),
+        Retryable::Maybe if earlier < ATTEMPTS => {
+            (true, format!("another machine may not have it; {earlier} had it before"))
+        }
+        Retryable::Maybe => (false, format!("{earlier} machines had it before")),
+        Retryable::No => {
+            (false, format!("another machine will have it too; owner: {}", blame.owner))
+        }
+    };
+    let status = if is_useful { Status::True } else { Status::False };
+    let message = format!("{}: {why}.", blame.reason);
+    condition(REPLACEMENT_USEFUL, status, blame.reason.reason(), &message, now)
 }
 
 /// The Node is there.
@@ -95,8 +157,10 @@ pub fn of_failure(
     diagnosis: &Diagnosis,
     observation: Option<&Observation>,
     report: &str,
+    earlier: usize,
     now: Timestamp,
 ) -> Vec<Condition> {
+    let useful = replacement(diagnosis, earlier, now);
     let verdict = condition(
         BOOTSTRAP_SUCCEEDED,
         Status::False,
@@ -118,7 +182,7 @@ pub fn of_failure(
             .filter(|code| *code != 0)
             .map(|_| cse_failed(diagnosis, report, now)),
     };
-    cse.into_iter().chain([verdict]).collect()
+    cse.into_iter().chain([verdict, useful]).collect()
 }
 
 fn cse_failed(diagnosis: &Diagnosis, report: &str, now: Timestamp) -> Condition {

@@ -37,6 +37,7 @@ pub fn on_target(report: &BootstrapReport, instance: &str, now: Timestamp) -> Op
         api_version: Some(target.api_version.clone()),
         kind: Some(target.kind.clone()),
         name: Some(target.name.clone()),
+        namespace: namespace_of(report),
         uid: Some(target.uid.clone()),
         ..ObjectReference::default()
     };
@@ -112,9 +113,16 @@ fn note(report: &BootstrapReport) -> Option<String> {
     Some(format!("{}{place}", cut(&text, LONGEST_NOTE - place.len())))
 }
 
+/// The namespace of what a report is about: its own, unless that is a claim, which is in none.
+fn namespace_of(report: &BootstrapReport) -> Option<String> {
+    let is_claim = report.spec.target_ref.kind == "NodeClaim";
+    report.metadata.namespace.clone().filter(|_| !is_claim)
+}
+
 fn parent(report: &BootstrapReport, uid: Option<&str>) -> Option<ObjectReference> {
     let owner = report.metadata.owner_references.as_ref()?.first()?;
     Some(ObjectReference {
+        namespace: namespace_of(report),
         api_version: Some(owner.api_version.clone()),
         kind: Some(owner.kind.clone()),
         name: Some(owner.name.clone()),
@@ -137,7 +145,7 @@ fn event(
     Event {
         metadata: ObjectMeta {
             name: Some(name),
-            namespace: Some(NAMESPACE.to_owned()),
+            namespace: regarding.namespace.clone().or_else(|| Some(NAMESPACE.to_owned())),
             ..ObjectMeta::default()
         },
         action: Some("Diagnose".to_owned()),

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use bringup_contract::ImageVersion;
 use bringup_diagnosis::evidence::Content;
 use bringup_diagnosis::{Diagnosis, Evidence};
-use bringup_objects::condition::{Condition, Status, condition, cut, find, settle};
+use bringup_objects::cluster_api::REPLACEMENT_USEFUL;
+use bringup_objects::condition::{
+    CSE_PROVISIONED, Condition, Status, condition, cut, find, settle,
+};
 use bringup_objects::karpenter::POOL_LABEL;
 use bringup_objects::names;
 use bringup_objects::report::{
@@ -21,7 +24,7 @@ use serde::Serialize;
 use super::conditions;
 use crate::judge::{Failure, mode};
 use crate::observation::{Cse, Observation};
-use crate::subject::{Place, Subject};
+use crate::subject::{Kind, Place, Subject};
 
 /// How much of what was overruled a report keeps.
 const MOST_CONTRIBUTING: usize = 4;
@@ -32,15 +35,20 @@ pub fn of_failure(
     observation: Option<&Observation>,
     failure: &Failure,
     namespace: &str,
+    earlier: usize,
     now: Timestamp,
 ) -> BootstrapReport {
+    // Where its owner is, who has to be in the same.
+    let namespace = subject.namespace.as_deref().unwrap_or(namespace);
     let spec = spec(subject, observation, &failure.diagnosis);
     let name = name(subject, &spec);
     let place = format!("{namespace}/{name}");
     let mut report = BootstrapReport::new(&name, spec);
     report.metadata.namespace = Some(namespace.to_owned());
     let mut status = status(observation, failure, now);
-    status.conditions = conditions::of_failure(&failure.diagnosis, observation, &place, now);
+    status.conditions =
+        conditions::of_failure(&failure.diagnosis, observation, &place, earlier, now);
+    status.conditions.retain(|held| subject.bears(&held.type_));
     report.status = Some(status);
     label(&mut report, subject);
     report
@@ -68,7 +76,11 @@ pub fn improved(
     let asked: Vec<String> = status.collectors.iter().map(|asked| asked.name.clone()).collect();
     let before = held.collectors.into_iter().filter(|known| !asked.contains(&known.name));
     status.collectors = before.chain(status.collectors).collect();
-    let new = conditions::of_failure(&failure.diagnosis, Some(observation), &place, now);
+    // The same that it bore before, and the script's, of which more may be known now.
+    let is_machine = old.spec.target_ref.kind == Kind::Machine.word();
+    let mut new = conditions::of_failure(&failure.diagnosis, Some(observation), &place, 0, now);
+    let other = if is_machine { CSE_PROVISIONED } else { REPLACEMENT_USEFUL };
+    new.retain(|held| held.type_ != other);
     status.conditions = new
         .into_iter()
         .map(|condition| {

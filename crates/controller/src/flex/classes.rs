@@ -70,6 +70,18 @@ pub fn is_ready(class: &AzureFlexNodeClass) -> bool {
         })
 }
 
+/// Whether nodes can be made from a class, in one word.
+pub(super) fn readiness(class: &AzureFlexNodeClass) -> &'static str {
+    let conditions = class.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let ready = find(conditions, READY);
+    let current = ready.filter(|ready| ready.observed_generation == class.metadata.generation);
+    match current.map(|ready| ready.status.as_str()) {
+        Some("True") => "True",
+        Some("False") => "False",
+        _ => "Unknown",
+    }
+}
+
 /// Why nodes cannot be made from a class, in words.
 pub(super) fn why_not_ready(class: &AzureFlexNodeClass) -> String {
     let conditions = class.status.as_ref().map_or(&[][..], |status| &status.conditions);

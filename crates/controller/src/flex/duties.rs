@@ -13,8 +13,9 @@ use kube::{Api, ResourceExt as _};
 use tracing::{info, warn};
 
 use super::index::{Claim, Verdict};
+use super::metrics::{BOOT_TIMEOUT, LAUNCH_TIMEOUT};
 use super::recorder::Saying;
-use super::{AGAIN, Flex};
+use super::{AGAIN, Flex, pause};
 
 /// The reason with which Karpenter's Azure provider says the same.
 const FAILED: &str = "AsyncProvisioningError";
@@ -89,6 +90,20 @@ fn duty(
     }
 }
 
+/// Why a claim ends, in one word.
+fn cause<'a>(machine: &'a AzureFlexMachine, claim: Option<&'a Claim>) -> &'a str {
+    let status = machine.status.as_ref();
+    let failure = status.and_then(|status| status.failure.as_ref());
+    let is_accepted = status.is_some_and(|status| status.accepted_at.is_some());
+    match (failure, claim.and_then(|claim| claim.verdict.as_ref())) {
+        (Some(failure), _) => &failure.cause,
+        // A verdict is its reason and the words.
+        (None, Some(Verdict::Failed(why))) => why.split(':').next().unwrap_or_default(),
+        (None, Some(Verdict::Up) | None) if is_accepted => BOOT_TIMEOUT,
+        (None, Some(Verdict::Up) | None) => LAUNCH_TIMEOUT,
+    }
+}
+
 impl<B: Bootstrap> Flex<B> {
     /// Does what a machine owes; when to look again.
     pub(super) async fn owe(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
@@ -109,7 +124,7 @@ impl<B: Bootstrap> Flex<B> {
             }
             Duty::End(what) => {
                 self.say(&machine, &what, now).await;
-                self.end(&machine, now).await
+                self.end(&machine, cause(&machine, claim.as_ref()), now).await
             }
         }
     }
@@ -128,7 +143,7 @@ impl<B: Bootstrap> Flex<B> {
             Ok(None) => {}
             Err(error) => {
                 warn!(machine = machine.name_any(), %error, "its claim could not be read");
-                return Some(now + AGAIN);
+                return Some(now + pause(&error));
             }
         }
         let parameters = exactly(machine.uid());
@@ -137,7 +152,7 @@ impl<B: Bootstrap> Flex<B> {
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) => {
                 warn!(machine = machine.name_any(), %error, "it could not be deleted");
-                return Some(now + AGAIN);
+                return Some(now + pause(&error));
             }
         }
         None
@@ -155,15 +170,23 @@ impl<B: Bootstrap> Flex<B> {
         self.recorder.say(&claim, &saying, now).await;
     }
 
-    async fn end(&self, machine: &AzureFlexMachine, now: Timestamp) -> Option<Timestamp> {
+    async fn end(
+        &self,
+        machine: &AzureFlexMachine,
+        cause: &str,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let claim = machine.spec.claim_ref.as_ref()?;
         let claims: Api<NodeClaim> = Api::all(self.client.clone());
         match claims.delete(&claim.name, &exactly(Some(claim.uid.clone()))).await {
-            Ok(_) => info!(claim = claim.name, "its machine has failed, and so it goes"),
+            Ok(_) => {
+                info!(claim = claim.name, "its machine has failed, and so it goes");
+                self.metrics.ended(cause);
+            }
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) => {
                 warn!(claim = claim.name, %error, "the claim could not be deleted");
-                return Some(now + AGAIN);
+                return Some(now + pause(&error));
             }
         }
         None
@@ -215,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_whose_claim_is_gone_goes_but_not_before_claims_were_listed() {
+    fn case_18_a_machine_whose_claim_is_gone_goes_but_not_before_claims_were_listed() {
         let up = machine(Phase::Running, None);
         assert_eq!(duty(&up, None, false, at(0)), Duty::None);
         assert_eq!(duty(&up, None, true, at(0)), Duty::Leave);
@@ -273,6 +296,19 @@ mod tests {
             duty(&asked, Some(&claim(None)), true, at(180)),
             Duty::End("Azure did not accept the VM within 3 minutes".to_owned())
         );
+    }
+
+    #[test]
+    fn the_cause_of_an_end_is_one_word() {
+        let up = machine(Phase::Running, None);
+        let failed = machine(Phase::CleanVm, Some("AllocationFailed"));
+        let mut asked = machine(Phase::VmPut, None);
+        asked.status.as_mut().unwrap().accepted_at = None;
+        let verdict = claim(Some(Verdict::Failed("DnsFailure: no such host: a.b".to_owned())));
+        assert_eq!(cause(&up, Some(&verdict)), "DnsFailure");
+        assert_eq!(cause(&failed, Some(&verdict)), "AllocationFailed");
+        assert_eq!(cause(&up, Some(&claim(None))), BOOT_TIMEOUT);
+        assert_eq!(cause(&asked, Some(&claim(None))), LAUNCH_TIMEOUT);
     }
 
     #[test]

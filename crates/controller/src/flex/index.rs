@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find, karpenter};
+use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use bringup_objects::karpenter::NodeClaim;
 use kube::ResourceExt as _;
@@ -27,6 +28,7 @@ pub(super) struct Index {
 pub(super) struct Machine {
     pub(super) class: String,
     pub(super) uid: String,
+    pub(super) phase: Phase,
     pub(super) claim: Option<(String, String)>,
     pub(super) provider_id: Option<String>,
     /// The subscription and resource group of its VM, in lower case.
@@ -43,6 +45,7 @@ impl Machine {
                 (lower(&place.subscription_id), lower(&place.resource_group))
             }),
             class: machine.spec.node_class.clone(),
+            phase: machine.status.as_ref().map_or(Phase::Planned, |status| status.phase),
             uid: machine.metadata.uid.clone().unwrap_or_default(),
             claim: claim.map(|claim| (claim.name.clone(), claim.uid.clone())),
             provider_id: machine.status.as_ref().and_then(|status| status.provider_id.clone()),

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::recorder::Saying;
 use super::tokens::LIFE;
-use super::{AGAIN, Flex};
+use super::{Flex, pause};
 
 /// The label by which a Node says whose it is.
 pub(super) const CLAIM_LABEL: &str = "karpenter.azure.com/node-claim";
@@ -50,7 +50,7 @@ impl<B: Bootstrap> Flex<B> {
             }
             Err(error) => {
                 warn!(node = name, %error, "the Node could not be read");
-                return Some(self.clock.now() + AGAIN);
+                return Some(self.clock.now() + pause(&error));
             }
         };
         let id = node.spec.as_ref().and_then(|spec| spec.provider_id.clone()).unwrap_or_default();

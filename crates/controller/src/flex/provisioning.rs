@@ -16,6 +16,7 @@ use tracing::info;
 
 use super::pools::{Cluster, KubePools};
 use super::{Flex, Home, JoinSettings, Joining, Service};
+use crate::metrics::Metrics;
 
 /// How machines are made.
 #[derive(Debug, Clone)]
@@ -38,6 +39,7 @@ pub(crate) struct Means {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) namespace: String,
     pub(crate) identity: String,
+    pub(crate) metrics: Metrics,
 }
 
 impl Provisioning {
@@ -52,9 +54,9 @@ impl Provisioning {
     /// Makes machines for ever, as the only one who does.
     pub(crate) async fn run(&self, means: Means) {
         let home = self.home(&means);
-        let Means { client, arm, clock, .. } = means;
+        let Means { client, arm, clock, metrics, .. } = means;
         let joining = Joining::new(self.join.clone(), client.clone(), clock.clone());
-        let flex = Flex::new(client, arm, clock, &home, joining);
+        let flex = Flex::new(client, arm, clock, &home, joining).with_metrics(&metrics);
         flex.run().await;
     }
 

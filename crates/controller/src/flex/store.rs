@@ -87,6 +87,7 @@ impl KubeStore {
 fn failed(error: &kube::Error) -> StoreError {
     match error {
         kube::Error::Api(status) if matches!(status.code, 404 | 409) => StoreError::Conflict,
+        kube::Error::Api(status) if status.code == 403 => StoreError::Denied(error.to_string()),
         error => StoreError::Failed(error.to_string()),
     }
 }

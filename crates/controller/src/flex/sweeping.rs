@@ -37,7 +37,8 @@ impl<B: Bootstrap> Flex<B> {
 
     async fn sweep_all(&self) {
         let mut audit = Audit { cluster: self.cluster.clone(), ..Audit::default() };
-        for (subscription, group) in self.groups() {
+        let groups = self.groups();
+        for (subscription, group) in &groups {
             let parsed = (subscription.parse::<Name>(), group.parse::<Name>());
             let (Ok(subscription), Ok(group)) = parsed else { continue };
             if let Err(why) = self.sweep(&subscription, &group, &mut audit).await {
@@ -46,6 +47,7 @@ impl<B: Bootstrap> Flex<B> {
                 audit.miss(&group, &why);
             }
         }
+        self.metrics.swept_all(|group| groups.contains(group));
         for (subscription, region) in self.regions() {
             let quotas = self.inquiries.quotas(&subscription, &region).await;
             let quotas = quotas.into_iter().filter(|quota| is_of_interest(&quota.name));
@@ -110,6 +112,8 @@ impl<B: Bootstrap> Flex<B> {
             warn!(id, why, "it could not be removed");
         }
         let removed = swept.removed.len() as u64;
+        let place = (subscription.to_string(), group.to_string());
+        self.metrics.swept(place, swept.leaks.len(), removed);
         if removed > 0 {
             let counted = self.ledger.update(|page| {
                 page.tally.swept += removed;

@@ -14,7 +14,7 @@ use kube::{Api, Client};
 use sha2::{Digest as _, Sha256};
 
 /// Where the API server looks for them.
-const NAMESPACE: &str = "kube-system";
+pub const NAMESPACE: &str = "kube-system";
 /// How long a token lives.
 pub(super) const LIFE: SignedDuration = SignedDuration::from_hours(1);
 const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";

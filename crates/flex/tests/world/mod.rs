@@ -114,6 +114,15 @@ impl Shelf {
         }
     }
 
+    pub fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        self.write(machine, |stored| stored.status.clone_from(&machine.status))
+    }
+
+    pub fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        let finalizers = &machine.metadata.finalizers;
+        self.write(machine, |stored| stored.metadata.finalizers.clone_from(finalizers))
+    }
+
     fn write(
         &self,
         new: &AzureFlexMachine,
@@ -155,16 +164,14 @@ impl Store for Brittle<Shelf> {
 
     async fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         self.crash.point().await;
-        let done = self.inner.write(machine, |stored| stored.status.clone_from(&machine.status));
+        let done = self.inner.write_status(machine);
         self.crash.point().await;
         done
     }
 
     async fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         self.crash.point().await;
-        let finalizers = &machine.metadata.finalizers;
-        let done =
-            self.inner.write(machine, |stored| stored.metadata.finalizers.clone_from(finalizers));
+        let done = self.inner.write_finalizers(machine);
         self.crash.point().await;
         done
     }
@@ -272,12 +279,16 @@ impl World {
         self.azure.with(|azure| azure.arm_fault(FaultRule { on, fault }));
     }
 
+    /// Azure, as a process has it.
+    pub fn cloud(&self) -> ArmCloud<NoSecrets> {
+        ArmCloud::new(self.arm(), CLUSTER, NoSecrets)
+    }
+
     /// A process that dies at a point.
     pub fn process(&self, crash: &Crash) -> Process {
-        let cloud = ArmCloud::new(self.arm(), CLUSTER, NoSecrets);
         Engine::new(
             Brittle { inner: self.shelf.clone(), crash: crash.clone() },
-            Brittle { inner: cloud, crash: crash.clone() },
+            Brittle { inner: self.cloud(), crash: crash.clone() },
         )
     }
 
@@ -299,7 +310,7 @@ impl World {
             match pass.as_mut().now_or_never() {
                 Some(Ok(next)) => return Some(next),
                 Some(Err(StoreError::Conflict)) => return Some(Next::Now),
-                Some(Err(StoreError::Failed(why))) => panic!("{why}"),
+                Some(Err(StoreError::Failed(why) | StoreError::Denied(why))) => panic!("{why}"),
                 None if crash.is_dead() => return None,
                 // It waits for its turn to ask Azure.
                 None => drop(self.azure.advance(Duration::from_secs(1))),

@@ -1,0 +1,141 @@
+//! What the role in Azure allows is what is asked of Azure.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result};
+use bringup_controller::flex::pools::{Cluster, ID, KubePools, LABEL};
+use bringup_objects::flex::machine::Phase;
+use bringup_provider::plugin::Pools as _;
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::{Field, arm, gone, machine, until};
+
+const ROLE: &str = include_str!("../../../deploy/azure/flex-role.json");
+
+/// What Azure checks besides the request itself, by what is written: whatever its body names.
+const IMPLIED: [(&str, &str); 3] = [
+    (
+        "Microsoft.Network/networkInterfaces/write",
+        "Microsoft.Network/virtualNetworks/subnets/join/action",
+    ),
+    ("Microsoft.Compute/virtualMachines/write", "Microsoft.Network/networkInterfaces/join/action"),
+    ("Microsoft.Compute/virtualMachines/write", "Microsoft.Compute/disks/write"),
+];
+
+/// What this simulated Azure has no use for, and the real one has: images of one's own, and the
+/// addresses at which deletions are followed.
+const ELSEWHERE: [&str; 6] = [
+    "Microsoft.Compute/images/read",
+    "Microsoft.Compute/galleries/read",
+    "Microsoft.Compute/galleries/images/read",
+    "Microsoft.Compute/galleries/images/versions/read",
+    "Microsoft.Compute/locations/diskOperations/read",
+    "Microsoft.Network/locations/operationResults/read",
+];
+
+/// The action that a request needs, as Azure names it.
+fn action(method: &str, path: &str) -> Option<String> {
+    let path = path.split('?').next().unwrap_or_default().trim_matches('/');
+    let parts: Vec<&str> = path.split('/').collect();
+    let lower = path.to_ascii_lowercase();
+    let Some(providers) = lower.split('/').position(|part| part == "providers") else {
+        let read = "Microsoft.Resources/subscriptions/resourceGroups/read";
+        return (method == "GET" && parts.len() == 4).then(|| read.to_owned());
+    };
+    let provider = parts.get(providers + 1)?;
+    // Behind the provider, kinds and names alternate.
+    let kinds: Vec<&str> = parts[providers + 2..].iter().step_by(2).copied().collect();
+    let kinds = kinds.join("/");
+    Some(match method {
+        "GET" => format!("{provider}/{kinds}/read"),
+        "PUT" => format!("{provider}/{kinds}/write"),
+        "DELETE" => format!("{provider}/{kinds}/delete"),
+        "POST" => format!("{provider}/{kinds}/action"),
+        _ => return None,
+    })
+}
+
+fn lower(actions: impl IntoIterator<Item = impl AsRef<str>>) -> BTreeSet<String> {
+    actions.into_iter().map(|action| action.as_ref().to_ascii_lowercase()).collect()
+}
+
+#[test]
+fn the_action_of_a_request_is_read_from_its_path() {
+    let group = "/subscriptions/s/resourceGroups/g";
+    for (method, path, wanted) in [
+        ("GET", "", "Microsoft.Resources/subscriptions/resourceGroups/read"),
+        ("GET", "/providers/Microsoft.Compute/disks", "Microsoft.Compute/disks/read"),
+        (
+            "POST",
+            "/providers/Microsoft.Compute/virtualMachines/a/restart?api-version=1",
+            "Microsoft.Compute/virtualMachines/restart/action",
+        ),
+        (
+            "GET",
+            "/providers/Microsoft.Network/virtualNetworks/a/subnets/b",
+            "Microsoft.Network/virtualNetworks/subnets/read",
+        ),
+    ] {
+        assert_eq!(action(method, &format!("{group}{path}")).as_deref(), Some(wanted));
+    }
+    assert_eq!(action("PATCH", group), None);
+}
+
+#[tokio::test]
+async fn the_role_in_azure_allows_exactly_what_is_asked_of_it() -> Result<()> {
+    let field = Field::new("").await?;
+    field.ready_class("plain").await?;
+    field.put_nic("rg-flex", "left-behind", "cluster-1")?;
+    field.put_nic("rg-flex", "another", "cluster-2")?;
+    field.until_held(&["another"]).await?;
+    field.claimed_machine("one", "plain", "Standard_D8s_v5").await?;
+    field.machine_in("one", Phase::Running).await?;
+    // A Node that does not say who it is.
+    let node = json!({ "metadata": { "name": "one", "labels": { "karpenter.azure.com/node-claim": "one" } } });
+    let nodes: Api<Node> = Api::all(field.client.clone());
+    nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
+    // A pool of aks-flex that is restarted.
+    let mut pool = machine("pool", "plain", "Standard_D8s_v5")?;
+    let meta = &mut pool.metadata;
+    meta.labels.get_or_insert_default().insert(LABEL.to_owned(), "pool".to_owned());
+    meta.annotations.get_or_insert_default().insert(ID.to_owned(), "pool".to_owned());
+    field.create_machine(&pool).await?;
+    field.machine_in("pool", Phase::Running).await?;
+    let cluster = Cluster { server: String::new(), authority: Vec::new() };
+    let pools = KubePools::new(field.client.clone(), arm(&field.azure), cluster);
+    pools.restart("pool").await?;
+    // Quotas are asked for by whoever answers Karpenter.
+    let (subscription, region) = (crate::common::SUBSCRIPTION.parse()?, "eastus2".parse()?);
+    let urgent = bringup_azure::Priority::Schedule;
+    arm(&field.azure).usages(&subscription, &region, urgent).await?;
+    for name in ["one", "pool"] {
+        field.claims().delete(name, &DeleteParams::default()).await.ok();
+        field.machines().delete(name, &DeleteParams::default()).await.ok();
+        until(field.machines(), name, "a machine that is gone", gone()).await?;
+    }
+    field.until_held(&["another"]).await?;
+
+    let requests = field.azure.with(|azure| azure.journal().requests().to_vec());
+    let mut asked = BTreeSet::new();
+    for request in &requests {
+        let action = action(&request.method, &request.path);
+        asked.insert(action.with_context(|| format!("no action for {request:?}"))?);
+    }
+    let asked = lower(asked);
+    let implied = IMPLIED.iter().filter(|(write, _)| asked.contains(&write.to_ascii_lowercase()));
+    let needed: BTreeSet<String> =
+        lower(implied.map(|(_, action)| action)).union(&asked).cloned().collect();
+    let role: Value = serde_json::from_str(ROLE)?;
+    let allowed = role["Actions"].as_array().context("no actions")?;
+    let allowed = lower(allowed.iter().filter_map(Value::as_str));
+    let missing: Vec<&String> = needed.difference(&allowed).collect();
+    assert!(missing.is_empty(), "the role lacks {missing:?}");
+    let elsewhere = lower(ELSEWHERE);
+    let needless: Vec<&String> = allowed.difference(&needed).collect();
+    assert_eq!(needless, elsewhere.iter().collect::<Vec<_>>(), "nobody asks for these");
+    assert_eq!(role["NotActions"], json!([]));
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! A thousand machines at once.
+
+#[path = "flex/common.rs"]
+#[allow(dead_code, reason = "each test file uses its own part")]
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use bringup_objects::flex::AzureFlexMachine;
+use bringup_objects::flex::machine::Phase;
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::ResourceExt as _;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, watcher};
+
+use crate::common::{Field, machine};
+
+const MANY: usize = 1_000;
+/// The end of a wait that only a broken test reaches.
+const FOREVER: Duration = Duration::from_mins(8);
+/// What we allow ourselves: so many writes at once, and so many a second.
+const AT_ONCE: usize = 100;
+const A_SECOND: usize = 5;
+
+/// Waits until all run; none may fail.
+async fn until_all_run(field: &Field) -> Result<()> {
+    let machines = watcher(field.machines(), watcher::Config::default()).applied_objects();
+    let mut machines = std::pin::pin!(machines);
+    let mut up: BTreeMap<String, AzureFlexMachine> = BTreeMap::new();
+    while up.len() < MANY {
+        let machine = machines.try_next().await?.context("the watch ended")?;
+        let status = machine.status.clone().unwrap_or_default();
+        assert_eq!(status.failure, None, "{}", machine.name_any());
+        if status.phase == Phase::Running {
+            up.insert(machine.name_any(), machine);
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_machines_at_once_all_run_and_azure_refuses_nothing() -> Result<()> {
+    let subnet = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/16}]";
+    let field = Field::with(subnet).await?;
+    field.ready_class("plain").await?;
+    let began = (Instant::now(), field.azure.clock().now());
+    let all =
+        (0..MANY).map(|number| machine(&format!("m-{number:04}"), "plain", "Standard_D8s_v5"));
+    let all = all.collect::<Result<Vec<_>>>()?;
+    let made = futures::stream::iter(&all).map(|machine| field.create_machine(machine));
+    made.buffer_unordered(16).try_collect::<Vec<()>>().await?;
+    let running = tokio::time::timeout(FOREVER, until_all_run(&field)).await;
+    running.context("waited in vain for all to run")??;
+    let took = (began.0.elapsed(), began.1.duration_until(field.azure.clock().now()));
+
+    let (mut refused, mut writes) = (0, Vec::new());
+    field.azure.with(|azure| {
+        for request in azure.journal().requests() {
+            refused += usize::from(request.status == Some(429));
+            if request.method == "PUT" {
+                writes.push(request.at);
+            }
+        }
+    });
+    assert_eq!(refused, 0, "Azure refused requests as too many");
+    assert_eq!(writes.len(), 2 * MANY, "one NIC and one VM for each");
+    // In any stretch of time there are no more than we allow ourselves.
+    for (first, at) in writes.iter().enumerate() {
+        for (last, end) in writes.iter().enumerate().skip(first + AT_ONCE).step_by(97) {
+            let seconds = usize::try_from(at.duration_until(*end).as_secs() + 1).unwrap_or(0);
+            let allowed = AT_ONCE + A_SECOND * seconds;
+            assert!(last - first < allowed, "{} writes in {seconds} s", last - first);
+        }
+    }
+    let held = field.held();
+    assert_eq!(held.len(), 3 * MANY, "a VM, a NIC and a disk for each");
+    let (here, there) = (took.0.as_secs(), took.1.as_secs());
+    println!("{MANY} machines run after {there} s of Azure's time ({here} s here)");
+    Ok(())
+}

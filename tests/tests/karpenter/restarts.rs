@@ -1,0 +1,134 @@
+//! Either process is killed and started again, at each moment of a machine's life.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use bringup_objects::NodeClaim;
+use bringup_world::flex_world::FlexWorld;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
+use kube::api::DeleteParams;
+use serde_json::json;
+
+use crate::growing::is;
+use crate::land::{ORDINARY, PLAIN};
+use crate::pool::Pool;
+
+#[derive(Debug, Clone, Copy)]
+enum Who {
+    Bringup,
+    Karpenter,
+}
+
+/// What has just happened to the latest machine.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    ClaimMade,
+    NicAsked,
+    VmAsked,
+    Launched,
+    NodeThere,
+}
+
+/// One machine for each.
+const COMING: [(Who, Moment); 10] = [
+    (Who::Bringup, Moment::ClaimMade),
+    (Who::Karpenter, Moment::ClaimMade),
+    (Who::Bringup, Moment::NicAsked),
+    (Who::Karpenter, Moment::NicAsked),
+    (Who::Bringup, Moment::VmAsked),
+    (Who::Karpenter, Moment::VmAsked),
+    (Who::Bringup, Moment::Launched),
+    (Who::Karpenter, Moment::Launched),
+    (Who::Bringup, Moment::NodeThere),
+    (Who::Karpenter, Moment::NodeThere),
+];
+
+async fn restart(world: &FlexWorld, who: Who) -> Result<()> {
+    match who {
+        Who::Bringup => {
+            world.kill_controller();
+            world.start_controller().await
+        }
+        Who::Karpenter => {
+            world.kill_karpenter();
+            world.start_karpenter()
+        }
+    }
+}
+
+/// The names with which an operation was asked for.
+fn asked(pool: &Pool, operation: &str) -> BTreeSet<String> {
+    let group = format!("/resourcegroups/rg-{}/", pool.name);
+    pool.world.ground.azure.with(|azure| {
+        let all = azure.journal().requests().iter().filter(|request| {
+            request.operation == operation && request.path.to_ascii_lowercase().contains(&group)
+        });
+        all.filter_map(|one| one.path.split('?').next().map(str::to_owned)).collect()
+    })
+}
+
+/// Waits for a moment of the last of so many machines.
+async fn reach(pool: &Pool, moment: Moment, count: usize) -> Result<()> {
+    let what = format!("{moment:?} of machine {count}");
+    match moment {
+        Moment::ClaimMade => {
+            pool.claims_until(&what, |claims: &[NodeClaim]| claims.len() >= count).await?;
+        }
+        Moment::NicAsked => {
+            pool.azure_until(&what, |pool| asked(pool, "PutNic").len() >= count).await?;
+        }
+        Moment::VmAsked => {
+            pool.azure_until(&what, |pool| asked(pool, "PutVm").len() >= count).await?;
+        }
+        Moment::Launched => {
+            let launched = |claims: &[NodeClaim]| {
+                claims.iter().filter(|claim| is(claim, "Launched")).count() >= count
+            };
+            pool.claims_until(&what, launched).await?;
+        }
+        Moment::NodeThere => {
+            pool.nodes_until(&what, |nodes: &[Node]| nodes.len() >= count).await?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn whoever_is_killed_at_whatever_moment_nothing_is_lost_and_nothing_made_twice(
+    world: Arc<FlexWorld>,
+) -> Result<()> {
+    let at_once = json!({ "consolidationPolicy": "WhenEmpty", "consolidateAfter": "0s" });
+    let pool = Pool::make(&world, "killed", PLAIN, &[ORDINARY], json!({}), at_once).await?;
+    for (index, (who, moment)) in COMING.into_iter().enumerate() {
+        // Two do not fit on one node.
+        pool.large_pod(&format!("killed-{index}")).await?;
+        reach(&pool, moment, index + 1).await?;
+        restart(&world, who).await?;
+    }
+    let mut nodes = BTreeSet::new();
+    for index in 0..COMING.len() {
+        nodes.insert(pool.running(&format!("killed-{index}")).await?.name_any());
+    }
+    ensure!(nodes.len() == COMING.len(), "{nodes:?}");
+    let claims = pool.claims_until("claims", |_| true).await?;
+    ensure!(claims.len() == COMING.len(), "{} claims", claims.len());
+    let attempts = pool.attempts().len();
+    ensure!(attempts == COMING.len(), "VMs were asked for {attempts} times");
+    ensure!(pool.held().len() == 3 * COMING.len(), "{:?}", pool.held());
+
+    for index in 0..COMING.len() {
+        pool.pods().delete(&format!("killed-{index}"), &DeleteParams::default()).await?;
+    }
+    let is_going = |claim: &NodeClaim| claim.metadata.deletion_timestamp.is_some();
+    let going = |claims: &[NodeClaim]| claims.iter().any(is_going);
+    pool.claims_until("a claim that goes", going).await?;
+    restart(&world, Who::Karpenter).await?;
+    pool.azure_until("a VM that goes", |pool| !asked(pool, "DeleteVm").is_empty()).await?;
+    restart(&world, Who::Bringup).await?;
+    let some_left = |pool: &Pool| pool.held().len() < 2 * COMING.len();
+    pool.azure_until("half of them gone", some_left).await?;
+    restart(&world, Who::Bringup).await?;
+    restart(&world, Who::Karpenter).await?;
+    pool.empty().await
+}

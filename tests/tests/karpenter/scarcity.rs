@@ -1,0 +1,91 @@
+//! Capacity that is not there.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use bringup_controller::flex::{LEDGER, Page};
+use bringup_flex::backoff::Entry;
+use bringup_objects::NodeClaim;
+use bringup_world::flex_world::{FlexWorld, NAMESPACE};
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::DeleteParams;
+use kube::runtime::watcher::Config;
+use serde_json::json;
+
+use crate::land::{H200, LATER, NEVER, ORDINARY, SCARCE};
+use crate::pool::{Pool, label, most_a_minute};
+
+/// What Azure has refused in a region, if that is remembered.
+fn refused_in(objects: &[ConfigMap], region: &str) -> Option<Entry> {
+    let page = Page::of(objects.first());
+    let mark = format!("/{region}/");
+    page.back_off.entries().find(|(key, _)| key.contains(&mark)).map(|(_, entry)| entry.clone())
+}
+
+/// Waits until what is remembered of a region is as wanted.
+async fn remembered(
+    pool: &Pool,
+    region: &str,
+    what: &str,
+    is: impl Fn(&Entry) -> bool,
+) -> Result<Entry> {
+    let maps: Api<ConfigMap> = Api::namespaced(pool.client.clone(), NAMESPACE);
+    let config = Config::default().fields(&format!("metadata.name={LEDGER}"));
+    let found = pool.until(maps, config, what, |objects: &[ConfigMap]| {
+        refused_in(objects, region).is_some_and(|entry| is(&entry))
+    });
+    refused_in(&found.await?, region).context("it is remembered")
+}
+
+pub(crate) async fn capacity_that_is_gone_is_asked_for_at_most_twice_a_minute(
+    world: Arc<FlexWorld>,
+) -> Result<()> {
+    let pool = Pool::make(&world, "scarce", SCARCE, &[ORDINARY], json!({}), json!({})).await?;
+    pool.pod("scarce-pod", 0).await?;
+    let entry = remembered(&pool, SCARCE, "a no that is remembered", |_| true).await?;
+    ensure!(entry.cause == "AllocationFailed", "{entry:?}");
+    // The pod keeps waiting; that nobody asks shows with time alone.
+    let clock = world.ground.azure.clock();
+    clock.reach(entry.last + SignedDuration::from_mins(3)).await;
+    let attempts = pool.attempts();
+    ensure!(most_a_minute(&attempts) <= 2, "{attempts:?}");
+    ensure!(attempts.len() <= 2, "it is asked for once an hour: {attempts:?}");
+    // The claim goes, with all that was made for it.
+    pool.claims_until("no claim", <[NodeClaim]>::is_empty).await?;
+    pool.azure_until("nothing in Azure", |pool| pool.held().is_empty()).await?;
+    let pod = pool.pods().get("scarce-pod").await?;
+    ensure!(pod.spec.and_then(|spec| spec.node_name).is_none(), "there is no capacity");
+    pool.pods().delete("scarce-pod", &DeleteParams::default()).await?;
+    Ok(())
+}
+
+pub(crate) async fn a_hunter_takes_what_appears_in_one_region_and_waits_on_in_the_other(
+    world: Arc<FlexWorld>,
+) -> Result<()> {
+    let hunting = || json!({ "hunting": { "enabled": true, "maxAttemptsPerHour": 12 } });
+    let later = Pool::make(&world, "later", LATER, &[H200], hunting(), json!({})).await?;
+    let never = Pool::make(&world, "never", NEVER, &[H200], hunting(), json!({})).await?;
+    later.pod("later-pod", 8).await?;
+    never.pod("never-pod", 8).await?;
+    let first = remembered(&later, LATER, "a first no", |_| true).await?;
+    remembered(&never, NEVER, "a first no", |_| true).await?;
+
+    let node = later.running("later-pod").await?;
+    ensure!(label(&node, "topology.kubernetes.io/region") == LATER, "{:?}", node.metadata.labels);
+    ensure!(later.attempts().len() == 2, "{:?}", later.attempts());
+    // It was asked for when its time had come, and not before.
+    let second = later.attempts()[1];
+    ensure!(second >= first.until, "asked at {second}, and not after {}", first.until);
+
+    // There it goes on as it would have done anyway: the pause doubles, and nobody asks within it.
+    let again = |entry: &Entry| entry.times == 2 && entry.asking.is_none();
+    let entry = remembered(&never, NEVER, "a second no", again).await?;
+    ensure!(entry.last.duration_until(entry.until) == SignedDuration::from_mins(4), "{entry:?}");
+    ensure!(never.attempts().len() == 2, "{:?}", never.attempts());
+    let all = [later.attempts(), never.attempts()].concat();
+    ensure!(most_a_minute(&all) <= 2, "{all:?}");
+    never.pods().delete("never-pod", &DeleteParams::default()).await?;
+    Ok(())
+}

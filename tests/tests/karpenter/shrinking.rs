@@ -1,0 +1,97 @@
+//! Nodes that go.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use bringup_objects::report::BootstrapReport;
+use bringup_world::flex_world::{FlexWorld, NAMESPACE};
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{DeleteParams, PostParams};
+use kube::runtime::watcher::Config;
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
+
+use crate::land::{BAD, CHANGING, ORDINARY, SHRINKING};
+use crate::pool::Pool;
+
+pub(crate) async fn a_node_of_a_class_that_has_changed_is_replaced(
+    world: Arc<FlexWorld>,
+) -> Result<()> {
+    let pool = Pool::make(&world, "changing", CHANGING, &[ORDINARY], json!({}), json!({})).await?;
+    let labels = json!({ "app": "changing" });
+    let set = json!({
+        "metadata": { "name": "changing" },
+        "spec": {
+            "replicas": 1,
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": pool.pod_spec(0) },
+        },
+    });
+    let sets: Api<ReplicaSet> = Api::namespaced(pool.client.clone(), "default");
+    sets.create(&PostParams::default(), &serde_json::from_value(set)?).await?;
+    let on = |pods: &[Pod]| -> Option<String> {
+        let going = |pod: &&Pod| pod.metadata.deletion_timestamp.is_none();
+        pods.iter().filter(going).find_map(|pod| pod.spec.as_ref()?.node_name.clone())
+    };
+    let mine = || Config::default().labels("app=changing");
+    let pods = pool.until(pool.pods(), mine(), "a pod that runs", |pods| on(pods).is_some());
+    let old = on(&pods.await?).context("the pod is on a node")?;
+
+    pool.change_class(&json!({ "osDiskSizeGB": 256 })).await?;
+    let moved = |pods: &[Pod]| on(pods).is_some_and(|node| node != old);
+    let pods = pool.until(pool.pods(), mine(), "a pod on another node", moved).await?;
+    let new = on(&pods).context("the pod is on a node")?;
+    let only_new =
+        |nodes: &[Node]| nodes.len() == 1 && nodes.iter().all(|node| node.name_any() == new);
+    pool.nodes_until("the new Node alone", only_new).await?;
+    let whole = |pool: &Pool| {
+        let held = pool.held();
+        held.len() == 3 && held.iter().all(|name| name.contains(&new))
+    };
+    pool.azure_until("the new VM with its NIC and disk alone", whole).await?;
+    ensure!(pool.attempts().len() == 2, "{:?}", pool.attempts());
+    Ok(())
+}
+
+pub(crate) async fn a_node_that_nobody_needs_goes_with_its_vm_nic_and_disk(
+    world: Arc<FlexWorld>,
+) -> Result<()> {
+    let at_once = json!({ "consolidationPolicy": "WhenEmpty", "consolidateAfter": "0s" });
+    let pool = Pool::make(&world, "shrinking", SHRINKING, &[ORDINARY], json!({}), at_once).await?;
+    pool.pod("shrinking-pod", 0).await?;
+    let node = pool.running("shrinking-pod").await?.name_any();
+    let mut held = pool.held();
+    held.sort_unstable();
+    ensure!(
+        held == [
+            format!("disks/{node}-osdisk"),
+            format!("networkInterfaces/{node}-nic"),
+            format!("virtualMachines/{node}"),
+        ],
+        "{held:?}"
+    );
+    pool.pods().delete("shrinking-pod", &DeleteParams::default()).await?;
+    pool.empty().await?;
+    ensure!(pool.attempts().len() == 1, "{:?}", pool.attempts());
+    Ok(())
+}
+
+pub(crate) async fn a_bad_image_ends_in_a_report_and_leaves_nothing(
+    world: Arc<FlexWorld>,
+) -> Result<()> {
+    let pool = Pool::make(&world, "bad", BAD, &[ORDINARY], json!({}), json!({})).await?;
+    pool.pod("bad-pod", 0).await?;
+    let reports: Api<BootstrapReport> = Api::namespaced(pool.client.clone(), NAMESPACE);
+    let of_pool = |report: &&BootstrapReport| {
+        report.spec.target_ref.name.starts_with("bad-") && report.cause().is_some()
+    };
+    let told = |reports: &[BootstrapReport]| reports.iter().any(|one| of_pool(&one));
+    let reports = pool.until(reports, Config::default(), "a report", told).await?;
+    let report = reports.iter().find(of_pool).context("the report is there")?;
+    ensure!(report.cause() == Some("KernelMismatch"), "{:?}", report.spec);
+    // Nobody asks any more, and nothing is left of what was tried.
+    pool.pods().delete("bad-pod", &DeleteParams::default()).await?;
+    pool.empty().await?;
+    Ok(())
+}

@@ -1,0 +1,6 @@
+//! Machines of Cluster API, with the real definitions on a real API server and a simulated Azure.
+
+#[path = "machines/common.rs"]
+mod common;
+#[path = "machines/verdicts.rs"]
+mod verdicts;

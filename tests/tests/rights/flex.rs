@@ -1,0 +1,368 @@
+//! Machines, with exactly the rights that the chart grants for them, and with each of them missing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bringup_azure::Arm;
+use bringup_azure_sim::clock::Pace;
+use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::scenario;
+use bringup_azure_sim::simulator::Simulator;
+use bringup_controller::flex::pools::{Cluster, KubePools};
+use bringup_controller::flex::{LEDGER, TOKENS};
+use bringup_controller::rights::{FLEX, Needed, needed};
+use bringup_controller::{Controller, Provisioning, Settings};
+use bringup_objects::flex::class::FlexNodeClassSpec;
+use bringup_objects::flex::machine::Phase;
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
+use bringup_objects::{NodeClaim, report};
+use bringup_provider::listen::Address;
+use bringup_provider::plugin::{Pool, Pools as _};
+use bringup_testbed::{ControlPlane, CrdSet};
+use bringup_world::counted::Counted;
+use bringup_world::stage::SimulatedClock;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Secret};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::runtime::wait::{Condition, await_condition};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::super::{PostParams, grant, named};
+
+const NAMESPACE: &str = "bringup-system";
+const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
+const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
+const SIZE: &str = "Standard_D8s_v5";
+/// The end of a wait that only a broken test reaches.
+const FOREVER: Duration = Duration::from_mins(2);
+
+/// A cluster of its own: machines are the whole cluster's.
+async fn plane() -> Result<ControlPlane> {
+    let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
+    plane.install_definitions(definitions()).await?;
+    plane.install_definitions([report::definition()]).await?;
+    let namespaces: Api<Namespace> = Api::all(plane.client());
+    let namespace = Namespace { metadata: named(NAMESPACE), ..Namespace::default() };
+    namespaces.create(&PostParams::default(), &namespace).await?;
+    Ok(plane)
+}
+
+fn azure(pace: Pace) -> Result<Simulator> {
+    let text = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]";
+    let scenario = scenario::parse("flex", text)?;
+    Ok(Simulator::new(scenario, pace, jiff::Timestamp::now()))
+}
+
+fn arm(azure: &Simulator) -> Arm {
+    Arm::new(
+        bringup_azure::Cloud::Public.endpoint(),
+        Arc::new(AnyToken("flex")),
+        Arc::new(InProcess::new(azure.clone())),
+        Arc::new(SimulatedClock(azure.clone())),
+    )
+}
+
+/// What machines are told: nothing that a test goes by.
+async fn provisioning(client: &Client) -> Result<Provisioning> {
+    let version = client.apiserver_version().await?.git_version;
+    let version = version.trim_start_matches('v');
+    let artifact =
+        json!({ "version": version, "url": "https://dl.example/a", "sha256": "0".repeat(64) });
+    let join = json!({
+        "server": "https://api.example:443",
+        "certificateAuthorityData": STANDARD.encode("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
+        "agent": { "url": "https://dl.example/bringup-node", "sha256": "0".repeat(64) },
+        "artifacts": {
+            "containerd": artifact, "runc": artifact, "kubeadm": artifact, "kubelet": artifact, "kubectl": artifact,
+        },
+    });
+    Ok(Provisioning {
+        cluster: "cluster-1".to_owned(),
+        join: serde_json::from_value(join)?,
+        address: Address::Unix("/nobody/asks".into()),
+        tls: None,
+    })
+}
+
+/// A controller that leads until it is stopped.
+struct Leading {
+    controller: Arc<Controller>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Leading {
+    async fn new(client: Client, azure: &Simulator, identity: &str) -> Result<Self> {
+        let provisioning = provisioning(&client).await?;
+        let settings = Settings::new(NAMESPACE, identity);
+        let clock = Arc::new(SimulatedClock(azure.clone()));
+        let controller = Controller::new(settings, client, arm(azure), clock);
+        let controller = Arc::new(controller.with_provisioning(provisioning));
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn({
+            let controller = controller.clone();
+            async move { controller.lead(async { drop(stopped.await) }).await }
+        });
+        Ok(Self { controller, stop, task })
+    }
+
+    /// Gives the lease back.
+    async fn stop(self) -> Result<()> {
+        assert!(!self.task.is_finished(), "it has ended by itself");
+        drop(self.stop);
+        tokio::time::timeout(FOREVER, self.task).await?.context("it has crashed")
+    }
+}
+
+async fn until<K>(api: &Api<K>, name: &str, is: impl Condition<K>) -> Result<K>
+where
+    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+{
+    let found = tokio::time::timeout(FOREVER, await_condition(api.clone(), name, is)).await;
+    found.with_context(|| format!("waited in vain for {name}"))??.context("it is not there")
+}
+
+async fn until_gone<K>(api: &Api<K>, name: &str) -> Result<()>
+where
+    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+{
+    let is_gone = |object: Option<&K>| object.is_none();
+    let gone = tokio::time::timeout(FOREVER, await_condition(api.clone(), name, is_gone)).await;
+    gone.with_context(|| format!("{name} does not go"))??;
+    Ok(())
+}
+
+fn runs(machine: Option<&AzureFlexMachine>) -> bool {
+    let status = machine.and_then(|machine| machine.status.as_ref());
+    status.is_some_and(|status| status.phase == Phase::Running)
+}
+
+/// A class, a claim of it and the machine of the claim, all of one name.
+async fn claimed(client: &Client, name: &str) -> Result<()> {
+    let parameters = PostParams::default();
+    let class = json!({
+        "apiVersion": "flex.aks.azure.com/v1alpha1",
+        "kind": "AzureFlexNodeClass",
+        "metadata": { "name": name },
+        "spec": { "subscriptionID": SUBSCRIPTION, "location": "eastus2", "resourceGroup": "rg-flex",
+            "subnetID": SUBNET, "bootTimeout": "60m" },
+    });
+    let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
+    classes.create(&parameters, &serde_json::from_value(class)?).await?;
+    let claim = json!({
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": { "name": name },
+        "spec": { "requirements": [], "nodeClassRef": {
+            "group": "flex.aks.azure.com", "kind": "AzureFlexNodeClass", "name": name } },
+    });
+    let resource = ApiResource::erase::<NodeClaim>(&());
+    let claims: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let claim = claims.create(&parameters, &serde_json::from_value(claim)?).await?;
+    let machine = json!({
+        "apiVersion": "flex.aks.azure.com/v1alpha1",
+        "kind": "AzureFlexMachine",
+        "metadata": { "name": name },
+        "spec": { "nodeClass": name, "vmSize": SIZE,
+            "claimRef": { "name": name, "uid": claim.uid().unwrap_or_default() } },
+    });
+    let machines: Api<AzureFlexMachine> = Api::all(client.clone());
+    machines.create(&parameters, &serde_json::from_value(machine)?).await?;
+    Ok(())
+}
+
+/// The address of a machine's NIC.
+fn address(azure: &Simulator, name: &str) -> Result<String> {
+    let path = format!(
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/{name}-nic?api-version=2024-05-01"
+    );
+    let nic = bringup_world::arm::Arm::new(azure.clone()).get(&path)?.body;
+    let address = nic.pointer("/properties/ipConfigurations/0/properties/privateIPAddress");
+    Ok(address.and_then(Value::as_str).context("the NIC has an address")?.to_owned())
+}
+
+#[tokio::test]
+async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<()> {
+    let plane = plane().await?;
+    // A minute takes a second.
+    let (client, azure) = (plane.client(), azure(Pace::Times(60.0))?);
+    let user = grant(&plane, NAMESPACE, "allrights", &needed(true, false)).await?;
+    let counted = Counted::default();
+    let limited = counted.client(user.config())?;
+    let leading = Leading::new(limited.clone(), &azure, "allrights").await?;
+    let machines: Api<AzureFlexMachine> = Api::all(client.clone());
+
+    // As aks-flex asks for one.
+    let authority = rcgen::generate_simple_self_signed(vec!["cluster".to_owned()])?.cert.pem();
+    let server = "https://api.example".to_owned();
+    let cluster = Cluster { server, authority: authority.into_bytes() };
+    let pools = KubePools::new(limited, arm(&azure), cluster.clone());
+    let pool = Pool {
+        id: "pool".to_owned(),
+        class: FlexNodeClassSpec {
+            subscription_id: SUBSCRIPTION.to_owned(),
+            location: "eastus2".to_owned(),
+            resource_group: "rg-flex".to_owned(),
+            subnet_id: SUBNET.to_owned(),
+            ..FlexNodeClassSpec::default()
+        },
+        size: SIZE.to_owned(),
+        labels: [].into(),
+        taints: Vec::new(),
+        server: cluster.server,
+        authority: cluster.authority,
+    };
+    pools.put(pool).await?;
+    until(&machines, "pool", runs).await?;
+    pools.delete("pool").await?;
+    until_gone(&machines, "pool").await?;
+
+    // As Karpenter has one made, with a Node that does not say who it is.
+    claimed(&client, "one").await?;
+    until(&machines, "one", runs).await?;
+    let tokens: Api<Secret> = Api::namespaced(client.clone(), TOKENS);
+    let is_token =
+        |secret: &Secret| secret.type_.as_deref() == Some("bootstrap.kubernetes.io/token");
+    let all = async || -> Result<usize> {
+        let all = tokens.list(&ListParams::default()).await?;
+        Ok(all.items.iter().filter(|secret| is_token(secret)).count())
+    };
+    // That of the pool ends by itself: no Node of it ever came.
+    assert_eq!(all().await?, 2);
+    let nodes: Api<Node> = Api::all(client.clone());
+    let labels = json!({ "karpenter.azure.com/node-claim": "one" });
+    let node = json!({ "metadata": { "name": "one", "labels": labels } });
+    nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
+    let addresses = json!([{ "type": "InternalIP", "address": address(&azure, "one")? }]);
+    let status = Patch::Merge(json!({ "status": { "addresses": addresses } }));
+    nodes.patch_status("one", &PatchParams::default(), &status).await?;
+    let has_id = |node: Option<&Node>| {
+        node.and_then(|node| node.spec.as_ref()).is_some_and(|spec| spec.provider_id.is_some())
+    };
+    until(&nodes, "one", has_id).await?;
+    while all().await? > 1 {
+        tokio::task::yield_now().await;
+    }
+
+    // Somebody removes its VM: the claim is told why it goes, and nothing stays.
+    let path = format!(
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/one?api-version=2024-11-01"
+    );
+    bringup_world::arm::Arm::new(azure.clone()).delete(&path)?;
+    let claims: Api<NodeClaim> = Api::all(client.clone());
+    until_gone(&claims, "one").await?;
+    until_gone(&machines, "one").await?;
+    assert_eq!(azure.with(|azure| azure.resources()).len(), 0);
+    let events: Api<Event> = Api::namespaced(client.clone(), "default");
+    let events = events.list(&ListParams::default()).await?;
+    let is_told = |event: &Event| event.reason.as_deref() == Some("AsyncProvisioningError");
+    assert!(events.iter().any(is_told), "{events:?}");
+    let ledgers: Api<ConfigMap> = Api::namespaced(client.clone(), NAMESPACE);
+    assert!(ledgers.get_opt(LEDGER).await?.is_some());
+    let classes: Api<AzureFlexNodeClass> = Api::all(client);
+    classes.delete("one", &DeleteParams::default()).await?;
+    until_gone(&classes, "one").await?;
+
+    let controller = leading.controller.clone();
+    controller.check_rights().await;
+    assert_eq!(controller.health().not_ready(), Vec::<String>::new());
+    assert_eq!(controller.health().degraded(), Vec::<String>::new());
+    let metrics = controller.metrics().text();
+    for line in [
+        "bringup_flex_machines{phase=\"Running\"} 0",
+        "bringup_flex_classes{ready=\"False\"} 0",
+        "bringup_flex_failures_total{cause=\"PlatformTransient\"} 1",
+        "bringup_flex_claims_ended_total{cause=\"PlatformTransient\"} 1",
+        "bringup_flex_leaks 0",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+    leading.stop().await?;
+    let counts = counted.counts();
+    assert!(counts.denied.is_empty(), "{:?}", counts.denied);
+    Ok(())
+}
+
+/// Whether nothing can come up without this, so that it is soon asked for in vain.
+fn is_soon_missed(needed: &Needed) -> bool {
+    match (needed.resource, needed.verb) {
+        ("secrets", "create") => true,
+        (resource, "list") => !resource.is_empty(),
+        (resource, "update") => resource.starts_with("azureflex"),
+        _ => false,
+    }
+}
+
+#[tokio::test]
+async fn each_right_that_is_missing_is_named_and_not_asked_for_again_and_again() -> Result<()> {
+    let plane = plane().await?;
+    let client = plane.client();
+    for (number, lacking) in FLEX.iter().enumerate() {
+        let name = format!("lacks{number}");
+        let words = lacking.words();
+        let granted = needed(true, false).into_iter().filter(|one| one.words() != words);
+        let user = grant(&plane, NAMESPACE, &name, &granted.collect::<Vec<_>>()).await?;
+        let (counted, azure) = (Counted::default(), azure(Pace::Manual)?);
+        claimed(&client, &name).await?;
+        let leading = Leading::new(counted.client(user.config())?, &azure, &name).await?;
+        let controller = leading.controller.clone();
+
+        controller.check_rights().await;
+        let said = controller.health().not_ready();
+        assert_eq!(
+            said.iter().any(|line| line.contains(&words)),
+            lacking.vital,
+            "{words}: {said:?}"
+        );
+        let metrics = controller.metrics().text();
+        assert!(metrics.contains("bringup_degraded{what=\"rights\"} 1"), "{words}");
+
+        let missed = async {
+            while is_soon_missed(lacking) && counted.counts().denied.is_empty() {
+                controller.check_rights().await;
+                azure.advance(Duration::from_secs(1));
+            }
+        };
+        tokio::time::timeout(FOREVER, missed)
+            .await
+            .with_context(|| format!("{words} is not missed"))?;
+        // Now the clock stands, so that nobody is due; only watches are tried again, ever more seldom.
+        // How long that is is measured by questions that are asked one after the other.
+        let before = counted.counts().denied.values().sum::<u64>();
+        for _ in 0..3 {
+            controller.check_rights().await;
+        }
+        let denied = counted.counts().denied;
+        let again = denied.values().sum::<u64>() - before;
+        assert!(again < 30, "{words}: {denied:?}");
+
+        leading.stop().await?;
+        clear(&client, &name).await?;
+    }
+    Ok(())
+}
+
+/// Removes what `claimed` has made, whoever holds it.
+async fn clear(client: &Client, name: &str) -> Result<()> {
+    let machines: Api<AzureFlexMachine> = Api::all(client.clone());
+    let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
+    let claims: Api<NodeClaim> = Api::all(client.clone());
+    let (free, merge) =
+        (Patch::Merge(json!({ "metadata": { "finalizers": null } })), PatchParams::default());
+    if machines.get_opt(name).await?.is_some() {
+        machines.patch(name, &merge, &free).await?;
+        machines.delete(name, &DeleteParams::default()).await?;
+    }
+    classes.patch(name, &merge, &free).await?;
+    classes.delete(name, &DeleteParams::default()).await?;
+    if claims.get_opt(name).await?.is_some() {
+        claims.delete(name, &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
