@@ -2,5 +2,9 @@
 
 #[path = "machines/common.rs"]
 mod common;
+#[path = "machines/launch.rs"]
+mod launch;
+#[path = "machines/matrix.rs"]
+mod matrix;
 #[path = "machines/verdicts.rs"]
 mod verdicts;

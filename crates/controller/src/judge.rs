@@ -91,16 +91,18 @@ impl Case<'_> {
             (Cse::Succeeded { at }, _) if self.node.is_none() && is_silent(*at, seen) => {
                 failed(seen, Some(SILENT))
             }
-            _ if seen.is_full && seen.at >= subject.deadline => failed(seen, Some(TOO_LATE)),
-            _ if subject.kind == Kind::Machine && seen.is_full && is_told(seen) => {
-                failed(seen, None)
-            }
+            // Before its time is said to be over: this is why.
             _ if seen.is_full
+                && seen.vm == Vm::Present
                 && seen.agent == Agent::Silent
                 && seen.denied.is_none()
                 && subject.age(seen.at) >= AGENT_LIMIT =>
             {
                 failed(seen, Some(AGENT_SILENT))
+            }
+            _ if seen.is_full && seen.at >= subject.deadline => failed(seen, Some(TOO_LATE)),
+            _ if subject.kind == Kind::Machine && seen.is_full && is_told(seen) => {
+                failed(seen, None)
             }
             _ if (subject.deleting.is_some() || self.departed) && self.signal().is_none() => {
                 self.withdrawn(seen, now)
