@@ -65,6 +65,10 @@ impl Collect {
         let deadline = deadline(subject, priority, self.clock.now());
         let mut seen = known.unwrap_or_default();
         seen.is_machine = subject.kind == Kind::Machine;
+        seen.collectors.retain(|known| known.name != collector::PROVIDED);
+        if let Some(trouble) = &subject.trouble {
+            seen.collected(collected(collector::PROVIDED, CollectorState::Failed, trouble));
+        }
         if let Some(signal) = signal {
             seen = seen.with_signal(&signal.text);
         }

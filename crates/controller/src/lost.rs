@@ -131,8 +131,7 @@ impl Observer {
     pub(crate) async fn sweep(&self) -> kube::Result<Next> {
         let now = self.clock.now();
         let mut reports = self.cluster.reports();
-        // A Machine stays after it failed. Without its report it would be judged anew.
-        reports.retain(|report| !self.is_machine_there(report));
+        reports.retain(|report| !self.is_kept(report));
         let due =
             overdue(reports, now - self.settings.report_ttl, self.settings.reports_per_parent);
         for name in due {
@@ -144,10 +143,14 @@ impl Observer {
         Ok(Next::At(now + SWEEP))
     }
 
-    /// Whether a report is of a Machine that still exists.
-    fn is_machine_there(&self, report: &BootstrapReport) -> bool {
+    /// Whether a report is to stay however old it is: of a Machine that still exists, which would be
+    /// judged anew without it; or of one that somebody else looks after.
+    fn is_kept(&self, report: &BootstrapReport) -> bool {
+        let only = self.settings.only_namespace.as_deref();
+        let is_others = only.is_some_and(|only| report.metadata.namespace.as_deref() != Some(only));
         let entry = self.cluster.subject(&report.spec.target_ref.uid);
-        entry.is_some_and(|entry| entry.subject.kind == Kind::Machine && !entry.departed)
+        let is_there = entry.is_some_and(|entry| !entry.departed);
+        report.spec.target_ref.kind == Kind::Machine.word() && (is_others || is_there)
     }
 }
 

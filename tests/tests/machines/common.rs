@@ -149,6 +149,24 @@ impl Ground {
         .await
     }
 
+    /// Waits until the VM of that name was read, and what was read has been thought about.
+    pub(crate) async fn until_looked(&self, vm: &str) {
+        let mut steps = self.azure.steps();
+        let is_read = || {
+            self.azure.with(|azure| {
+                let mut all = azure.journal().requests().iter();
+                all.any(|one| one.method == "GET" && one.path.contains(&format!("/{vm}?")))
+            })
+        };
+        while !is_read() {
+            self.azure.stirred(&mut steps).await;
+        }
+        // Whoever asked is in the same thread, and has its answer.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+
     pub(crate) async fn reports(&self) -> Result<Vec<BootstrapReport>> {
         let api: Api<BootstrapReport> = Api::namespaced(self.client.clone(), &self.namespace);
         Ok(api.list(&ListParams::default()).await?.items)

@@ -18,6 +18,8 @@ pub(crate) enum Form {
     Uniform,
     /// A scale set beside which it stands.
     Flexible,
+    /// Something of a provider that nobody has heard of.
+    Strange,
 }
 
 /// What a machine is to be.
@@ -31,6 +33,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) console: bool,
     /// The tag by which rules of the scenario know the VM.
     pub(crate) case: &'a str,
+    /// The cluster it belongs to.
+    pub(crate) cluster: &'a str,
     /// Its extensions, by name, which is their type as well.
     pub(crate) extensions: &'a [&'a str],
 }
@@ -38,13 +42,15 @@ pub(crate) struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     pub(crate) fn linux(name: &'a str) -> Self {
         let (os, form) = ("Linux", Form::Vm);
-        Self { name, os, form, is_said: true, console: true, case: "", extensions: &[] }
+        let (is_said, console, case, cluster) = (true, true, "", "prod");
+        Self { name, os, form, is_said, console, case, cluster, extensions: &[] }
     }
 
     fn kind(&self) -> &'static str {
         match self.form {
             Form::Vm => "AzureMachine",
             Form::Uniform | Form::Flexible => "AzureMachinePoolMachine",
+            Form::Strange => "OtherMachine",
         }
     }
 
@@ -92,7 +98,7 @@ impl Ground {
     /// A Machine with what the provider has behind it, and its VM.
     pub(crate) async fn launch(&self, wanted: Wanted<'_>) -> Result<()> {
         let id = match wanted.form {
-            Form::Vm => self.put_vm(wanted)?,
+            Form::Vm | Form::Strange => self.put_vm(wanted)?,
             Form::Uniform | Form::Flexible => self.put_scale_set(wanted)?,
         };
         let id = wanted.is_said.then(|| format!("azure://{id}"));
@@ -101,20 +107,22 @@ impl Ground {
 
     /// A Machine and what the provider has behind it, of a VM that is said to be there.
     pub(crate) async fn introduce(&self, wanted: Wanted<'_>, id: Option<&str>) -> Result<()> {
-        let Wanted { name, .. } = wanted;
+        let Wanted { name, cluster, .. } = wanted;
         let now = Time(jiff::Timestamp::now());
-        self.provide(wanted, id, &now).await?;
+        if wanted.form != Form::Strange {
+            self.provide(wanted, id, &now).await?;
+        }
         let machine = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
-            "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": "prod" } },
-            "spec": { "clusterName": "prod", "providerID": id,
+            "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": cluster } },
+            "spec": { "clusterName": cluster, "providerID": id,
                       "bootstrap": { "dataSecretName": "never-read" },
                       "infrastructureRef": { "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": wanted.kind(), "name": name } },
         });
         let machine = serde_json::from_value(machine)?;
         let made = self.machines().create(&PostParams::default(), &machine).await;
         made.context("create the Machine")?;
-        if id.is_some() {
+        if wanted.is_said {
             let status = json!({ "status": { "initialization": { "infrastructureProvisioned": true },
                 "conditions": [{ "type": "InfrastructureReady", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": now }] } });
             let patch = Patch::Merge(&status);
@@ -123,7 +131,13 @@ impl Ground {
         Ok(())
     }
 
-    async fn provide(&self, wanted: Wanted<'_>, id: Option<&str>, now: &Time) -> Result<()> {
+    /// What the provider has behind a Machine.
+    pub(crate) async fn provide(
+        &self,
+        wanted: Wanted<'_>,
+        id: Option<&str>,
+        now: &Time,
+    ) -> Result<()> {
         let Wanted { name, os, form, .. } = wanted;
         let (api, spec) = match form {
             Form::Vm => {
@@ -131,7 +145,7 @@ impl Ground {
                 let spec = json!({ "vmSize": "Standard_D4s_v5", "sshPublicKey": "", "providerID": id, "osDisk": disk });
                 (self.provided(), spec)
             }
-            Form::Uniform | Form::Flexible => {
+            Form::Uniform | Form::Flexible | Form::Strange => {
                 let number = id.and_then(|id| id.rsplit('/').next()).unwrap_or_default();
                 (self.pooled(), json!({ "providerID": id, "instanceID": number }))
             }

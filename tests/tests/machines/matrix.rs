@@ -8,7 +8,7 @@ use bringup_objects::report::CollectorState;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
-use crate::common::{Ground, condition};
+use crate::common::{Ground, condition, kinds};
 use crate::launch::{Form, Wanted};
 
 /// What happens to a machine, and what is to be said of it.
@@ -120,7 +120,7 @@ const CASES: [Case; 11] = [
         name: "agent",
         console: &[],
         cause: "GuestAgentUnresponsive",
-        proof: "",
+        proof: "VM status blob",
         is: Is::Silent,
     },
     Case { name: "dark", console: &[JWS], cause: "Unknown", proof: "", is: Is::Dark },
@@ -250,6 +250,16 @@ async fn every_form_of_machine_gets_the_right_verdict_for_every_failure() -> Res
         };
         let machine =
             ground.until(ground.machines(), &name, &format!("a verdict of {name}"), is).await?;
+        let mirror = match row.form {
+            Form::Vm => ground.provided(),
+            Form::Uniform | Form::Flexible | Form::Strange => ground.pooled(),
+        };
+        let status = condition(&machine, "BootstrapSucceeded").context("there")?["status"].clone();
+        let same = |it: &DynamicObject| {
+            condition(it, "NodeBootstrapSucceeded").is_some_and(|it| it["status"] == status)
+        };
+        let behind = ground.until(mirror, &name, &format!("the same behind {name}"), same).await?;
+        assert_eq!(kinds(&behind), ["Ready", "VMRunning", "NodeBootstrapSucceeded"], "{name}");
         let reports = ground.reports().await?;
         let report = reports.iter().find(|report| report.spec.target_ref.name == name);
         check(case, &machine, report)?;
