@@ -43,7 +43,7 @@ fn answer(
     path: &str,
     times: Option<u32>,
     status: u16,
-    headers: Value,
+    headers: &Value,
     body: &str,
 ) -> Value {
     json!({
@@ -58,7 +58,7 @@ fn address(vm: &str, until: &str) -> Value {
         "https://management.azure.com/bootdiagnostics/{vm}/serialconsole.log?sv=2018-03-28&sr=b&sig={SIGNATURE}%3D&se={until}&sp=r"
     );
     let body = json!({ "serialConsoleLogBlobUri": at }).to_string();
-    answer("POST", &format!("/{vm}/retrieveBootDiagnosticsData"), None, 200, json!({}), &body)
+    answer("POST", &format!("/{vm}/retrieveBootDiagnosticsData"), None, 200, &json!({}), &body)
 }
 
 /// A refusal of Azure that names what is missing.
@@ -68,7 +68,7 @@ fn refused(method: &str, path: &str, action: &str) -> Value {
     );
     let body =
         json!({ "error": { "code": "AuthorizationFailed", "message": message } }).to_string();
-    answer(method, path, None, 403, json!({}), &body)
+    answer(method, path, None, 403, &json!({}), &body)
 }
 
 fn scenario() -> String {
@@ -87,12 +87,12 @@ fn scenario() -> String {
             refused("POST", "/denied/retrieveBoot", "Microsoft.Compute/virtualMachines/retrieveBootDiagnosticsData/action"),
             refused("GET", "/subscriptions/11111111", "Microsoft.Compute/virtualMachines/read"),
             address("expired", "2020-01-01T00%3a00%3a00Z"),
-            address("empty", far), answer("GET", "bootdiagnostics/empty", None, 200, text.clone(), ""),
-            address("page", far), answer("GET", "bootdiagnostics/page", None, 200, page, "<!DOCTYPE html><html><body>Sign in: error 407</body></html>"),
-            address("huge", far), answer("GET", "bootdiagnostics/huge", None, 206, huge, CONSOLE),
+            address("empty", far), answer("GET", "bootdiagnostics/empty", None, 200, &text, ""),
+            address("page", far), answer("GET", "bootdiagnostics/page", None, 200, &page, "<!DOCTYPE html><html><body>Sign in: error 407</body></html>"),
+            address("huge", far), answer("GET", "bootdiagnostics/huge", None, 206, &huge, CONSOLE),
             address("later", far),
-            answer("GET", "bootdiagnostics/later", Some(1), 404, missing, ""),
-            answer("GET", "bootdiagnostics/later", None, 200, text, CONSOLE),
+            answer("GET", "bootdiagnostics/later", Some(1), 404, &missing, ""),
+            answer("GET", "bootdiagnostics/later", None, 200, &text, CONSOLE),
         ],
     })
     .to_string()
@@ -223,7 +223,7 @@ async fn test_18_20_33_what_cannot_be_read_is_said_and_the_verdict_comes_from_th
             .until(ground.machines(), one.name, &format!("a verdict of {}", one.name), is)
             .await?;
     }
-    ground.azure.advance(Duration::from_secs(60));
+    ground.azure.advance(Duration::from_mins(1));
     let is = |it: &DynamicObject| message(it).contains("could not find a JWS signature");
     ground.until(ground.machines(), "later", "the console that came later", is).await?;
     ground.azure.advance(Duration::from_secs(500));
