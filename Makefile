@@ -18,7 +18,7 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit windows charts manifests eval conformance karpenter bench bench-scale bench-flex bench-node fuzz testbed chart-tools cargo
+.PHONY: help demo sim test lint unit windows extension charts manifests eval conformance karpenter bench bench-scale bench-flex bench-node fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ lint: cargo $(DENY) ## Checks format, lints, licences, sources and shell scripts
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(DENY) --log-level error check licenses sources bans
-	@for script in testbed/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh tests/guest/*.sh .ci/run; do bash -n "$$script"; done
+	@for script in testbed/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh crates/node/extension/*.sh crates/node/extension/linux/bin/ext tests/guest/*.sh .ci/run; do bash -n "$$script"; done
 	@test -z "$$(gofmt -l testbed karpenter)" || { echo "gofmt: testbed or karpenter is not formatted" >&2; exit 1; }
 
 unit: cargo testbed chart-tools ## Runs unit and end-to-end tests
@@ -102,7 +102,11 @@ windows: cargo ## Checks bringup-node for Windows: builds it, runs it under wine
 	@command -v x86_64-w64-mingw32-gcc >/dev/null || { echo "missing: a linker (Debian: gcc-mingw-w64-x86-64)" >&2; exit 1; }
 	@command -v wine64 wine /usr/lib/wine/wine64 >/dev/null || { echo "missing: wine (Debian: wine64)" >&2; exit 1; }
 	cargo clippy --locked -p bringup-node --target $(WINDOWS) -- -D warnings
-	BRINGUP_WINDOWS_REQUIRED=1 cargo test --locked --quiet -p bringup-node --test windows
+	BRINGUP_WINDOWS_REQUIRED=1 cargo test --locked --quiet -p bringup-node --test windows --test extension_windows
+
+extension: cargo ## Packs bringup-node as a VM extension for Linux and Windows, into target/extension
+	$(call say,bringup-node as a VM extension)
+	crates/node/extension/package.sh
 
 fuzz: cargo $(FUZZ) ## Fuzzes diagnosis and redaction, FUZZ_SECONDS each (needs a nightly compiler)
 	$(call say,fuzz)

@@ -30,6 +30,8 @@ pub enum CrdSet {
     KarpenterAzure,
     /// Cluster API's core: Cluster, Machine and so on.
     ClusterApi,
+    /// Cluster API's kubeadm providers: `KubeadmConfigTemplate` and so on.
+    ClusterApiKubeadm,
     /// Cluster API's Azure provider: `AzureMachine` and so on.
     ClusterApiAzure,
     /// `ServiceMonitor` and `PrometheusRule` of the Prometheus operator.
@@ -38,10 +40,11 @@ pub enum CrdSet {
 
 impl CrdSet {
     /// All of them; where both Karpenters define a resource, the Azure one counts.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Karpenter,
         Self::KarpenterAzure,
         Self::ClusterApi,
+        Self::ClusterApiKubeadm,
         Self::ClusterApiAzure,
         Self::Prometheus,
     ];
@@ -54,6 +57,7 @@ impl CrdSet {
             Self::Karpenter => "karpenter",
             Self::KarpenterAzure => "karpenter-azure",
             Self::ClusterApi => "cluster-api",
+            Self::ClusterApiKubeadm => "cluster-api-kubeadm",
             Self::ClusterApiAzure => "cluster-api-azure",
             Self::Prometheus => "prometheus",
         }

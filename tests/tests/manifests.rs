@@ -27,6 +27,7 @@ use tokio::sync::OnceCell;
 mod manifests {
     mod flex;
     mod karpenter;
+    mod machines;
 }
 
 const NAMESPACE: &str = "bringup-system";

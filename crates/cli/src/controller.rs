@@ -102,7 +102,12 @@ pub(crate) struct ControllerArguments {
 #[derive(Debug, Args)]
 struct FlexArguments {
     /// Makes machines too: runs every `AzureFlexMachine`, and answers Karpenter's provider
-    #[arg(long, env = "BRINGUP_FLEX", requires_all = ["flex_cluster", "flex_join"])]
+    #[arg(
+        long,
+        env = "BRINGUP_FLEX",
+        requires_all = ["flex_cluster", "flex_join"],
+        conflicts_with = "dry_run"
+    )]
     flex: bool,
     /// The cluster's id, in the tags of everything in Azure; no two clusters may share one
     #[arg(long, value_name = "ID", env = "BRINGUP_FLEX_CLUSTER")]
@@ -174,11 +179,12 @@ pub(crate) fn run(arguments: ControllerArguments) -> Result<Exit, Failure> {
 }
 
 async fn control(arguments: ControllerArguments) -> anyhow::Result<()> {
+    // What is wrong with the options is said before anybody is asked.
+    let provisioning = arguments.flex.provisioning()?;
     let client = client(arguments.kubeconfig.as_deref()).await?;
     let clock = Arc::new(WallClock);
     let limits = Limits { reads_per_second: arguments.reads_per_second, ..Limits::default() };
     let arm = arguments.azure.arm(limits, clock.clone())?;
-    let provisioning = arguments.flex.provisioning()?;
     let identity = arguments.identity.unwrap_or_else(host_name);
     let classes =
         if arguments.node_classes.is_empty() { default_classes() } else { arguments.node_classes };

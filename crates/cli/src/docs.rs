@@ -112,6 +112,9 @@ fn parts(sign: &Sign) -> String {
             let _ = write!(text, "; {label} {}", quoted(parts));
         }
     }
+    if sign.again {
+        text.push_str("; after an earlier boot or attempt to join");
+    }
     if !sign.codes.is_empty() {
         let codes: Vec<String> = sign.codes.iter().map(ToString::to_string).collect();
         let _ = write!(text, "; with exit code {}", codes.join(", "));

@@ -227,3 +227,25 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     assert!(sweep(&["--dry-run"]).out.contains("Azure holds nothing of cluster cluster-1"));
     Ok(())
 }
+
+#[test]
+fn what_is_missing_or_wrong_for_making_machines_is_said_at_the_start() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let file = common::file(directory.path(), "join.json", b"{\"server\": 1}");
+    let absent = directory.path().join("absent.json");
+    let absent = absent.to_str().context("a path is text")?;
+    for (arguments, told) in [
+        (vec!["--flex"], "--flex-cluster"),
+        (vec!["--flex", "--flex-cluster", "c"], "--flex-join"),
+        (vec!["--flex", "--flex-cluster", "c", "--flex-join", &file, "--dry-run"], "--dry-run"),
+        (vec!["--flex", "--flex-cluster", "c", "--flex-join", absent], "absent.json"),
+        (vec!["--flex", "--flex-cluster", "c", "--flex-join", &file], "join.json"),
+        (vec!["--flex-listen", "unix:provider.sock"], "unix:///PATH"),
+    ] {
+        let mut all = vec!["controller", "--kubeconfig", "/dev/null"];
+        all.extend(&arguments);
+        let ran = common::bringup(&all);
+        assert!(ran.code != 0 && ran.err.contains(told), "{arguments:?}: {}", ran.err);
+    }
+    Ok(())
+}

@@ -85,7 +85,7 @@ impl Controller {
     /// Asks whether we are allowed what we need; what is missing is in the log, on `/readyz` and
     /// in a metric.
     pub async fn check_rights(&self) {
-        let needed = rights::needed(self.provisioning.is_some());
+        let needed = rights::needed(self.provisioning.is_some(), self.settings.machines);
         match rights::missing(&self.client, &self.settings.namespace, &needed).await {
             Ok(missing) => self.health.lacks(missing),
             Err(error) => warn!(error = %advice(&error), "cannot ask for our rights"),

@@ -124,10 +124,41 @@ pub const FLEX: [Needed; 28] = [
     token("delete", false),
 ];
 
+const CAPI: &str = bringup_objects::cluster_api::GROUP;
+const CAPZ: &str = bringup_objects::cluster_api::INFRASTRUCTURE;
+
+/// What looking after Machines of Cluster API needs, whole: reports are in their namespaces.
+pub const MACHINES: [Needed; 23] = [
+    cluster(CAPI, "machines", "get"),
+    cluster(CAPI, "machines", "list"),
+    cluster(CAPI, "machines", "watch"),
+    cluster(CAPI, "machines/status", "patch"),
+    useful(CAPI, "machinedeployments", "get"),
+    useful(CAPI, "clusters", "get"),
+    cluster(CAPZ, "azuremachines", "get"),
+    cluster(CAPZ, "azuremachines", "list"),
+    cluster(CAPZ, "azuremachines", "watch"),
+    useful(CAPZ, "azuremachines/status", "patch"),
+    useful(CAPZ, "azuremachinepoolmachines", "get"),
+    useful(CAPZ, "azuremachinepoolmachines", "list"),
+    useful(CAPZ, "azuremachinepoolmachines", "watch"),
+    useful(CAPZ, "azuremachinepoolmachines/status", "patch"),
+    useful(CAPZ, "azureclusters", "list"),
+    useful(CAPZ, "azureclusters", "watch"),
+    useful("events.k8s.io", "events", "create"),
+    cluster("bringup.dev", "bootstrapreports", "get"),
+    cluster("bringup.dev", "bootstrapreports", "list"),
+    cluster("bringup.dev", "bootstrapreports", "watch"),
+    cluster("bringup.dev", "bootstrapreports", "create"),
+    cluster("bringup.dev", "bootstrapreports", "update"),
+    useful("bringup.dev", "bootstrapreports", "delete"),
+];
+
 /// Everything that is needed, each once: what making machines needs goes before.
-pub fn needed(flex: bool) -> Vec<Needed> {
+pub fn needed(flex: bool, machines: bool) -> Vec<Needed> {
     let mut all: Vec<Needed> = if flex { FLEX.to_vec() } else { Vec::new() };
-    for one in NEEDED {
+    let machines = MACHINES.into_iter().filter(|_| machines);
+    for one in machines.chain(NEEDED) {
         if !all.iter().any(|known| known.words() == one.words() && known.place == one.place) {
             all.push(one);
         }

@@ -1,5 +1,7 @@
 //! The words of a verdict: its summary, its proof, what was overruled and what was looked at.
 
+use std::borrow::Cow;
+
 use bringup_contract::Cause;
 
 use crate::diagnosis::{Overruled, Proof, Verdict};
@@ -104,6 +106,9 @@ impl Case<'_> {
                 proof.push(next);
             }
         }
+        if cause == Cause::Unknown && proof.is_empty() && self.verdict() == Verdict::Failed {
+            proof.extend(self.last_words());
+        }
         proof.truncate(NAMED);
         proof
     }
@@ -123,14 +128,30 @@ impl Case<'_> {
         let sign = finding.sign.all[0];
         let at = normal.find(sign).map_or(0, |at| normal[..at].chars().count());
         let (before, text) = saying(line.text.trim_end(), at);
-        let from = at - before;
+        let (from, text) = around(text, at - before);
         Proof {
             source: piece.source,
             name: piece.name.clone(),
             line: line.number,
-            text: redact(text).text.truncated(QUOTED),
+            text: redact(&text).text.truncated(QUOTED),
             span: (from, from + sign.chars().count()),
         }
+    }
+
+    /// Where no rule tells the cause, what a serial log says of the failure in its own words.
+    fn last_words(&self) -> Option<Proof> {
+        self.pages.iter().zip(&self.cuts).zip(&self.evidence.pieces).find_map(
+            |((page, cut), piece)| {
+                let line = &page.lines[cut.as_ref()?.last_words(page)?];
+                Some(Proof {
+                    source: piece.source,
+                    name: piece.name.clone(),
+                    line: line.number,
+                    text: redact(line.text.trim_end()).text.truncated(QUOTED),
+                    span: (0, 0),
+                })
+            },
+        )
     }
 
     pub(crate) fn overruled(
@@ -204,6 +225,19 @@ fn saying(line: &str, at: usize) -> (usize, &str) {
     (line[..begins].chars().count(), &rest[..ends])
 }
 
+/// The part of a line that is quoted, with the character at `at` in it, and where that character
+/// stands then.
+fn around(line: &str, at: usize) -> (usize, Cow<'_, str>) {
+    let place = line.char_indices().nth(at).map_or(line.len(), |(place, _)| place);
+    let skipped = line.floor_char_boundary(place.saturating_sub(QUOTED / 4));
+    if line.len() <= QUOTED || place < QUOTED / 2 {
+        return (at, Cow::Borrowed(line));
+    }
+    let rest = &line[skipped..];
+    let rest = &rest[..rest.floor_char_boundary(2 * QUOTED)];
+    (at - line[..skipped].chars().count() + 1, Cow::Owned(format!("…{rest}")))
+}
+
 /// What to do about a cause.
 pub fn remedy(cause: Cause) -> String {
     rule_of(cause).map_or(COLLECT, |rule| rule.remedy).to_owned()
@@ -226,5 +260,14 @@ mod tests {
         let at = line.chars().position(|letter| letter == 'é').unwrap_or_default();
         assert_eq!(saying(line, at).1, "é: not found");
         assert_eq!(saying("oras: not found", 6), (0, "oras: not found"));
+    }
+
+    #[test]
+    fn of_a_long_line_the_part_is_quoted_that_says_it() {
+        let line = format!("{}No space left{}", "é".repeat(1000), "x".repeat(5000));
+        let (at, quoted) = around(&line, 1000);
+        assert!(quoted.len() < 3 * QUOTED, "{}", quoted.len());
+        assert!(quoted.chars().skip(at).collect::<String>().starts_with("No space left"));
+        assert_eq!(around("short", 2), (2, Cow::Borrowed("short")));
     }
 }

@@ -4,6 +4,7 @@
 //! clock. Everything that leaves has gone through [`redaction`].
 
 mod account;
+mod boot_log;
 pub mod diagnosis;
 pub mod evidence;
 pub mod lines;

@@ -1,9 +1,11 @@
 //! Finding signs in evidence: one pass over the text for all signs of all rules.
 
+use std::cell::LazyCell;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
+use crate::boot_log;
 use crate::evidence::Evidence;
 use crate::lines::{Line, push_normal, split};
 use crate::rule::{Rule, Sign};
@@ -154,6 +156,7 @@ fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
     let mut last = None;
     // Whether a sign's surroundings are right is asked once a page, not once a hit.
     let mut fits: Vec<Option<bool>> = vec![None; OWNERS.len()];
+    let second_attempt = LazyCell::new(|| boot_log::second_attempt(page));
     let automaton = if page.normal.len() < LONG { &*SMALL } else { &*LARGE };
     for hit in automaton.find_overlapping_iter(&page.normal) {
         let pattern = hit.pattern().as_usize();
@@ -165,7 +168,8 @@ fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
         }
         last = Some((pattern, line));
         let fits = *fits[pattern].get_or_insert_with(|| fits_page(sign, page, code));
-        if fits && fits_line(sign, page.around(line, hit.start())) {
+        let is_second = || second_attempt.is_some_and(|second| line >= second);
+        if fits && fits_line(sign, page.around(line, hit.start())) && (!sign.again || is_second()) {
             let warning = is_warning(page.normal_line(line));
             findings.push(Finding { rule, sign, piece, line, warning });
         }

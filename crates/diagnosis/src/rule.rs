@@ -26,6 +26,8 @@ pub struct Sign {
     pub near: &'static [&'static str],
     /// The exit code is one of these; empty: any or none.
     pub codes: &'static [i32],
+    /// The log shows an earlier boot, or an earlier attempt to join.
+    pub again: bool,
     /// Of several signs, the one with the lowest rank decides.
     pub rank: u16,
     /// How much it proves.
@@ -35,7 +37,15 @@ pub struct Sign {
 impl Sign {
     /// A sign that proves the cause.
     pub const fn new(rank: u16, all: &'static [&'static str]) -> Self {
-        Self { all, none: &[], near: &[], codes: &[], rank, strength: Strength::Strong }
+        Self {
+            all,
+            none: &[],
+            near: &[],
+            codes: &[],
+            again: false,
+            rank,
+            strength: Strength::Strong,
+        }
     }
 
     /// The sign speaks for the cause without proving it.
@@ -63,6 +73,13 @@ impl Sign {
     #[must_use]
     pub const fn near(mut self, near: &'static [&'static str]) -> Self {
         self.near = near;
+        self
+    }
+
+    /// Only after an earlier boot or an earlier attempt to join.
+    #[must_use]
+    pub const fn again(mut self) -> Self {
+        self.again = true;
         self
     }
 

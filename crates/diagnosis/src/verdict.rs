@@ -7,13 +7,11 @@ use bringup_contract::exit_code::{Catalogue, Code, Lookup, Meaning};
 use bringup_contract::{Cause, ImageVersion, Os};
 
 use crate::account::remedy;
+use crate::boot_log::{self, Cut};
 use crate::diagnosis::{Blame, Confidence, Diagnosis, Platform, Step, Verdict};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Source};
 use crate::matcher::{self, Finding, Page};
 use crate::rule::Strength;
-
-/// The banner of the kernel, with which a boot starts, is shorter than this.
-const BANNER: usize = 400;
 
 /// Says why a node did not come up, or that it did.
 pub fn diagnose(evidence: &Evidence) -> Diagnosis {
@@ -30,6 +28,10 @@ pub(crate) struct Case<'a> {
     arm_code: Option<String>,
     pub(crate) findings: Vec<Finding>,
     proven_from: Vec<Option<usize>>,
+    /// What counts of each piece that is a serial log.
+    pub(crate) cuts: Vec<Option<Cut>>,
+    /// Whether the findings of a piece are to be doubted.
+    doubted: Vec<bool>,
 }
 
 impl<'a> Case<'a> {
@@ -55,14 +57,34 @@ impl<'a> Case<'a> {
             arm_code,
             findings: matcher::find(&pages, code_of(&reading)),
             proven_from: Vec::new(),
+            cuts: Vec::new(),
+            doubted: Vec::new(),
             pages,
             reading,
             image,
         };
+        case.cut_serial_logs();
         case.keep_the_last_boot();
         case.prefer_the_failing_step();
         case.proven_from = case.first_proofs();
         case
+    }
+
+    /// Of a serial log only what stands at its end counts.
+    fn cut_serial_logs(&mut self) {
+        let is_serial = |piece: usize| self.evidence.pieces[piece].source == Source::SerialLog;
+        let serial = |(piece, page)| is_serial(piece).then(|| Cut::of(page));
+        self.cuts = self.pages.iter().enumerate().map(serial).collect();
+        self.doubted = vec![false; self.pages.len()];
+        for (piece, cut) in self.cuts.iter().enumerate() {
+            let Some(cut) = cut else { continue };
+            let findings = std::mem::take(&mut self.findings);
+            let (mut own, others): (Vec<_>, Vec<_>) =
+                findings.into_iter().partition(|finding| finding.piece == piece);
+            self.doubted[piece] = cut.keep(&self.pages[piece], &mut own);
+            self.findings = others;
+            self.findings.append(&mut own);
+        }
     }
 
     /// A console holds several boots; the last one that shows anything counts.
@@ -75,11 +97,7 @@ impl<'a> Case<'a> {
                 .map(|finding| finding.line)
                 .max();
             let Some(last) = last else { continue };
-            let boot = page
-                .each("linux version ")
-                .filter(|line| *line <= last && page.normal_line(*line).len() < BANNER)
-                .last();
-            if let Some(boot) = boot {
+            if let Some(boot) = boot_log::boots(page).into_iter().rfind(|boot| *boot <= last) {
                 self.findings.retain(|finding| finding.piece != piece || finding.line >= boot);
             }
         }
@@ -147,7 +165,7 @@ impl<'a> Case<'a> {
         Catalogue::of(self.os().unwrap_or(Os::Linux)).code(self.code()?)
     }
 
-    fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         if let Some(told) = self.waited().and_then(told_by_a_wait) {
             return told;
         }
@@ -184,7 +202,11 @@ impl<'a> Case<'a> {
         let coded = self.arm_code.is_some();
         coded
             || self.reading.result == ResultShape::HeadCut
-            || self.pages.iter().any(|page| page.says("failed") || page.says("error"))
+            || self.pages.iter().zip(&self.cuts).any(|(page, cut)| match cut {
+                // A kernel that is well speaks of errors, too.
+                Some(cut) => cut.states_failure() || cut.last_words(page).is_some(),
+                None => page.says("failed") || page.says("error"),
+            })
     }
 
     fn diagnosis(&self) -> Diagnosis {
@@ -238,7 +260,7 @@ impl<'a> Case<'a> {
         };
         match (self.best(), by_code) {
             (Some(finding), _) if finding.sign.strength > Strength::Weak => {
-                (finding.rule.cause, confidence_of(finding))
+                (finding.rule.cause, self.confidence_of(finding))
             }
             (_, Some(cause)) if named.is_none_or(|known| known.class != Class::Echo) => {
                 (cause, Confidence::Medium)
@@ -246,6 +268,22 @@ impl<'a> Case<'a> {
             (Some(finding), _) => (finding.rule.cause, Confidence::Low),
             (None, Some(cause)) => (cause, Confidence::Medium),
             (None, None) => (self.cause_of_code(), Confidence::Low),
+        }
+    }
+
+    fn confidence_of(&self, finding: &Finding) -> Confidence {
+        let confidence = match finding.sign.strength {
+            Strength::Strong if finding.warning => Confidence::Medium,
+            Strength::Strong => Confidence::High,
+            Strength::Fair => Confidence::Medium,
+            Strength::Weak => Confidence::Low,
+        };
+        // An exit code says that it is over, where the log itself does not.
+        let is_over = self.code().is_some_and(|code| code != 0);
+        if self.doubted[finding.piece] && !is_over {
+            confidence.min(Confidence::Medium)
+        } else {
+            confidence
         }
     }
 
@@ -340,15 +378,6 @@ fn weight(reading: &Reading) -> (u8, Option<i32>, bool) {
         None => 0,
     };
     (source, code_of(reading), reading.duration_seconds.is_some())
-}
-
-fn confidence_of(finding: &Finding) -> Confidence {
-    match finding.sign.strength {
-        Strength::Strong if finding.warning => Confidence::Medium,
-        Strength::Strong => Confidence::High,
-        Strength::Fair => Confidence::Medium,
-        Strength::Weak => Confidence::Low,
-    }
 }
 
 /// How far a finding steps back behind stronger ones: proof goes before hints, and an error

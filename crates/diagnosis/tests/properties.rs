@@ -9,6 +9,11 @@ fn of(text: &str) -> Diagnosis {
     diagnose(&Evidence::of_text(text))
 }
 
+fn of_console(text: &str) -> Diagnosis {
+    let pieces = vec![Piece::seen(Source::SerialLog, "serial log", text)];
+    diagnose(&Evidence { pieces, ..Evidence::default() })
+}
+
 /// What must not change when only the form of the evidence does.
 fn essence(diagnosis: &Diagnosis) -> (String, Option<i32>, Confidence) {
     (diagnosis.cause.reason.to_string(), diagnosis.exit_code, diagnosis.cause.confidence)
@@ -40,6 +45,18 @@ const NOISE: &[&str] = &[
     "Loaded: loaded (/usr/lib/systemd/system/chronyd.service; enabled)",
 ];
 
+/// Lines of a console on which no bootstrap ends.
+const CONSOLE: &[&str] = &[
+    "[    0.000000] Linux version 6.8.0-1021-azure",
+    "[    4.2] cloud-init[611]: Cloud-init v. 25.1 running 'init-local' at Mon, 02 Mar 2026",
+    "[   12.4] cloud-init[1045]: Cloud-init v. 25.1 running 'modules:final' at Mon, 02 Mar 2026",
+    "[   40.0] cloud-init[1045]: dial tcp 192.0.2.4:6443: connect: connection refused",
+    "[   41.0] cloud-init[1045]: [kubelet-start] Starting the kubelet",
+    "[   58.2] cloud-init[1045]: tar: bridge: Cannot write: No space left on device",
+    "[   58.0] cloud-init[1045]: This node has joined the cluster:",
+    "[   61.1] cloud-init[1045]: \t[ERROR Port-10250]: Port 10250 is in use",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -47,6 +64,16 @@ proptest! {
     fn no_text_makes_it_panic_and_the_output_is_json(text in any::<String>()) {
         let json = serde_json::to_string(&of(&text)).expect("a diagnosis is JSON");
         prop_assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
+    }
+
+    #[test]
+    fn no_console_makes_it_panic_and_without_an_end_nothing_is_certain(
+        lines in prop::collection::vec(0..CONSOLE.len(), 0..12), more in any::<String>(),
+    ) {
+        let lines: Vec<&str> = lines.iter().map(|index| CONSOLE[*index]).collect();
+        let found = of_console(&lines.join("\r\n"));
+        prop_assert!(found.cause.confidence < Confidence::High);
+        of_console(&format!("{}\r\n{more}", lines.join("\r\n")));
     }
 
     #[test]
@@ -120,6 +147,13 @@ proptest! {
 fn a_long_line_of_almost_signs_comes_to_an_end() {
     let line = "+ [[ x == *\\u\\n\\a\\u* ]] \"ExitCode\" exit status= ( curl: (7 ] lookup ";
     assert_eq!(of(&line.repeat(40_000)).exit_code, None);
+}
+
+#[test]
+fn a_long_console_of_the_same_line_comes_to_an_end() {
+    for line in CONSOLE {
+        of_console(&format!("{line}\r\n").repeat(20_000));
+    }
 }
 
 #[test]

@@ -63,6 +63,7 @@ fn flags_of(command: &str) -> (&'static [&'static str], &'static [&'static str])
             ],
             &["console", "post-commands", "strict", "unsafe"],
         ),
+        "extension" => (&["handler", "number"], &[]),
         "report" | "postmortem" => (&[], &["json"]),
         _ => (&[], &[]),
     }

@@ -1,6 +1,6 @@
 //! Asking another program, which may hang.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,12 +13,27 @@ const MOST: u64 = 4 << 20;
 /// What a program prints, if it ends well and in time. If not, it is killed, and whatever it has started: a
 /// script hangs in a child of its own.
 pub(crate) fn ask(command: &mut Command, limit: Duration) -> Result<String, String> {
+    ask_with(command, &[], limit)
+}
+
+/// The same, with something for the program to read.
+pub(crate) fn ask_with(
+    command: &mut Command,
+    input: &[u8],
+    limit: Duration,
+) -> Result<String, String> {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default();
     let name = name.to_string_lossy().into_owned();
-    let command = command.process_group(0).stdin(Stdio::null());
+    let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+    let command = command.process_group(0).stdin(stdin);
     let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| format!("{name} cannot be run: {error}"))?;
     let stdout = child.stdout.take();
+    if let Some(mut stdin) = child.stdin.take() {
+        let input = input.to_vec();
+        // It ends when the program has read all, or is gone.
+        std::thread::spawn(move || stdin.write_all(&input));
+    }
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut text = Vec::new();

@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::paths::Root;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
-use crate::{customdata, join, keeper, launch, provision, sentinel, usage, waiter};
+use crate::{customdata, extension, join, keeper, launch, provision, sentinel, usage, waiter};
 
 /// Does what was typed.
 pub(crate) fn main() -> ExitCode {
@@ -28,6 +28,9 @@ pub(crate) fn main() -> ExitCode {
     let root = Root::new(arguments.root.clone());
     if wrong.is_none() && arguments.command.as_deref() == Some("wait") {
         return sentinel::run(&arguments, &root).into();
+    }
+    if wrong.is_none() && arguments.command.as_deref() == Some("extension") {
+        return extension::run(&arguments, &root).into();
     }
     let settings = Settings::read(&arguments, &root);
     let wrong = wrong.or_else(|| settings.as_ref().err().cloned());

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::args::Arguments;
+use crate::extension;
 use crate::output;
 use crate::paths::Root;
 use crate::sentinel;
@@ -11,6 +12,7 @@ const USAGE: &str = "\
 Usage: bringup-node COMMAND [FLAGS]
 
   wait [--sentinel PATH]... [--timeout TIME] [--watch cloudbase-init|aks] (docs/node-wait.md)
+  extension install|enable|update|disable|uninstall (docs/vm-extension.md)
   report [--json]
   version, help
 ";
@@ -33,6 +35,7 @@ fn run(arguments: &Arguments) -> u8 {
     let version = env!("CARGO_PKG_VERSION");
     match arguments.command.as_deref() {
         Some("wait") => sentinel::run(arguments, &root),
+        Some("extension") => extension::run(arguments, &root),
         Some("report") => {
             let report = sentinel::report_path(&root);
             sentinel::print_newest(&[&report], arguments.given("json"))

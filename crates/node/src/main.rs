@@ -26,6 +26,7 @@ mod endpoints;
 mod environment;
 #[cfg(unix)]
 mod events;
+mod extension;
 #[cfg(unix)]
 mod faces;
 #[cfg(unix)]

@@ -33,27 +33,48 @@ use windows as system;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use self::exit::Exit;
+pub(crate) use self::memory::Identity;
 use self::memory::Remembered;
 use self::settings::Settings;
-use self::system::{Owner, Places};
-use crate::args::Arguments;
+use self::system::Owner;
+pub(crate) use self::system::{Places, files, identity, now};
+pub(crate) use self::waiter::Progress;
+use crate::args::{Arguments, Wrong};
 use crate::output;
 use crate::paths::Root;
 use crate::summary::Summary;
 
 /// Waits and prints; the code is what the process ends with.
 pub(crate) fn run(arguments: &Arguments, root: &Root) -> u8 {
-    let places = Places::under(root);
-    let settings = match Settings::read(arguments, &places, &Owner::of(root)) {
-        Ok(settings) => settings,
+    match wait(arguments, root, None, &mut |_| {}) {
+        Ok(ended) => {
+            ended.print();
+            if ended.is_well() { Exit::Succeeded.number() } else { ended.exit() }
+        }
         Err(wrong) => {
             output::remark(&format!("{wrong}\n"));
-            return Exit::Usage.number();
+            Exit::Usage.number()
         }
-    };
-    let waited = catch_unwind(AssertUnwindSafe(|| waiter::wait(&settings, root, &places)));
+    }
+}
+
+/// Waits and prints nothing. `memory` is where the wait remembers, if not in the usual place;
+/// `tell` hears at least every second how it stands.
+pub(crate) fn wait(
+    arguments: &Arguments,
+    root: &Root,
+    memory: Option<&Path>,
+    tell: &mut dyn FnMut(&Progress),
+) -> Result<Ended, Wrong> {
+    let mut places = Places::under(root);
+    let settings = Settings::read(arguments, &places, &Owner::of(root))?;
+    if let Some(memory) = memory {
+        memory.clone_into(&mut places.state);
+    }
+    let waited = catch_unwind(AssertUnwindSafe(|| waiter::wait(&settings, root, &places, tell)));
     let mut outcome = waited.unwrap_or_else(|_| broken());
     if settings.console {
         let line = report::summary_line(&outcome.summary, settings.max_bytes);
@@ -61,19 +82,69 @@ pub(crate) fn run(arguments: &Arguments, root: &Root) -> u8 {
             outcome.summary.warn.push(format!("the console takes nothing: {error}"));
         }
     }
-    print(&outcome, &settings);
-    let harmless = outcome.exit == Exit::JoinedWithoutSentinel.number() && !settings.strict;
-    if harmless { Exit::Succeeded.number() } else { outcome.exit }
+    Ok(Ended { outcome, settings })
 }
 
-fn print(outcome: &Remembered, settings: &Settings) {
-    let mut text = String::new();
-    if settings.print_report {
-        text = format!("{}\n", crate::summary::safe(&outcome.report.to_string()));
+/// How long a wait with these settings may last; or what is wrong with them.
+pub(crate) fn time_limit(arguments: &Arguments, root: &Root) -> Result<Duration, Wrong> {
+    let settings = Settings::read(arguments, &Places::under(root), &Owner::of(root))?;
+    Ok(settings.limits.timeout)
+}
+
+/// How a wait ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    outcome: Remembered,
+    settings: Settings,
+}
+
+impl Ended {
+    /// The exit code.
+    pub(crate) fn exit(&self) -> u8 {
+        self.outcome.exit
     }
-    text.push_str(&report::summary_line(&outcome.summary, settings.max_bytes));
-    output::remark(&report::human_line(outcome.exit, &outcome.sentence));
-    output::answer(&text);
+
+    /// Whether this is a success. A node that joined without a sentinel is one, unless told otherwise.
+    pub(crate) fn is_well(&self) -> bool {
+        let joined = self.exit() == Exit::JoinedWithoutSentinel.number() && !self.settings.strict;
+        joined || self.exit() == Exit::Succeeded.number()
+    }
+
+    /// Whether it was only asked to end, and is to go on some time.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.exit() == Exit::Interrupted.number()
+    }
+
+    /// The line for people.
+    pub(crate) fn human_line(&self) -> String {
+        report::human_line(self.exit(), &self.outcome.sentence)
+    }
+
+    /// The line for programs, in at most `limit` bytes.
+    pub(crate) fn summary_line(&self, limit: usize) -> String {
+        report::summary_line(&self.outcome.summary, limit.min(self.settings.max_bytes))
+    }
+
+    /// What is to blame, in a word: the cause, else the name of the code.
+    pub(crate) fn blamed(&self) -> String {
+        let summary = &self.outcome.summary;
+        summary.cause.map_or_else(|| summary.name.clone(), |cause| cause.reason().to_owned())
+    }
+
+    /// The line that proves it, if there is one.
+    pub(crate) fn proof(&self) -> Option<&str> {
+        self.outcome.summary.ev.first().map(bringup_diagnosis::redaction::Redacted::as_str)
+    }
+
+    fn print(&self) {
+        let mut text = String::new();
+        if self.settings.print_report {
+            text = format!("{}\n", crate::summary::safe(&self.outcome.report.to_string()));
+        }
+        text.push_str(&self.summary_line(usize::MAX));
+        output::remark(&self.human_line());
+        output::answer(&text);
+    }
 }
 
 /// What is said when this program has a defect.

@@ -27,6 +27,7 @@ const COMMANDS: &str = "\
             [--reject-v0] [--strict-required] [--mcr-repository-base REGISTRY]
   provision-wait [--timeout TIME] [--start-timeout TIME]
   wait [--sentinel PATH]... [--timeout TIME] [--watch cloud-init|unit=NAME|aks] (docs/node-wait.md)
+  extension install|enable|update|disable|uninstall (docs/vm-extension.md)
   join --config PATH (docs/node-join.md)
   launch [--require-config] [--hostname-timeout TIME], and the flags of provision
   preflight [--json] [--only oras]

@@ -3,6 +3,12 @@
 
 #![expect(unsafe_code, reason = "Windows is called through its C interface")]
 
+mod envelope;
+pub(crate) mod processes;
+pub(crate) mod services;
+
+pub(crate) use self::envelope::decrypt;
+
 use std::ffi::c_void;
 use std::io;
 use std::os::windows::ffi::OsStrExt as _;

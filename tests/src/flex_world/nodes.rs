@@ -109,6 +109,8 @@ async fn keep_pods(client: Client) {
     let mut events = pin!(watcher(all, watcher::Config::default()));
     while let Some(event) = events.next().await {
         let Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) = event else {
+            // Where the API server is gone, it fails without waiting: nobody is to be kept by that.
+            tokio::task::yield_now().await;
             continue;
         };
         // One that failed is seen again with its next change; whoever waits for it says so.

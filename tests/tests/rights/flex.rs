@@ -192,7 +192,7 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     let plane = plane().await?;
     // A minute takes a second.
     let (client, azure) = (plane.client(), azure(Pace::Times(60.0))?);
-    let user = grant(&plane, NAMESPACE, "allrights", &needed(true)).await?;
+    let user = grant(&plane, NAMESPACE, "allrights", &needed(true, false)).await?;
     let counted = Counted::default();
     let limited = counted.client(user.config())?;
     let leading = Leading::new(limited.clone(), &azure, "allrights").await?;
@@ -306,7 +306,7 @@ async fn each_right_that_is_missing_is_named_and_not_asked_for_again_and_again()
     for (number, lacking) in FLEX.iter().enumerate() {
         let name = format!("lacks{number}");
         let words = lacking.words();
-        let granted = needed(true).into_iter().filter(|one| one.words() != words);
+        let granted = needed(true, false).into_iter().filter(|one| one.words() != words);
         let user = grant(&plane, NAMESPACE, &name, &granted.collect::<Vec<_>>()).await?;
         let (counted, azure) = (Counted::default(), azure(Pace::Manual)?);
         claimed(&client, &name).await?;

@@ -150,12 +150,14 @@ impl<B: Bootstrap> Flex<B> {
 
     async fn nodes(&self) {
         let api: Api<Node> = Api::all(self.client.clone());
-        follow(api, |seen| {
-            if let Seen::There(node) = seen
-                && let Some(visit) = self.visitor(&node)
-            {
-                self.agenda.plan_now(Key::Node(visit));
+        follow(api, |seen| match seen {
+            Seen::There(node) => {
+                if let Some(visit) = self.visitor(&node) {
+                    self.agenda.plan_now(Key::Node(visit));
+                }
             }
+            Seen::Gone(node) => drop(self.greeted().remove(&node.name_any())),
+            Seen::All(names) => self.greeted().retain(|name| names.contains(name)),
         })
         .await;
     }

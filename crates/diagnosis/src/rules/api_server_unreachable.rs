@@ -74,6 +74,7 @@ pub static RULE: Rule = Rule {
         Sign::new(78, &["/api/v1/nodes", "connection refused"]),
         Sign::new(78, &["check_api_server_connectivity"]),
         Sign::new(79, &["unable to connect to the server: dial tcp"]).fair(),
+        Sign::new(77, &["failed to connect to", " port 6443"]),
     ],
     subject: None,
 };

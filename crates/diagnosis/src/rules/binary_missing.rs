@@ -51,7 +51,8 @@ pub static RULE: Rule = Rule {
         Sign::new(30, &[": not found", "runcmd"]).unless(&["http"]),
         Sign::new(30, &["/bin/sh: ", ": not found"]).unless(&["http"]),
         Sign::new(30, &["sh: 1: ", ": not found"]),
-        Sign::new(30, &["bash: ", ": no such file or directory", "/bin/"]),
+        Sign::new(30, &["bash: ", ": no such file or directory", "/bin/"])
+            .unless(&["bootstrap-success"]),
         Sign::new(31, &["failed at step exec"]),
         Sign::new(31, &["unit kubelet.service not found"]).fair(),
         Sign::new(31, &["unit kubelet.service could not be found"]).fair(),
@@ -61,6 +62,9 @@ pub static RULE: Rule = Rule {
         Sign::new(31, &["program not found"]).fair(),
         Sign::new(31, &["err_kubelet_binary"]).fair(),
         Sign::new(30, &["is not installed or not in path"]),
+        Sign::new(31, &[".sh: ", ": not found"])
+            .unless(&["http", "manifest", "404", "module"])
+            .fair(),
     ],
     subject: Some(subject::program),
 };

@@ -43,6 +43,8 @@ pub static RULE: Rule = Rule {
         Sign::new(66, &["secret 'bootstrap-token"]).fair(),
         Sign::new(65, &["unable to read certificate", "unauthorized"]).fair(),
         Sign::new(65, &["failed to validate bootstrap token"]),
+        Sign::new(66, &["unable to fetch the kubeadm-config configmap", "forbidden"]).fair(),
+        Sign::new(66, &["unable to fetch the kubeadm-config configmap", "unauthorized"]).fair(),
     ],
     subject: None,
 };

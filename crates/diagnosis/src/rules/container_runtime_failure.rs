@@ -55,6 +55,8 @@ pub static RULE: Rule = Rule {
         Sign::new(74, &["failed to dial", "containerd"]).fair(),
         Sign::new(74, &["container runtime", "not ready"]).unless(&["network"]).fair(),
         Sign::new(74, &["runtime service failed"]).fair(),
+        Sign::new(74, &["failed to start containerd"]).fair(),
+        Sign::new(74, &["failed to start docker"]).fair(),
     ],
     subject: None,
 };

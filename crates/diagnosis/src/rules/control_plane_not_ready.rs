@@ -43,6 +43,7 @@ pub static RULE: Rule = Rule {
         Sign::new(75, &["error creating local etcd static pod"]),
         Sign::new(75, &["unhealthy", "kube-apiserver"]).fair(),
         Sign::new(75, &["kube-controller-manager", "is not healthy"]).fair(),
+        Sign::new(75, &["[control-plane-check]", "is not healthy after"]),
     ],
     subject: None,
 };

@@ -32,7 +32,9 @@ pub static RULE: Rule = Rule {
         Sign::new(24, &["disk size", "not supported"]).fair(),
         Sign::new(25, &["dependency failed for", ".mount"]).fair(),
         Sign::new(25, &["dependency failed for /"]).fair(),
-        Sign::new(25, &["emergency mode"]).fair(),
+        Sign::new(25, &["emergency mode"])
+            .near(&["dependency failed for", "timed out waiting for device"])
+            .fair(),
         Sign::new(25, &["storage account type", "not supported"]),
         Sign::new(24, &["disk type", "is not supported"]).fair(),
         Sign::new(24, &["premium", "storage", "not supported"]),

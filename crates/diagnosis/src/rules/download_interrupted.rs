@@ -45,6 +45,9 @@ pub static RULE: Rule = Rule {
         Sign::new(86, &["stream error", "internal_error"]).fair(),
         Sign::new(86, &["archive is corrupt"]).fair(),
         Sign::new(86, &["end of central directory"]).fair(),
+        Sign::new(87, &["curl: (56)"]).fair(),
+        Sign::new(86, &["the requested url returned error: 429"]),
+        Sign::new(86, &["the requested url returned error: 5"]),
     ],
     subject: None,
 };

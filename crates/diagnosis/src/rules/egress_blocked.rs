@@ -57,7 +57,6 @@ pub static RULE: Rule = Rule {
         Sign::new(83, &["agents cannot connect to the cni download"]).fair(),
         Sign::new(83, &["last exit status: 7)"]).fair(),
         Sign::new(83, &["curl: (7)"]).fair(),
-        Sign::new(83, &["curl: (56)"]).fair(),
         Sign::new(83, &["snat port exhaustion"]),
         Sign::new(84, &["could not connect to"]).unless(&["runtime", "containerd"]).fair(),
         Sign::new(81, &["operation timed out"]).fair(),

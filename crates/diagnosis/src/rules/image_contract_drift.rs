@@ -40,7 +40,7 @@ pub static RULE: Rule = Rule {
         Sign::new(100, &["keyerror: 'write_files'"]).fair(),
         Sign::new(100, &["verify_dns_health ''"]).fair(),
         Sign::new(99, &["kubeadm", "port 10250 is in use"]).fair(),
-        Sign::new(99, &["[error port-10250]"]).fair(),
+        Sign::new(99, &["[error port-", "is in use"]).fair(),
         Sign::new(99, &["[error fileavailable--etc-kubernetes"]).fair(),
         Sign::new(100, &["unknown shorthand flag"]).fair(),
         Sign::new(100, &["unknown command '"]).near(&["kubelet", "kubeadm"]).fair(),

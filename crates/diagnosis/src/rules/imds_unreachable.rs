@@ -48,6 +48,7 @@ pub static RULE: Rule = Rule {
         Sign::new(42, &["primarynicip is unset"]).fair(),
         Sign::new(42, &["169.254.169.254", "eof"]).fair(),
         Sign::new(43, &["metadata service", "unavailable"]).fair(),
+        Sign::new(23, &["result=error|reason=", "imds"]),
     ],
     subject: None,
 };

@@ -37,6 +37,9 @@ pub static RULE: Rule = Rule {
         Sign::new(202, &["kubelet.service: start request repeated too quickly"]).fair(),
         Sign::new(202, &["kubelet", "is not running"]).fair(),
         Sign::new(203, &["job for kubelet.service failed"]).fair(),
+        Sign::new(203, &["failed to start kubelet"]).fair(),
+        Sign::new(201, &["the kubelet isn't running or healthy"]).fair(),
+        Sign::new(201, &["the http call equal to 'curl -ssl http://", "/healthz"]).fair(),
     ],
     subject: None,
 };

@@ -38,6 +38,9 @@ pub static RULE: Rule = Rule {
         Sign::new(24, &["sysprep"]).fair(),
         Sign::new(24, &["provisioning timed out"]).unless(&["extension"]).fair(),
         Sign::new(24, &["end kernel panic"]),
+        Sign::new(24, &["result=error|reason="]),
+        Sign::new(26, &["in emergency mode"]).fair(),
+        Sign::new(26, &["welcome to emergency mode"]).fair(),
     ],
     subject: None,
 };

@@ -36,6 +36,8 @@ pub static RULE: Rule = Rule {
         Sign::new(35, &["cannot create", "bootstrap-success.complete"]).fair(),
         Sign::new(36, &["selinux", "prevent"]).fair(),
         Sign::new(35, &["apparmor='denied'"]),
+        Sign::new(35, &["bootstrap-success.complete: no such file"]).fair(),
+        Sign::new(35, &["bootstrap-success.complete: directory nonexistent"]).fair(),
     ],
     subject: None,
 };

@@ -36,6 +36,8 @@ pub static RULE: Rule = Rule {
         Sign::new(48, &["tunneling socket could not be established"]),
         Sign::new(48, &["unable to tunnel through proxy"]),
         Sign::new(48, &["cannot connect to proxy"]),
+        Sign::new(48, &["connect tunnel failed"]),
+        Sign::new(47, &["the requested url returned error: 407"]),
     ],
     subject: None,
 };

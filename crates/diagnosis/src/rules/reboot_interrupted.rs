@@ -33,6 +33,8 @@ pub static RULE: Rule = Rule {
         Sign::new(26, &["[error fileavailable--etc-kubernetes"])
             .near(&["rebooting", "will reboot"]),
         Sign::new(26, &["[error port-10250]"]).near(&["rebooting", "will reboot"]),
+        Sign::new(26, &["[error fileavailable--etc-kubernetes"]).again(),
+        Sign::new(26, &["[error port-", "is in use"]).again(),
         Sign::new(28, &["interrupted by reboot"]),
         Sign::new(28, &["reboot", "in progress"]).fair(),
     ],

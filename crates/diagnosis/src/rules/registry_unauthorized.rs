@@ -53,6 +53,10 @@ pub static RULE: Rule = Rule {
         ]),
         Sign::new(66, &["pull access denied"]),
         Sign::new(66, &["401 unauthorized", "oauth2"]).fair(),
+        Sign::new(64, &["[error imagepull]", "403 forbidden"]).fair(),
+        Sign::new(64, &["[error imagepull]", "denied"]).fair(),
+        Sign::new(64, &["[error imagepull]", "authentication required"]).fair(),
+        Sign::new(65, &["the requested url returned error: 401"]).fair(),
     ],
     subject: None,
 };

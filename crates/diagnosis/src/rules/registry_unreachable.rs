@@ -50,6 +50,8 @@ pub static RULE: Rule = Rule {
         Sign::new(68, &["failed to do request", "eof"]).fair(),
         Sign::new(67, &["mcr.microsoft.com/v2", "i/o timeout"]).fair(),
         Sign::new(68, &["failed to do request", ":443: i/o timeout"]).fair(),
+        Sign::new(67, &["[error imagepull]", "connection refused"]).fair(),
+        Sign::new(92, &["[error imagepull]"]).fair(),
     ],
     subject: None,
 };

@@ -27,7 +27,7 @@ pub static RULE: Rule = Rule {
         Sign::new(67, &["certificate signing request", "was not approved"]),
         Sign::new(67, &["csr", "pending"]).unless(&["spending"]).fair(),
         Sign::new(68, &["kubelet-wait-bootstrap"]),
-        Sign::new(68, &["waiting for the kubelet to perform the tls bootstrap"]).fair(),
+        Sign::new(212, &["waiting for the kubelet to perform the tls bootstrap"]).weak(),
         Sign::new(68, &["certificate signing request", "timed out"]).fair(),
         Sign::new(68, &["no client certificate yet"]).fair(),
         Sign::new(68, &["certificate request was denied"]),

@@ -50,6 +50,8 @@ pub static RULE: Rule = Rule {
         Sign::new(18, &["custom data", "invalid"]).fair(),
         Sign::new(17, &["error in user-data"]).fair(),
         Sign::new(17, &["config is not valid"]).near(&["ignition"]).fair(),
+        Sign::new(17, &["failed at merging in cloud config part"]),
+        Sign::new(230, &["runparts: ", " failures (", "attempted commands"]).fair(),
     ],
     subject: None,
 };

@@ -38,6 +38,8 @@ pub static RULE: Rule = Rule {
         Sign::new(45, &["wire server", "fail"]).fair(),
         Sign::new(45, &["wire server", "unreachable"]),
         Sign::new(45, &["goal state", "timed out"]).fair(),
+        Sign::new(23, &["result=error|reason=", "wireserver"]),
+        Sign::new(23, &["result=error|reason=", "wire server"]),
     ],
     subject: None,
 };

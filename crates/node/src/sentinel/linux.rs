@@ -37,6 +37,8 @@ pub(crate) struct Places {
     pub(crate) state: PathBuf,
     /// The report.
     pub(crate) report: PathBuf,
+    /// What the VM extension remembers.
+    pub(crate) extension: PathBuf,
     /// The success sentinel.
     pub(crate) sentinel: PathBuf,
     /// The scripts of AKS have ended.
@@ -61,6 +63,7 @@ impl Places {
             settings: root.at("/etc/bringup-node/wait.toml"),
             state: root.at("/var/lib/bringup-node/wait.json"),
             report: root.at("/var/log/bringup-node/report.json"),
+            extension: root.at("/var/lib/bringup-node/ext"),
             sentinel: root.at("/run/cluster-api/bootstrap-success.complete"),
             aks_complete: root.complete(),
             aks_result: root.result(),

@@ -53,7 +53,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// Whether nothing says that it is another one.
-    fn may_be(&self, other: &Self) -> bool {
+    pub(crate) fn may_be(&self, other: &Self) -> bool {
         let alike = |ours: &Option<String>, theirs: &Option<String>| match (ours, theirs) {
             (Some(ours), Some(theirs)) => ours == theirs,
             _ => true,

@@ -32,8 +32,24 @@ pub(crate) struct Waiter<'a> {
     failed_since: Option<Duration>,
 }
 
+/// How a wait stands, while it lasts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Progress {
+    /// The bootstrap has begun.
+    pub(crate) started: bool,
+    /// How long it has been waited, over reboots.
+    pub(crate) waited: Duration,
+    /// How long may be waited.
+    pub(crate) limit: Duration,
+}
+
 /// Waits. A wait that came to a verdict before comes to the same one again.
-pub(crate) fn wait(settings: &Settings, root: &Root, places: &Places) -> Remembered {
+pub(crate) fn wait(
+    settings: &Settings,
+    root: &Root,
+    places: &Places,
+    tell: &mut dyn FnMut(&Progress),
+) -> Remembered {
     let now = system::now(root);
     let mut marks = Marks::new(Owner::of(root), now.booted());
     let trusted = marks.belongs_to_owner(&places.state);
@@ -62,11 +78,11 @@ pub(crate) fn wait(settings: &Settings, root: &Root, places: &Places) -> Remembe
         ended_since: None,
         failed_since: None,
     };
-    waiter.run()
+    waiter.run(tell)
 }
 
 impl Waiter<'_> {
-    fn run(mut self) -> Remembered {
+    fn run(mut self, tell: &mut dyn FnMut(&Progress)) -> Remembered {
         let directories = self.directories();
         let mut alarm = Alarm::new();
         self.save();
@@ -77,6 +93,11 @@ impl Waiter<'_> {
             self.memory.advance(&now);
             self.note(&seen);
             let clock = self.clock(&seen, &now);
+            tell(&Progress {
+                started: seen.started,
+                waited: clock.waited,
+                limit: self.settings.limits.timeout,
+            });
             match verdict(&seen, &clock, &self.settings.limits) {
                 Verdict::Wait(limit) => alarm.wait(limit),
                 Verdict::Over(ending) => return self.conclude(ending, seen, failure, &now),

@@ -36,6 +36,8 @@ pub(crate) struct Places {
     pub(crate) state: PathBuf,
     /// The report.
     pub(crate) report: PathBuf,
+    /// What the VM extension remembers.
+    pub(crate) extension: PathBuf,
     /// The success sentinel.
     pub(crate) sentinel: PathBuf,
     /// The scripts of AKS have ended.
@@ -57,6 +59,7 @@ impl Places {
             settings: at(r"ProgramData\bringup-node\wait.toml"),
             state: at(r"ProgramData\bringup-node\wait.json"),
             report: at(r"ProgramData\bringup-node\report.json"),
+            extension: at(r"ProgramData\bringup-node\ext"),
             sentinel: at(r"run\cluster-api\bootstrap-success.complete"),
             aks_complete: at(r"AzureData\provision.complete"),
             aks_result: at(r"AzureData\provision.complete"),

@@ -1,5 +1,6 @@
 //! A Windows machine in a folder: the program for Windows, wine, and a root.
 
+#![allow(dead_code, reason = "not every test file uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::fs::{self, File};
@@ -185,8 +186,19 @@ impl Machine {
     }
 
     fn rootless_command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.tools.wine);
+        let mut command = self.wine();
         command.arg(&self.tools.program).args(arguments);
+        command
+    }
+
+    /// The program for Windows.
+    pub(crate) fn program(&self) -> &Path {
+        &self.tools.program
+    }
+
+    /// A command for this machine, without its program.
+    pub(crate) fn wine(&self) -> Command {
+        let mut command = Command::new(&self.tools.wine);
         command.env("WINEPREFIX", self.folder.path().join("wine"));
         command.env("WINEDLLOVERRIDES", "bcryptprimitives=n").env("WINEDEBUG", "-all");
         command.env_remove("DISPLAY").stdin(Stdio::null());

@@ -4,14 +4,14 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-pub(crate) use crate::store::head;
-use crate::store::{directory_for, write_new};
+use crate::store::write_new;
+pub(crate) use crate::store::{directory_for as directory, head};
 
 /// Writes a file as a whole, for root only. Several waits may write it at once, so each has a name
 /// of its own beside it.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    directory_for(directory)?;
+    self::directory(directory)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = directory.join(format!(".{name}.{}", std::process::id()));
     let written = write_new(&beside, content, 0o600).and_then(|file| file.sync_all());

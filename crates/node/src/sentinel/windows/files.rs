@@ -10,10 +10,7 @@ use crate::windows_api;
 /// waits may write it at once, so each has a name of its own beside it.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    if !directory.is_dir() {
-        fs::create_dir_all(directory.parent().unwrap_or(directory))?;
-        windows_api::create_private_directory(directory)?;
-    }
+    self::directory(directory)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = directory.join(format!(".{name}.{}", std::process::id()));
     let written = write_new(&beside, content).and_then(|()| fs::rename(&beside, path));
@@ -21,6 +18,19 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&beside);
     }
     written
+}
+
+/// Makes a directory of ours, and ours above it, for SYSTEM and Administrators only.
+pub(crate) fn directory(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    match directory.parent() {
+        Some(parent) if parent.ends_with("bringup-node") => self::directory(parent)?,
+        Some(parent) => fs::create_dir_all(parent)?,
+        None => {}
+    }
+    windows_api::create_private_directory(directory)
 }
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {

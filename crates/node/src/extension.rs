@@ -1,0 +1,171 @@
+//! `extension`: this program as a VM extension of its own. The guest agent calls five commands;
+//! `enable` starts a process that waits for the bootstrap as `wait` does, and returns.
+//!
+//! ```text
+//! guest agent ─▶ enable ─▶ guard ─▶ wait ─▶ N.status ─▶ guest agent ─▶ Azure
+//!                  │         └ starts it again when it is killed
+//!                  └ state.json: which number, since when, how it ended
+//! ```
+//!
+//! [`decision`], [`settings`] and [`status`] decide and know neither files nor processes;
+//! [`linux`] and [`windows`] start and stop processes; [`commands`] and [`waiter`] bring them
+//! together.
+
+mod commands;
+mod decision;
+mod exit;
+mod guard;
+mod handler;
+#[cfg(unix)]
+mod linux;
+mod locks;
+mod log;
+mod protected;
+mod record;
+mod settings;
+mod status;
+mod waiter;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+use linux as system;
+#[cfg(windows)]
+use windows as system;
+
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use self::handler::Handler;
+use self::log::Log;
+use crate::args::Arguments;
+use crate::output;
+use crate::paths::Root;
+use crate::sentinel::Places;
+
+/// What every command of the extension has at hand.
+#[derive(Debug)]
+struct Stage<'a> {
+    root: &'a Root,
+    /// Where the extension remembers.
+    folder: PathBuf,
+    /// The folder of the handler.
+    handler: PathBuf,
+    log: Log,
+}
+
+/// The two kinds of processes that stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Starts the one that waits again when it is killed.
+    Guard,
+    /// Waits.
+    Wait,
+}
+
+impl Role {
+    const ALL: [Self; 2] = [Self::Guard, Self::Wait];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Guard => "guard",
+            Self::Wait => "wait",
+        }
+    }
+}
+
+/// Does what was typed.
+pub(crate) fn run(arguments: &Arguments, root: &Root) -> u8 {
+    let handler = Handler::folder(arguments);
+    let log = Log::of(&handler);
+    let stage = Stage { root, folder: Places::under(root).extension, handler, log };
+    let [command] = arguments.rest.as_slice() else { return wrong() };
+    let number = arguments.value("number").and_then(|number| number.parse().ok());
+    let done = catch_unwind(AssertUnwindSafe(|| match (command.as_str(), number) {
+        ("install", None) => commands::install(&stage),
+        ("enable", None) => commands::enable(&stage),
+        ("update", None) => commands::update(&stage),
+        ("disable", None) => commands::disable(&stage),
+        ("uninstall", None) => commands::uninstall(&stage),
+        #[cfg(unix)]
+        ("detach", Some(number)) => system::detach(&stage, number),
+        ("guard", Some(number)) => guard::run(&stage, number),
+        ("wait", Some(number)) => waiter::run(&stage, number),
+        #[cfg(windows)]
+        ("service", None) => system::serve(&stage),
+        _ => wrong(),
+    }));
+    // What is to go must go, whatever is wrong with this program.
+    let always = matches!(command.as_str(), "update" | "disable" | "uninstall");
+    done.unwrap_or(if always { exit::DONE } else { exit::INTERNAL })
+}
+
+fn wrong() -> u8 {
+    output::remark("Usage: bringup-node extension install|enable|update|disable|uninstall\n");
+    exit::USAGE
+}
+
+impl Stage<'_> {
+    /// Makes this program do another command, for the same handler.
+    fn words(&self, command: &str, number: u64) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        if let Some(root) = self.root.directory() {
+            words.extend(["--root".into(), root.into()]);
+        }
+        words.extend(["extension".into(), command.into(), "--handler".into()]);
+        words.extend([self.handler.clone().into(), "--number".into(), number.to_string().into()]);
+        words
+    }
+}
+
+/// A process that stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Running {
+    role: Role,
+    number: u64,
+    handler: PathBuf,
+}
+
+impl Running {
+    /// Reads the words with which a process was started.
+    fn read(words: Vec<String>, root: Option<&Path>) -> Option<Self> {
+        let typed = Arguments::read(words).ok()?;
+        let ours = typed.command.as_deref() == Some("extension") && typed.root.as_deref() == root;
+        let role = Role::ALL.into_iter().find(|role| typed.rest == [role.word()]);
+        Some(Self {
+            role: role.filter(|_| ours)?,
+            number: typed.value("number")?.parse().ok()?,
+            handler: typed.value("handler")?.into(),
+        })
+    }
+}
+
+/// How long something takes; tests make it shorter. Nothing of that is in a release.
+fn lasting(usual: Duration) -> Duration {
+    #[cfg(debug_assertions)]
+    if let Some(given) = std::env::var_os("BRINGUP_NODE_TEST_PAUSE") {
+        let given = given.to_string_lossy().parse().map(Duration::from_millis);
+        return given.map_or(usual, |given| given.min(usual));
+    }
+    usual
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_recognised_by_the_words_it_was_started_with() {
+        let root = Root::new(Some("/r".into()));
+        let (folder, handler) = (PathBuf::new(), PathBuf::from("/a b/h-1"));
+        let stage = Stage { root: &root, folder, handler: handler.clone(), log: Log::none() };
+        let words: Vec<String> =
+            stage.words("wait", 7).iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let running = Running { role: Role::Wait, number: 7, handler };
+        assert_eq!(Running::read(words.clone(), Some(Path::new("/r"))), Some(running));
+        assert_eq!(Running::read(words.clone(), None), None);
+        assert_eq!(Running::read(words[..3].to_vec(), Some(Path::new("/r"))), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! The process beside the one that waits: starts it again when it is killed.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::handler::Handler;
+use super::record::Record;
+use super::status::Status;
+use super::waiter::finish;
+use super::{Role, Stage, exit, lasting, system};
+
+/// So often it may be killed; then something is wrong that does not go away.
+const DEATHS: u32 = 4;
+
+/// Whatever killed it gets this much time.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Watches over the process that waits, until it has ended by itself.
+pub(crate) fn run(stage: &Stage<'_>, number: u64) -> u8 {
+    system::leave_session();
+    system::announce(stage, Role::Guard, number);
+    let mut deaths = 0;
+    loop {
+        let code = system::run_waiter(stage, number);
+        let ended = [exit::OVER, exit::TAKEN, exit::INTERRUPTED].map(|code| Some(i32::from(code)));
+        if ended.contains(&code) {
+            return exit::DONE;
+        }
+        deaths = count(stage, number, deaths);
+        stage.log.line(&format!("guard {number}: the wait was killed, death {deaths}"));
+        if deaths >= DEATHS {
+            let status = Status::killed(deaths, Timestamp::now());
+            if let Ok(handler) = Handler::read(&stage.handler) {
+                finish(stage, &handler, number, &status);
+            }
+            return exit::DONE;
+        }
+        std::thread::sleep(lasting(PAUSE));
+    }
+}
+
+/// Counts a death, also over guards that were killed themselves.
+fn count(stage: &Stage<'_>, number: u64, seen: u32) -> u32 {
+    let Some(mut record) = Record::load(&stage.folder).filter(|it| it.number == number) else {
+        return seen + 1;
+    };
+    record.deaths = record.deaths.max(seen) + 1;
+    // On a full disk, this process still knows.
+    let _ = record.save(&stage.folder);
+    record.deaths
+}

@@ -1,0 +1,48 @@
+//! The log of the extension, in the folder that the guest agent gives it. What cannot be logged is
+//! not worth failing for.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use bringup_diagnosis::redaction::redact;
+use jiff::Timestamp;
+
+use super::handler::Handler;
+
+/// A log that is longer is begun anew; the last one is kept.
+const LENGTH: u64 = 1 << 20;
+
+/// A line is not longer than this.
+const LINE: usize = 4_000;
+
+/// The log.
+#[derive(Debug, Clone)]
+pub(crate) struct Log(Option<PathBuf>);
+
+impl Log {
+    /// The log of a handler.
+    pub(crate) fn of(handler: &Path) -> Self {
+        Self(Handler::read(handler).ok().and_then(|handler| handler.log))
+    }
+
+    /// A log that goes nowhere.
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+
+    /// Writes a line.
+    pub(crate) fn line(&self, text: &str) {
+        let Some(folder) = &self.0 else { return };
+        let path = folder.join("extension.log");
+        if path.metadata().is_ok_and(|data| data.len() > LENGTH) {
+            let _ = fs::rename(&path, folder.join("extension.log.1"));
+        }
+        let _ = fs::create_dir_all(folder);
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let line = format!("{} {}\n", Timestamp::now(), redact(&text).text.truncated(LINE));
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    }
+}

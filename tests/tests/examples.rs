@@ -1,0 +1,60 @@
+//! The examples, on a real API server with the definitions of Cluster API and its Azure provider.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use bringup_testbed::{ControlPlane, CrdSet};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/cluster-api")
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("run {command:?}"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?} failed: {errors}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Would apply a file; an unknown field or a warning is an error.
+fn try_out(control_plane: &ControlPlane, file: &Path) -> Result<String> {
+    let mut kubectl = control_plane.kubectl()?;
+    kubectl.args(["apply", "--server-side", "--dry-run=server", "--validate=strict"]);
+    output(kubectl.args(["--warnings-as-errors", "--filename"]).arg(file))
+}
+
+#[tokio::test]
+async fn the_examples_for_cluster_api_are_accepted() -> Result<()> {
+    let sets = [CrdSet::ClusterApi, CrdSet::ClusterApiKubeadm, CrdSet::ClusterApiAzure];
+    let control_plane = ControlPlane::builder().crds(sets).start().await?;
+    let mut accepted = BTreeSet::new();
+    for file in fs::read_dir(folder())? {
+        for line in try_out(&control_plane, &file?.path())?.lines() {
+            let object = line.split_whitespace().next().context("an empty line")?;
+            ensure!(accepted.insert(object.to_owned()), "{object} is in two files");
+        }
+    }
+    for object in [
+        "cluster.cluster.x-k8s.io/example",
+        "azurecluster.infrastructure.cluster.x-k8s.io/example",
+        "kubeadmcontrolplane.controlplane.cluster.x-k8s.io/example-control-plane",
+        "machinedeployment.cluster.x-k8s.io/example-md-0",
+        "machinehealthcheck.cluster.x-k8s.io/example-md-0",
+        "kubeadmconfigtemplate.bootstrap.cluster.x-k8s.io/example-md-1",
+        "azuremachinepool.infrastructure.cluster.x-k8s.io/example-mp-0",
+        "azuremachinetemplate.infrastructure.cluster.x-k8s.io/example-md-win",
+    ] {
+        assert!(accepted.contains(object), "{object} is not among {accepted:#?}");
+    }
+
+    // That it looks closely: the same file with a field that nobody knows.
+    let text = fs::read_to_string(folder().join("machine-pool.yaml"))?;
+    let wrong = tempfile::NamedTempFile::new()?;
+    fs::write(wrong.path(), text.replace("vmExtensions:", "vmExtension:"))?;
+    let refused = try_out(&control_plane, wrong.path()).err().context("it is accepted")?;
+    assert!(format!("{refused:#}").contains("vmExtension"), "{refused:#}");
+    Ok(())
+}
