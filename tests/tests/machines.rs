@@ -2,5 +2,15 @@
 
 #[path = "machines/common.rs"]
 mod common;
+#[path = "machines/conditions.rs"]
+mod conditions;
+#[path = "machines/consoles.rs"]
+mod consoles;
+#[path = "machines/launch.rs"]
+mod launch;
+#[path = "machines/matrix.rs"]
+mod matrix;
 #[path = "machines/verdicts.rs"]
 mod verdicts;
+#[path = "machines/waits.rs"]
+mod waits;

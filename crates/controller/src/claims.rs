@@ -109,6 +109,8 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             .filter(|condition| OURS.contains(&condition.type_.as_str()))
             .collect(),
         deadline: created + FORCED,
+        has_room: true,
+        trouble: None,
         mirror: None,
     })
 }

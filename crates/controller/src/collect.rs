@@ -65,6 +65,10 @@ impl Collect {
         let deadline = deadline(subject, priority, self.clock.now());
         let mut seen = known.unwrap_or_default();
         seen.is_machine = subject.kind == Kind::Machine;
+        seen.collectors.retain(|known| known.name != collector::PROVIDED);
+        if let Some(trouble) = &subject.trouble {
+            seen.collected(collected(collector::PROVIDED, CollectorState::Failed, trouble));
+        }
         if let Some(signal) = signal {
             seen = seen.with_signal(&signal.text);
         }
@@ -137,8 +141,12 @@ impl Collect {
     async fn console(&self, subject: &Subject, mut seen: Observation, turn: Turn) -> Observation {
         let Place::Known(id) = &subject.place else { return seen };
         if seen.is_console_off() {
-            let detail = "boot diagnostics are off for this VM";
-            seen.collected(collected(collector::SERIAL_LOG, CollectorState::Disabled, detail));
+            let remedy = match subject.kind {
+                Kind::Machine => ": set spec.diagnostics.boot.storageAccountType to Managed",
+                Kind::NodeClaim => "",
+            };
+            let detail = format!("boot diagnostics are off for this VM{remedy}");
+            seen.collected(collected(collector::SERIAL_LOG, CollectorState::Disabled, &detail));
             return seen;
         }
         match self.serial_log(&id.instance, turn).await {

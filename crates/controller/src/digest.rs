@@ -7,11 +7,14 @@ use bringup_azure::{ArmError, ErrorKind};
 use bringup_contract::ImageVersion;
 use bringup_contract::cse::{self, CodeSource};
 use bringup_diagnosis::redaction::redact;
-use bringup_diagnosis::{Piece, Source};
+use bringup_diagnosis::{Piece, Source, diagnose};
 use bringup_objects::report::{Collector, CollectorState};
 use jiff::Timestamp;
 
-use self::vm::{dated, facts, os, pieces, script, shown, state, timeline, waiter, words};
+use self::vm::{
+    dated, facts, is_providers, os, pieces, script, shown, state, timeline, told, waited, waiter,
+    words,
+};
 use crate::observation::{Agent, Cse, Mode, Observation, Vm};
 
 /// Names of collectors, as reports show them.
@@ -24,10 +27,14 @@ pub mod collector {
     pub const SERIAL_LOG: &str = "serial log";
     /// Node and certificate requests.
     pub const KUBERNETES: &str = "Kubernetes";
+    /// The provider's object behind a machine.
+    pub const PROVIDED: &str = "provider's object";
     /// What outlives the VM.
     pub const ACTIVITY_LOG: &str = "activity log";
 }
 
+/// What the platform says of the guest agent, as a piece of evidence.
+pub const AGENT_PIECE: &str = "VM agent";
 /// How long a collector's detail may be.
 const DETAIL: usize = 300;
 
@@ -57,8 +64,16 @@ impl Observation {
             _ => Agent::Silent,
         };
         let script = if self.is_machine { waiter(vm) } else { script(vm) };
+        // What the wait says counts, and not that its number is none of success.
+        let exit = script.filter(|_| self.is_machine).and_then(|script| {
+            let statuses = script.statuses.iter().chain(&script.substatuses);
+            waited(statuses.filter_map(|status| status.message.as_deref()))
+        });
+        let is_excused = exit.is_some_and(|exit| !matches!(told(exit, None), Cse::Failed { .. }));
         if let Some(script) = script {
-            self.cse = dated(state(script), &self.cse, now);
+            let at = script.statuses.first().and_then(|status| status.time);
+            let state = exit.map_or_else(|| state(script), |exit| told(exit, at));
+            self.cse = dated(state, &self.cse, now);
             self.handler_version.clone_from(&script.handler_version);
             self.extension_state = script
                 .statuses
@@ -72,11 +87,12 @@ impl Observation {
             (mode, None) if vm.provisioning_state.as_deref() != Some("Succeeded") => mode,
             (_, None) => Mode::Scriptless,
         };
-        let has_failed = vm
+        let is_said = vm
             .provisioning_state
             .as_deref()
             .is_some_and(|state| state.eq_ignore_ascii_case("failed"))
             || vm.statuses.iter().any(Status::is_error);
+        let has_failed = is_said && !is_excused;
         self.vm = if vm.is_being_deleted() {
             if has_failed || matches!(self.cse, Cse::Failed { .. }) {
                 Vm::Failed
@@ -91,6 +107,8 @@ impl Observation {
         for piece in pieces(vm) {
             self.add(piece);
         }
+        let gave_up = script.is_some_and(is_providers);
+        self.warn(exit, gave_up);
         self.timeline.extend(timeline(vm));
         self.collected(collected(collector::VM, CollectorState::Ok, &shown(vm)));
         self
@@ -151,21 +169,28 @@ impl Observation {
             self.collected(collected(collector::SERIAL_LOG, CollectorState::Empty, detail));
             return self;
         }
+        if is_page(text) {
+            let detail = "an HTML page came instead of a log: somebody between us and the storage account answers";
+            self.collected(collected(collector::SERIAL_LOG, CollectorState::Failed, detail));
+            return self;
+        }
         if self.cse == Cse::Absent {
             let at = Some(self.at);
             let read = cse::read(text);
             let ended = match read.code {
                 Some((code, CodeSource::Json | CodeSource::Node)) => Some(code),
                 // A join has numbers of its own, which are none of the scripts.
-                Some((_, CodeSource::Trace | CodeSource::Outer)) | None => {
-                    read.node.filter(|node| node.waited && node.whole).and_then(|node| node.exit)
-                }
+                Some((_, CodeSource::Trace | CodeSource::Outer)) | None => None,
             };
-            match ended {
-                Some(0) => self.cse = Cse::Succeeded { at },
-                Some(_) => self.cse = Cse::Failed { at },
-                None => {}
+            let exit =
+                read.node.filter(|node| node.waited && node.whole).and_then(|node| node.exit);
+            match (ended, exit) {
+                (Some(0), _) => self.cse = Cse::Succeeded { at },
+                (Some(_), _) => self.cse = Cse::Failed { at },
+                (None, Some(exit)) => self.cse = told(exit, at),
+                (None, None) => {}
             }
+            self.warn(exit, false);
         }
         let size = text.len();
         let part = if cut_off { "the last " } else { "" };
@@ -221,6 +246,20 @@ impl Observation {
         self
     }
 
+    /// Notes what was wrong with the bootstrap of a machine, in case that its Node comes all the same.
+    fn warn(&mut self, exit: Option<i32>, gave_up: bool) {
+        self.warning = match (exit, &self.cse) {
+            _ if !self.is_machine => None,
+            (Some(3), _) => Some("its bootstrap left no sentinel".to_owned()),
+            _ if gave_up => Some("its bootstrap left no sentinel in time".to_owned()),
+            (_, Cse::Failed { .. }) => {
+                let cause = diagnose(&self.evidence).cause.reason;
+                Some(format!("its bootstrap reported a failure: {cause}"))
+            }
+            _ => None,
+        };
+    }
+
     /// Adds a piece, in place of what the same place said before.
     fn add(&mut self, piece: Piece) {
         let pieces = &mut self.evidence.pieces;
@@ -241,6 +280,12 @@ impl Observation {
             None => self.collectors.push(asked),
         }
     }
+}
+
+/// Whether a text is a page for a browser.
+fn is_page(text: &str) -> bool {
+    let start: String = text.trim_start().chars().take(14).collect::<String>().to_ascii_lowercase();
+    start.starts_with("<!doctype html") || start.starts_with("<html")
 }
 
 /// What a refusal means to somebody who reads a report.

@@ -1,10 +1,12 @@
 //! From what is seen of a subject to what is to be said of it. Pure: time is an argument.
 
 use bringup_contract::Cause;
-use bringup_diagnosis::diagnosis::Blame;
+use bringup_diagnosis::diagnosis::{Blame, Proof};
+use bringup_diagnosis::evidence::Content;
 use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, Verdict, diagnose};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::digest::AGENT_PIECE;
 use crate::observation::{Agent, Cse, Mode, Observation, Vm};
 use crate::schedule::{AGENT_LIMIT, SILENCE};
 use crate::subject::{Kind, Launch, Subject};
@@ -91,16 +93,18 @@ impl Case<'_> {
             (Cse::Succeeded { at }, _) if self.node.is_none() && is_silent(*at, seen) => {
                 failed(seen, Some(SILENT))
             }
-            _ if seen.is_full && seen.at >= subject.deadline => failed(seen, Some(TOO_LATE)),
-            _ if subject.kind == Kind::Machine && seen.is_full && is_told(seen) => {
-                failed(seen, None)
-            }
+            // Before its time is said to be over: this is why.
             _ if seen.is_full
+                && seen.vm == Vm::Present
                 && seen.agent == Agent::Silent
                 && seen.denied.is_none()
                 && subject.age(seen.at) >= AGENT_LIMIT =>
             {
-                failed(seen, Some(AGENT_SILENT))
+                silent_agent(seen)
+            }
+            _ if seen.is_full && seen.at >= subject.deadline => failed(seen, Some(TOO_LATE)),
+            _ if subject.kind == Kind::Machine && seen.is_full && is_told(seen) => {
+                failed(seen, None)
             }
             _ if (subject.deleting.is_some() || self.departed) && self.signal().is_none() => {
                 self.withdrawn(seen, now)
@@ -228,6 +232,25 @@ fn failed(seen: &Observation, turn: Option<Turn>) -> Judgement {
         _ => diagnosis,
     };
     Judgement::Failed(Box::new(Failure { diagnosis, lost: false }))
+}
+
+/// The agent is silent; what the platform says of it is the proof.
+fn silent_agent(seen: &Observation) -> Judgement {
+    let mut judgement = failed(seen, Some(AGENT_SILENT));
+    let said = seen.evidence.pieces.iter().find(|piece| piece.name == AGENT_PIECE);
+    if let (Judgement::Failed(failure), Some(said)) = (&mut judgement, said)
+        && failure.diagnosis.proof.is_empty()
+        && let Content::Seen(text) = &said.content
+    {
+        failure.diagnosis.proof.push(Proof {
+            source: said.source,
+            name: said.name.clone(),
+            line: 1,
+            text: text.clone(),
+            span: (0, 0),
+        });
+    }
+    judgement
 }
 
 const VM_FAILED: Turn = Turn {

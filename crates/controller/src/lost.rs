@@ -17,6 +17,7 @@ use crate::faces::report;
 use crate::judge::Failure;
 use crate::observation::Observation;
 use crate::observer::{Next, Observer};
+use crate::subject::Kind;
 
 /// When the activity log is first asked: entries come no earlier.
 const FIRST: SignedDuration = SignedDuration::from_mins(3);
@@ -129,11 +130,10 @@ impl Observer {
     /// Deletes reports that are too old, and of each parent those that are too many.
     pub(crate) async fn sweep(&self) -> kube::Result<Next> {
         let now = self.clock.now();
-        let due = overdue(
-            self.cluster.reports(),
-            now - self.settings.report_ttl,
-            self.settings.reports_per_parent,
-        );
+        let mut reports = self.cluster.reports();
+        reports.retain(|report| !self.is_kept(report));
+        let due =
+            overdue(reports, now - self.settings.report_ttl, self.settings.reports_per_parent);
         for name in due {
             if let Some(report) = self.cluster.report(&name) {
                 self.writer.delete_report(&report).await?;
@@ -141,6 +141,16 @@ impl Observer {
             self.cluster.report_gone(&name);
         }
         Ok(Next::At(now + SWEEP))
+    }
+
+    /// Whether a report is to stay however old it is: of a Machine that still exists, which would be
+    /// judged anew without it; or of one that somebody else looks after.
+    fn is_kept(&self, report: &BootstrapReport) -> bool {
+        let only = self.settings.only_namespace.as_deref();
+        let is_others = only.is_some_and(|only| report.metadata.namespace.as_deref() != Some(only));
+        let entry = self.cluster.subject(&report.spec.target_ref.uid);
+        let is_there = entry.is_some_and(|entry| !entry.departed);
+        report.spec.target_ref.kind == Kind::Machine.word() && (is_others || is_there)
     }
 }
 
@@ -155,7 +165,10 @@ fn is_within(id: &ResourceId, vm: &str) -> bool {
 fn overdue(reports: Vec<Arc<BootstrapReport>>, oldest: Timestamp, most: usize) -> Vec<String> {
     let mut by_parent: HashMap<_, Vec<Arc<BootstrapReport>>> = HashMap::new();
     for report in reports {
-        by_parent.entry(report.spec.parent_ref.clone()).or_default().push(report);
+        by_parent
+            .entry((report.metadata.namespace.clone(), report.spec.parent_ref.clone()))
+            .or_default()
+            .push(report);
     }
     let mut names = Vec::new();
     for mut reports in by_parent.into_values() {

@@ -8,7 +8,7 @@ use bringup_azure::ProviderId;
 use bringup_diagnosis::redaction::redact;
 use bringup_objects::cluster_api::{
     AnyCondition, AzureCluster, AzureClusterSpec, AzureMachine, CLUSTER_LABEL, DEPLOYMENT_LABEL,
-    GROUP, Machine, NODE_BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL, any, vm_name,
+    GROUP, MOST_CONDITIONS, Machine, NODE_BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL, any, vm_name,
 };
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, cut};
 use jiff::{SignedDuration, Timestamp};
@@ -138,7 +138,9 @@ impl Parts {
     fn subject(&self, (namespace, name): &Named, deadline: SignedDuration) -> Option<Subject> {
         let machine = self.machines.get(&(namespace.clone(), name.clone()))?;
         let reference = &machine.spec.infrastructure_ref;
-        if !PROVIDED.contains(&reference.kind.as_str()) {
+        let is_known = PROVIDED.contains(&reference.kind.as_str());
+        let id = machine.spec.provider_id.as_deref().unwrap_or_default();
+        if !is_known && !id.starts_with("azure://") {
             return None;
         }
         let key = (reference.kind.clone(), namespace.clone(), reference.name.clone());
@@ -158,7 +160,7 @@ impl Parts {
         let place = place(machine, provided, cluster);
         // From when on its VM may exist.
         let launch = match (&place, begun) {
-            (Place::NotSaid, _) => Launch::NotYet,
+            (Place::NotSaid, _) if !is_made => Launch::NotYet,
             (_, Some(begun)) => Launch::Accepted(since.unwrap_or(begun)),
             (_, None) if is_made => Launch::Accepted(since.unwrap_or(created)),
             (_, None) => Launch::NotYet,
@@ -197,6 +199,14 @@ impl Parts {
                 .map(AnyCondition::plain)
                 .collect(),
             deadline: since.or(begun).unwrap_or(created) + deadline,
+            has_room: has_room(machine),
+            trouble: match provided {
+                Some(_) => None,
+                None if is_known => {
+                    Some(format!("{} {} was not seen", reference.kind, reference.name))
+                }
+                None => Some(format!("objects of kind {} are not known", reference.kind)),
+            },
             mirror: provided.map(|provided| Mirror {
                 kind: reference.kind.clone(),
                 name: reference.name.clone(),
@@ -204,6 +214,14 @@ impl Parts {
             }),
         })
     }
+}
+
+/// Whether a Machine takes our conditions: those that are there do not count.
+fn has_room(machine: &Machine) -> bool {
+    let ours = [BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL];
+    let missing =
+        ours.iter().filter(|kind| any(&machine.status.conditions, kind).is_none()).count();
+    machine.status.count + missing <= MOST_CONDITIONS
 }
 
 /// What outlives a Machine.

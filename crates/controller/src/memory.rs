@@ -23,6 +23,8 @@ pub(crate) struct Memory {
     pub(crate) applied: Option<(Timestamp, u32)>,
     /// It was seen while it was pending.
     pub(crate) was_pending: bool,
+    /// It was said that it has no room for our conditions.
+    pub(crate) warned: bool,
     /// Of a dry run: what would be on it by now.
     pub(crate) pretended: Option<Vec<Condition>>,
 }
@@ -83,7 +85,12 @@ impl Memories {
             memories.remove(uid);
         } else if let Some(seen) = memory.observation.as_mut().filter(|_| is_up) {
             // What the script said is not needed any more, only how it ended.
-            *seen = Observation { at: seen.at, cse: seen.cse.clone(), ..Observation::default() };
+            *seen = Observation {
+                at: seen.at,
+                cse: seen.cse.clone(),
+                warning: seen.warning.take(),
+                ..Observation::default()
+            };
         }
     }
 }

@@ -113,6 +113,8 @@ pub struct Observation {
     pub denied: Option<String>,
     /// Everything that can be asked has been asked.
     pub is_full: bool,
+    /// What was wrong with the bootstrap, should its Node come all the same.
+    pub warning: Option<String>,
     /// It is of a machine of Cluster API, whose extensions are its user's.
     pub is_machine: bool,
 }

@@ -201,6 +201,7 @@ impl Observer {
                 let apply = self.apply(&subject, conditions);
                 self.as_long_as(uid, goes_on, apply).await.unwrap_or(Ok(Next::Now))?
             }
+            Step::Warn => self.warn(&subject).await?,
             Step::Mirror(condition) => self.mirror(&subject, &condition).await?,
             Step::Announce => match report {
                 Some(report) => self.announce(&report).await?,
@@ -368,6 +369,14 @@ impl Observer {
             Written::Stale(object) => self.seen(subject.kind, object),
             Written::Gone => drop(self.cluster.gone(uid)),
         }
+        Ok(Next::Now)
+    }
+
+    /// Says that a subject has no room for what is to be said of it.
+    async fn warn(&self, subject: &Subject) -> kube::Result<Next> {
+        let event = events::no_room(subject, &self.settings.identity, self.clock.now());
+        self.writer.create_event(&event).await?;
+        self.memories.remember(&subject.uid, |memory| memory.warned = true);
         Ok(Next::Now)
     }
 

@@ -40,6 +40,8 @@ pub struct Snapshot<'a> {
     pub namespace: &'a str,
     /// It was seen while it was pending.
     pub was_pending: bool,
+    /// It was said that it has no room for our conditions.
+    pub warned: bool,
     /// How many others of its parent failed, by cause.
     pub alike: &'a HashMap<String, usize>,
 }
@@ -74,6 +76,8 @@ pub enum Step {
     Revise(Box<BootstrapReport>),
     /// Write our conditions.
     Apply(Vec<Condition>),
+    /// Say that it has no room for our conditions.
+    Warn,
     /// Write the same on the provider's object.
     Mirror(AnyCondition),
     /// Make the Events, and note that in the report.
@@ -167,7 +171,11 @@ impl Snapshot<'_> {
             let wanted =
                 conditions::desired(self.subject, self.observation, self.report, is_up, self.now);
             if !conditions::are_borne(self.subject, &wanted) {
-                return Step::Apply(wanted);
+                match (self.subject.has_room, self.warned) {
+                    (true, _) => return Step::Apply(wanted),
+                    (false, false) => return Step::Warn,
+                    (false, true) => {}
+                }
             }
             if let Some(mirrored) = conditions::mirrored(self.subject, &wanted) {
                 return Step::Mirror(mirrored);

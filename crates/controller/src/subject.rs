@@ -113,6 +113,10 @@ pub struct Subject {
     pub conditions: Vec<Condition>,
     /// When everything is read that can be, and judged.
     pub deadline: Timestamp,
+    /// Whether it takes our conditions: there may be as many as it holds.
+    pub has_room: bool,
+    /// What is wrong with the provider's object behind it.
+    pub trouble: Option<String>,
     /// Another object that is to say the same.
     pub mirror: Option<Mirror>,
 }

@@ -39,6 +39,7 @@ impl View {
             signal: self.signal.as_ref(),
             namespace,
             was_pending: self.memory.was_pending,
+            warned: self.memory.warned,
             alike: &self.alike,
         }
     }

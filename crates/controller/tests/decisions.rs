@@ -50,6 +50,8 @@ fn subject() -> Subject {
         labels: Labels::default(),
         conditions: Vec::new(),
         deadline: at(0) + schedule::FORCED,
+        has_room: true,
+        trouble: None,
         mirror: None,
     }
 }
@@ -74,6 +76,7 @@ fn snapshot<'a>(
         signal: None,
         namespace: "bringup-system",
         was_pending: true,
+        warned: false,
         alike: &NOBODY,
     }
 }

@@ -369,7 +369,9 @@ fn code_of(reading: &Reading) -> Option<i32> {
 /// Of several readings, the one that says most.
 fn weight(reading: &Reading) -> (u8, Option<i32>, bool) {
     let source = match reading.code {
-        Some((_, CodeSource::Node)) => 5,
+        Some((_, CodeSource::Node)) => 6,
+        // A wait has no code of the scripts, and says more than any of them.
+        _ if reading.node.as_ref().is_some_and(|node| node.waited) => 5,
         Some((code, CodeSource::Json)) => 3 + u8::from(code != 0),
         Some((_, CodeSource::Trace)) => 2,
         Some((_, CodeSource::Outer)) => 1,

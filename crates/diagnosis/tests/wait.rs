@@ -2,7 +2,7 @@
 //! scripts.
 
 use bringup_contract::Cause;
-use bringup_diagnosis::{Diagnosis, Evidence, Verdict, diagnose};
+use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, Verdict, diagnose};
 
 fn waited(exit: i32, more: &str) -> Diagnosis {
     diagnose(&Evidence::of_text(&format!(
@@ -31,4 +31,20 @@ fn a_node_that_joined_and_a_wait_that_goes_on_are_no_failures() {
     assert_eq!(waited(3, "").verdict, Verdict::Succeeded);
     assert_eq!(waited(75, "").verdict, Verdict::Running);
     assert_eq!(waited(11, ",\"cause\":\"ProvisionerNeverStarted\"").verdict, Verdict::Failed);
+}
+
+#[test]
+fn a_wait_that_is_not_sure_is_believed_beside_a_console_that_says_nothing() {
+    let line = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"ControlPlaneNotReady\",\"conf\":\"medium\",\"end\":1}";
+    let console = "[    4.200000] cloud-init[611]: Cloud-init v. 25.1 running 'init-local'.";
+    let mut pieces = vec![
+        Piece::seen(Source::Extension, "extension CustomScript", line),
+        Piece::seen(Source::SerialLog, "serial log", console),
+    ];
+    for _ in 0..2 {
+        let found = diagnose(&Evidence { pieces: pieces.clone(), ..Evidence::default() });
+        assert_eq!(found.cause.reason, Cause::ControlPlaneNotReady);
+        assert_eq!(found.cause.confidence, Confidence::Medium);
+        pieces.reverse();
+    }
 }

@@ -13,12 +13,9 @@ use bringup_controller::{Controller, Settings};
 use bringup_objects::BootstrapReport;
 use bringup_objects::report::definition;
 use bringup_testbed::{ControlPlane, CrdSet};
-use bringup_world::arm::Arm;
 use bringup_world::stage::SimulatedClock;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{
-    ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
-};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -58,22 +55,6 @@ impl Drop for Ground {
 fn resource(group: &str, version: &str, kind: &str) -> ApiResource {
     let plural = format!("{}s", kind.to_lowercase());
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), &plural)
-}
-
-/// What a machine is to be.
-#[derive(Clone, Copy)]
-pub(crate) struct Wanted<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) os: &'a str,
-    /// The provider has said where the VM is.
-    pub(crate) is_said: bool,
-    pub(crate) console: bool,
-}
-
-impl<'a> Wanted<'a> {
-    pub(crate) fn linux(name: &'a str) -> Self {
-        Self { name, os: "Linux", is_said: true, console: true }
-    }
 }
 
 impl Ground {
@@ -116,6 +97,10 @@ impl Ground {
         self.api("infrastructure.cluster.x-k8s.io", "v1beta1", "AzureMachine")
     }
 
+    pub(crate) fn pooled(&self) -> Api<DynamicObject> {
+        self.api("infrastructure.cluster.x-k8s.io", "v1beta1", "AzureMachinePoolMachine")
+    }
+
     async fn make_cluster(&self) -> Result<()> {
         let group = format!("rg-{}", self.namespace);
         let cluster = json!({
@@ -134,87 +119,6 @@ impl Ground {
         });
         let api = self.api("cluster.x-k8s.io", "v1beta2", "Cluster");
         api.create(&PostParams::default(), &serde_json::from_value(cluster)?).await?;
-        Ok(())
-    }
-
-    /// A Machine with what the provider has behind it, and its VM.
-    pub(crate) async fn launch(&self, wanted: Wanted<'_>) -> Result<()> {
-        let Wanted { name, os, is_said, .. } = wanted;
-        let vm = bringup_objects::cluster_api::vm_name(name, os == "Windows");
-        self.put_vm(&vm, wanted)?;
-        let id = format!(
-            "azure:///subscriptions/{SUBSCRIPTION}/resourceGroups/rg-{}/providers/Microsoft.Compute/virtualMachines/{vm}",
-            self.namespace
-        );
-        let id = is_said.then_some(id);
-        let provided = json!({
-            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "AzureMachine",
-            "metadata": { "name": name },
-            "spec": { "vmSize": "Standard_D4s_v5", "sshPublicKey": "", "providerID": id,
-                      "osDisk": { "osType": os, "diskSizeGB": 128 } },
-        });
-        let provided = serde_json::from_value(provided)?;
-        let made = self.provided().create(&PostParams::default(), &provided).await;
-        made.context("create the AzureMachine")?;
-        let now = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::now());
-        let theirs = json!({ "status": { "ready": is_said, "conditions": [
-            { "type": "Ready", "status": "True", "lastTransitionTime": now },
-            { "type": "VMRunning", "status": "True", "lastTransitionTime": now },
-        ] } });
-        let patch = Patch::Merge(&theirs);
-        self.provided().patch_status(name, &PatchParams::default(), &patch).await?;
-        let machine = json!({
-            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
-            "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": "prod" } },
-            "spec": { "clusterName": "prod", "providerID": id,
-                      "bootstrap": { "dataSecretName": "never-read" },
-                      "infrastructureRef": { "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AzureMachine", "name": name } },
-        });
-        let machine = serde_json::from_value(machine)?;
-        let made = self.machines().create(&PostParams::default(), &machine).await;
-        made.context("create the Machine")?;
-        if is_said {
-            let status = json!({ "status": { "initialization": { "infrastructureProvisioned": true },
-                "conditions": [{ "type": "InfrastructureReady", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": now }] } });
-            let patch = Patch::Merge(&status);
-            self.machines().patch_status(name, &PatchParams::default(), &patch).await?;
-        }
-        Ok(())
-    }
-
-    fn put_vm(&self, vm: &str, wanted: Wanted<'_>) -> Result<()> {
-        let group = format!("rg-{}", self.namespace);
-        let base = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}/providers");
-        let arm = Arm::new(self.azure.clone());
-        let nic = format!("{base}/Microsoft.Network/networkInterfaces/{vm}-nic");
-        let subnet = format!(
-            "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes"
-        );
-        arm.put(&format!("{nic}?api-version=2024-05-01"), &json!({
-            "location": "eastus",
-            "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": subnet } } }] },
-        }))?;
-        let windows = wanted.os == "Windows";
-        let mut profile = json!({ "computerName": vm, "adminUsername": "capi", "customData": "I2Nsb3VkLWNvbmZpZwo=" });
-        if windows {
-            profile["adminPassword"] = json!("x-Y-9-long-enough");
-            profile["windowsConfiguration"] = json!({});
-        } else {
-            profile["linuxConfiguration"] = json!({ "disablePasswordAuthentication": true, "ssh": { "publicKeys": [{ "path": "/home/capi/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA" }] } });
-        }
-        arm.put(&format!("{base}/Microsoft.Compute/virtualMachines/{vm}?api-version=2024-11-01"), &json!({
-            "location": "eastus",
-            "properties": {
-                "hardwareProfile": { "vmSize": "Standard_D4s_v5" },
-                "storageProfile": {
-                    "imageReference": { "publisher": "cncf-upstream", "offer": "capi", "sku": "ubuntu-2404", "version": "1.34.2" },
-                    "osDisk": { "name": format!("{vm}-osdisk"), "createOption": "FromImage", "osType": wanted.os },
-                },
-                "osProfile": profile,
-                "networkProfile": { "networkInterfaces": [{ "id": nic }] },
-                "diagnosticsProfile": { "bootDiagnostics": { "enabled": wanted.console } },
-            },
-        }))?;
         Ok(())
     }
 
@@ -243,6 +147,24 @@ impl Ground {
             condition(it, "BootstrapSucceeded").is_some_and(|it| it["status"] == "False")
         })
         .await
+    }
+
+    /// Waits until the VM of that name was read, and what was read has been thought about.
+    pub(crate) async fn until_looked(&self, vm: &str) {
+        let mut steps = self.azure.steps();
+        let is_read = || {
+            self.azure.with(|azure| {
+                let mut all = azure.journal().requests().iter();
+                all.any(|one| one.method == "GET" && one.path.contains(&format!("/{vm}?")))
+            })
+        };
+        while !is_read() {
+            self.azure.stirred(&mut steps).await;
+        }
+        // Whoever asked is in the same thread, and has its answer.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
     }
 
     pub(crate) async fn reports(&self) -> Result<Vec<BootstrapReport>> {

@@ -5,7 +5,8 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use crate::common::{Ground, Wanted, condition, kinds};
+use crate::common::{Ground, condition, kinds};
+use crate::launch::Wanted;
 
 /// A node whose token has expired, as cloud-init writes it to the console.
 const TOKEN: &str = r#"

@@ -2,11 +2,12 @@
 
 use bringup_azure::error::ArmFailure;
 use bringup_azure::model::{Extension, ImageReference, OsType, Status, VirtualMachine};
-use bringup_contract::Os;
+use bringup_contract::{Os, cse};
 use bringup_diagnosis::{Piece, Source};
 use bringup_objects::condition::cut;
 use jiff::Timestamp;
 
+use super::AGENT_PIECE;
 use crate::observation::{Cse, Facts};
 
 /// The extension that runs the bootstrap; of several, the one that failed.
@@ -39,9 +40,25 @@ pub(super) fn waiter(vm: &VirtualMachine) -> Option<&Extension> {
 
 /// Whether an extension is the one of Cluster API's Azure provider: that it failed means that there
 /// was no sentinel in time, and never why.
-fn is_providers(extension: &Extension) -> bool {
+pub(super) fn is_providers(extension: &Extension) -> bool {
     let name = extension.name.to_ascii_lowercase();
     name.starts_with("capz.") && name.ends_with(".bootstrapping")
+}
+
+/// What bringup-node said with which it ended its wait, wherever it said so.
+pub(super) fn waited<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<i32> {
+    let mut said = texts.into_iter().filter_map(|text| cse::read(text).node);
+    said.find(|node| node.waited && node.whole).and_then(|node| node.exit)
+}
+
+/// What a wait that ended so says of the bootstrap: 3 is a node that joined without its sentinel, 75
+/// a wait that goes on elsewhere.
+pub(super) fn told(exit: i32, at: Option<Timestamp>) -> Cse {
+    match exit {
+        0 | 3 => Cse::Succeeded { at },
+        75 => Cse::Running { since: at },
+        _ => Cse::Failed { at },
+    }
 }
 
 /// The guest's word goes before the model's: the model follows it.
@@ -143,7 +160,7 @@ pub(super) fn pieces(vm: &VirtualMachine) -> Vec<Piece> {
         .map(said)
         .collect();
     if !agent.is_empty() {
-        pieces.push(Piece::seen(Source::Arm, "VM agent", &agent.join("\n")));
+        pieces.push(Piece::seen(Source::Arm, AGENT_PIECE, &agent.join("\n")));
     }
     pieces
 }

@@ -13,10 +13,12 @@ use bringup_objects::report::{BootstrapReport, Phase};
 use jiff::Timestamp;
 
 use crate::observation::{Cse, Observation};
-use crate::subject::{Place, Subject};
+use crate::subject::{Kind, Place, Subject};
 
 /// So often a cause that may be gone with its machine is met before it is believed to stay.
 const ATTEMPTS: usize = 2;
+/// What a condition says of a node that is there.
+const JOINED: &str = "The node has joined the cluster.";
 /// What a condition says while nothing is known.
 const WAITING: &str = "The node has not joined yet.";
 
@@ -31,7 +33,9 @@ pub fn desired(
     let wanted = match report {
         Some(report) if !is_up || report.phase() == Phase::Superseded => of_report(report),
         _ => {
-            let verdict = if is_up { up(subject, now) } else { underway(subject, observation) };
+            let warning = observation.and_then(|seen| seen.warning.as_deref());
+            let verdict =
+                if is_up { up(subject, warning, now) } else { underway(subject, observation) };
             let useful = not_asked(&verdict);
             cse(subject, observation, now).into_iter().chain([verdict, useful]).collect()
         }
@@ -85,9 +89,9 @@ fn of_report(report: &BootstrapReport) -> Vec<Condition> {
 }
 
 /// Whether another machine would help, while there is no failure.
-fn not_asked(verdict: &Condition) -> Condition {
+pub(super) fn not_asked(verdict: &Condition) -> Condition {
     let (status, message) = if verdict.status == Status::True.word() {
-        (Status::False, "The node has joined the cluster.")
+        (Status::False, JOINED)
     } else {
         (Status::Unknown, WAITING)
     };
@@ -115,10 +119,17 @@ pub fn replacement(diagnosis: &Diagnosis, earlier: usize, now: Timestamp) -> Con
 }
 
 /// The Node is there.
-pub fn up(subject: &Subject, now: Timestamp) -> Condition {
+pub fn up(subject: &Subject, warning: Option<&str>, now: Timestamp) -> Condition {
     let since = subject.registered.unwrap_or(now);
-    let message = "The node has joined the cluster.";
-    condition(BOOTSTRAP_SUCCEEDED, Status::True, reason::NODE_REGISTERED, message, since)
+    let present = find(&subject.conditions, BOOTSTRAP_SUCCEEDED);
+    let present = present.filter(|it| it.status == Status::True.word());
+    let message = match (warning, present) {
+        (Some(warning), _) => format!("{JOINED} But {warning}."),
+        // What it was warned of before is not looked for again.
+        (None, Some(present)) if subject.kind == Kind::Machine => present.message.clone(),
+        (None, _) => JOINED.to_owned(),
+    };
+    condition(BOOTSTRAP_SUCCEEDED, Status::True, reason::NODE_REGISTERED, &message, since)
 }
 
 fn underway(subject: &Subject, observation: Option<&Observation>) -> Condition {

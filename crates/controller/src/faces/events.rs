@@ -1,6 +1,7 @@
 //! The Events of a verdict, by name the same whoever makes them: a second attempt to create one
 //! finds it there.
 
+use bringup_objects::cluster_api::MOST_CONDITIONS;
 use bringup_objects::condition::{CSE_PROVISIONED, cut, find, reason};
 use bringup_objects::report::{BootstrapReport, Phase};
 use bringup_objects::{MANAGER, names};
@@ -9,6 +10,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::ObjectMeta;
+
+use crate::subject::Subject;
 
 /// Where Events about objects without a namespace have to be.
 pub const NAMESPACE: &str = "default";
@@ -66,6 +69,24 @@ pub fn on_parent(
     );
     let regarding = parent(report, Some(parent_uid))?;
     Some(event(name, reason, tone, note(report)?, regarding, None, instance, now))
+}
+
+/// The Event on a subject that holds as many conditions as it can: nothing of ours is on it.
+pub fn no_room(subject: &Subject, instance: &str, now: Timestamp) -> Event {
+    let reason = "NoRoomForConditions";
+    let regarding = ObjectReference {
+        api_version: Some(subject.kind.api_version().to_owned()),
+        kind: Some(subject.kind.word().to_owned()),
+        name: Some(subject.name.clone()),
+        namespace: subject.namespace.clone(),
+        uid: Some(subject.uid.clone()),
+        ..ObjectReference::default()
+    };
+    let name = names::stable(&subject.name, '.', &[&subject.uid, reason]);
+    let note = format!(
+        "It has {MOST_CONDITIONS} conditions, and takes no more: what is known of its bootstrap is in its BootstrapReport, if it failed."
+    );
+    event(name, reason, Tone::Warning, note, regarding, None, instance, now)
 }
 
 /// `CSEFailed` where the extension said so, `BootstrapFailed` where there was none.

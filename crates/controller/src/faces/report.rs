@@ -103,10 +103,17 @@ pub fn superseded(old: &BootstrapReport, subject: &Subject, now: Timestamp) -> B
     let mut closed = old.clone();
     let status = closed.status.get_or_insert_default();
     status.phase = Phase::Superseded;
-    let up = conditions::up(subject, now);
+    let cause = old.cause().unwrap_or("Unknown");
+    let warning = format!("its bootstrap was said to have failed: {cause}");
+    let warning = Some(warning).filter(|_| subject.kind == Kind::Machine);
+    let up = conditions::up(subject, warning.as_deref(), now);
+    // Nobody replaces a machine that is up.
+    let useful = conditions::not_asked(&up);
     for condition in &mut status.conditions {
-        if condition.type_ == up.type_ {
-            *condition = up.clone();
+        for new in [&up, &useful] {
+            if condition.type_ == new.type_ {
+                *condition = new.clone();
+            }
         }
     }
     closed

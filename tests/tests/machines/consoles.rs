@@ -1,0 +1,254 @@
+//! Consoles that cannot be read, machines that cannot be found: it is said, and the verdict comes from
+//! the rest.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bringup_objects::report::CollectorState;
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams};
+use serde_json::{Value, json};
+
+use crate::common::{Ground, condition};
+use crate::launch::{Form, Wanted};
+
+/// The signature in every address here: it must not be anywhere else.
+const SIGNATURE: &str = "cGxhbnRlZC1zaWduYXR1cmUtMDEyMzQ1Njc4OQ";
+const CONSOLE: &str = "error: error execution phase preflight: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"\r\n";
+/// What the bootstrap itself says, without being sure.
+const WAIT: &str = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"ControlPlaneNotReady\",\"conf\":\"medium\",\"ev\":[\"the control plane is not there\"],\"end\":1}";
+
+/// What was logged.
+static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+struct Logged;
+
+impl io::Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LOG.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A fixed answer to requests of a method whose path has this in it.
+fn answer(
+    method: &str,
+    path: &str,
+    times: Option<u32>,
+    status: u16,
+    headers: &Value,
+    body: &str,
+) -> Value {
+    json!({
+        "on": { "method": method, "pathContains": path, "times": times },
+        "fault": { "answer": { "status": status, "headers": headers, "body": body } },
+    })
+}
+
+/// The console of a VM is at an address of its own, until then.
+fn address(vm: &str, until: &str) -> Value {
+    let at = format!(
+        "https://management.azure.com/bootdiagnostics/{vm}/serialconsole.log?sv=2018-03-28&sr=b&sig={SIGNATURE}%3D&se={until}&sp=r"
+    );
+    let body = json!({ "serialConsoleLogBlobUri": at }).to_string();
+    answer("POST", &format!("/{vm}/retrieveBootDiagnosticsData"), None, 200, &json!({}), &body)
+}
+
+/// A refusal of Azure that names what is missing.
+fn refused(method: &str, path: &str, action: &str) -> Value {
+    let message = format!(
+        "The client 'c' with object id 'o' does not have authorization to perform action '{action}' over scope '/there' or the scope is invalid."
+    );
+    let body =
+        json!({ "error": { "code": "AuthorizationFailed", "message": message } }).to_string();
+    answer(method, path, None, 403, &json!({}), &body)
+}
+
+fn scenario() -> String {
+    let far = "2999-01-01T00%3a00%3a00Z";
+    let text = json!({ "content-type": "application/octet-stream" });
+    let huge = json!({ "content-type": "application/octet-stream", "content-range": "bytes 0-4194815/1073741824" });
+    let page = json!({ "content-type": "text/html" });
+    let missing = json!({ "x-ms-error-code": "BlobNotFound" });
+    let boot = json!({
+        "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
+        "script": { "ends": { "exitCode": 31, "lasts": "5s", "json": "absent", "output": WAIT } },
+    });
+    json!({
+        "rules": [{ "name": "all", "boot": boot }],
+        "faults": [
+            refused("POST", "/denied/retrieveBoot", "Microsoft.Compute/virtualMachines/retrieveBootDiagnosticsData/action"),
+            refused("GET", "/subscriptions/11111111", "Microsoft.Compute/virtualMachines/read"),
+            address("expired", "2020-01-01T00%3a00%3a00Z"),
+            address("empty", far), answer("GET", "bootdiagnostics/empty", None, 200, &text, ""),
+            address("page", far), answer("GET", "bootdiagnostics/page", None, 200, &page, "<!DOCTYPE html><html><body>Sign in: error 407</body></html>"),
+            address("huge", far), answer("GET", "bootdiagnostics/huge", None, 206, &huge, CONSOLE),
+            address("later", far),
+            answer("GET", "bootdiagnostics/later", Some(1), 404, &missing, ""),
+            answer("GET", "bootdiagnostics/later", None, 200, &text, CONSOLE),
+        ],
+    })
+    .to_string()
+}
+
+/// What is to be said of a machine: the cause, and what a collector met.
+struct Wants {
+    name: &'static str,
+    cause: &'static str,
+    collector: &'static str,
+    state: CollectorState,
+    detail: &'static str,
+}
+
+const fn wants(
+    name: &'static str,
+    cause: &'static str,
+    collector: &'static str,
+    state: CollectorState,
+    detail: &'static str,
+) -> Wants {
+    Wants { name, cause, collector, state, detail }
+}
+
+const SERIAL: &str = "serial log";
+const ALL: [Wants; 9] = [
+    wants(
+        "denied",
+        "ControlPlaneNotReady",
+        SERIAL,
+        CollectorState::Denied,
+        "retrieveBootDiagnosticsData/action",
+    ),
+    wants(
+        "expired",
+        "ControlPlaneNotReady",
+        SERIAL,
+        CollectorState::Denied,
+        "AuthenticationFailed",
+    ),
+    wants("empty", "ControlPlaneNotReady", SERIAL, CollectorState::Empty, "nothing was written"),
+    wants("page", "ControlPlaneNotReady", SERIAL, CollectorState::Failed, "HTML"),
+    wants("huge", "ControlPlaneNotReady", SERIAL, CollectorState::Ok, "the last"),
+    wants("later", "BootstrapTokenInvalid", SERIAL, CollectorState::Ok, "bytes"),
+    wants(
+        "strange",
+        "ControlPlaneNotReady",
+        "provider's object",
+        CollectorState::Failed,
+        "OtherMachine",
+    ),
+    wants(
+        "elsewhere",
+        "Unknown",
+        "virtual machine",
+        CollectorState::Denied,
+        "Microsoft.Compute/virtualMachines/read",
+    ),
+    wants(
+        "nowhere",
+        "Unknown",
+        "virtual machine",
+        CollectorState::Failed,
+        "the provider id is not known",
+    ),
+];
+
+async fn launch(ground: &Ground) -> Result<()> {
+    let script = ["CustomScript"];
+    for name in ["denied", "expired", "empty", "page", "huge"] {
+        ground.launch(Wanted { extensions: &script, ..Wanted::linux(name) }).await?;
+    }
+    ground.launch(Wanted::linux("later")).await?;
+    let strange = Wanted { form: Form::Strange, extensions: &script, ..Wanted::linux("strange") };
+    ground.launch(strange).await?;
+    let there = "azure:///subscriptions/11111111-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/elsewhere";
+    ground.introduce(Wanted::linux("elsewhere"), Some(there)).await?;
+    // Its cluster is none that anybody has said anything of.
+    let nowhere = Wanted { cluster: "other", ..Wanted::linux("nowhere") };
+    ground.introduce(nowhere, None).await
+}
+
+fn message(machine: &DynamicObject) -> &str {
+    condition(machine, "BootstrapSucceeded")
+        .and_then(|it| it["message"].as_str())
+        .unwrap_or_default()
+}
+
+/// Everything that can be seen in the namespace.
+async fn everything(ground: &Ground) -> Result<String> {
+    let mut text = String::new();
+    for api in [ground.machines(), ground.provided(), ground.pooled()] {
+        text.push_str(&serde_json::to_string(&api.list(&ListParams::default()).await?.items)?);
+    }
+    text.push_str(&serde_json::to_string(&ground.reports().await?)?);
+    let events: Api<Event> = Api::namespaced(ground.client.clone(), &ground.namespace);
+    let events = events.list(&ListParams::default()).await?.items;
+    anyhow::ensure!(!events.is_empty(), "the verdicts have Events");
+    text.push_str(&serde_json::to_string(&events)?);
+    Ok(text)
+}
+
+#[tokio::test]
+async fn test_18_20_33_what_cannot_be_read_is_said_and_the_verdict_comes_from_the_rest()
+-> Result<()> {
+    let logging = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG);
+    let _ = logging.with_writer(|| Logged).try_init();
+    let ground = Ground::new("consoles", &scenario()).await?;
+    launch(&ground).await?;
+    for one in &ALL {
+        let seen = |it: &DynamicObject| condition(it, "BootstrapSucceeded").is_some();
+        ground.until(ground.machines(), one.name, "it to be seen", seen).await?;
+    }
+    ground.azure.advance(Duration::from_secs(70));
+    for (name, missing) in [
+        (
+            "elsewhere",
+            "Azure cannot be asked: the permission Microsoft.Compute/virtualMachines/read",
+        ),
+        ("nowhere", "Azure cannot be asked: the provider id is not known"),
+    ] {
+        let is = |it: &DynamicObject| message(it).contains(missing);
+        ground.until(ground.machines(), name, &format!("{name} to say why"), is).await?;
+    }
+    for one in ALL.iter().filter(|one| one.cause == "ControlPlaneNotReady") {
+        let is = |it: &DynamicObject| message(it).contains("the control plane is not there");
+        ground
+            .until(ground.machines(), one.name, &format!("a verdict of {}", one.name), is)
+            .await?;
+    }
+    ground.azure.advance(Duration::from_mins(1));
+    let is = |it: &DynamicObject| message(it).contains("could not find a JWS signature");
+    ground.until(ground.machines(), "later", "the console that came later", is).await?;
+    ground.azure.advance(Duration::from_secs(500));
+    for one in &ALL {
+        let down = |it: &DynamicObject| {
+            condition(it, "BootstrapSucceeded").is_some_and(|it| it["status"] == "False")
+        };
+        let machine = ground.until(ground.machines(), one.name, one.name, down).await?;
+        let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
+        assert_eq!(verdict["reason"], one.cause, "{}: {verdict}", one.name);
+        let reports = ground.reports().await?;
+        let report = reports.iter().find(|it| it.spec.target_ref.name == one.name);
+        let status = report.and_then(|it| it.status.as_ref()).context("a report")?;
+        let asked = status.collectors.iter().find(|asked| asked.name == one.collector);
+        let asked = asked.with_context(|| format!("{}: {:?}", one.name, status.collectors))?;
+        assert_eq!(asked.state, one.state, "{}: {asked:?}", one.name);
+        assert!(asked.detail.contains(one.detail), "{}: {asked:?}", one.name);
+    }
+    let seen = everything(&ground).await?;
+    let logged =
+        String::from_utf8_lossy(&LOG.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
+    assert!(logged.contains("denied"), "the verdicts are logged");
+    for text in [seen, logged] {
+        assert!(!text.contains(SIGNATURE), "an address got out");
+        assert!(!text.contains("sig="), "an address got out");
+    }
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! Machines, with what the provider makes of them.
+
+use anyhow::{Context as _, Result};
+use bringup_objects::cluster_api::vm_name;
+use bringup_world::arm::Arm;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::common::{Ground, SUBSCRIPTION};
+
+/// What a machine's VM is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Nothing: it is an `AzureMachine`.
+    Vm,
+    /// A scale set under which it stands.
+    Uniform,
+    /// A scale set beside which it stands.
+    Flexible,
+    /// Something of a provider that nobody has heard of.
+    Strange,
+}
+
+/// What a machine is to be.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) os: &'a str,
+    pub(crate) form: Form,
+    /// The provider has said where the VM is.
+    pub(crate) is_said: bool,
+    pub(crate) console: bool,
+    /// The tag by which rules of the scenario know the VM.
+    pub(crate) case: &'a str,
+    /// The cluster it belongs to.
+    pub(crate) cluster: &'a str,
+    /// Its extensions, by name, which is their type as well.
+    pub(crate) extensions: &'a [&'a str],
+}
+
+impl<'a> Wanted<'a> {
+    pub(crate) fn linux(name: &'a str) -> Self {
+        let (os, form) = ("Linux", Form::Vm);
+        let (is_said, console, case, cluster) = (true, true, "", "prod");
+        Self { name, os, form, is_said, console, case, cluster, extensions: &[] }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.form {
+            Form::Vm => "AzureMachine",
+            Form::Uniform | Form::Flexible => "AzureMachinePoolMachine",
+            Form::Strange => "OtherMachine",
+        }
+    }
+
+    fn extension(name: &str) -> Value {
+        let publisher = match name {
+            "CustomScript" => "Microsoft.Azure.Extensions",
+            "CustomScriptExtension" => "Microsoft.Compute",
+            _ => "Microsoft.Azure.ContainerUpstream",
+        };
+        json!({
+            "name": name, "location": "eastus",
+            "properties": { "publisher": publisher, "type": name, "typeHandlerVersion": "1.0", "settings": {} },
+        })
+    }
+
+    fn os_profile(&self) -> Value {
+        let mut profile = json!({ "adminUsername": "capi", "customData": "I2Nsb3VkLWNvbmZpZwo=" });
+        if self.os == "Windows" {
+            profile["adminPassword"] = json!("x-Y-9-long-enough");
+            profile["windowsConfiguration"] = json!({});
+        } else {
+            let key =
+                json!({ "path": "/home/capi/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA" });
+            profile["linuxConfiguration"] =
+                json!({ "disablePasswordAuthentication": true, "ssh": { "publicKeys": [key] } });
+        }
+        profile
+    }
+
+    fn storage(&self, vm: &str) -> Value {
+        json!({
+            "imageReference": { "publisher": "cncf-upstream", "offer": "capi", "sku": "ubuntu-2404", "version": "1.34.2" },
+            "osDisk": { "name": format!("{vm}-osdisk"), "createOption": "FromImage", "osType": self.os },
+        })
+    }
+}
+
+fn subnet() -> String {
+    format!(
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes"
+    )
+}
+
+impl Ground {
+    /// A Machine with what the provider has behind it, and its VM.
+    pub(crate) async fn launch(&self, wanted: Wanted<'_>) -> Result<()> {
+        let id = match wanted.form {
+            Form::Vm | Form::Strange => self.put_vm(wanted)?,
+            Form::Uniform | Form::Flexible => self.put_scale_set(wanted)?,
+        };
+        let id = wanted.is_said.then(|| format!("azure://{id}"));
+        self.introduce(wanted, id.as_deref()).await
+    }
+
+    /// A Machine and what the provider has behind it, of a VM that is said to be there.
+    pub(crate) async fn introduce(&self, wanted: Wanted<'_>, id: Option<&str>) -> Result<()> {
+        let Wanted { name, cluster, .. } = wanted;
+        let now = Time(jiff::Timestamp::now());
+        if wanted.form != Form::Strange {
+            self.provide(wanted, id, &now).await?;
+        }
+        let machine = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+            "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": cluster } },
+            "spec": { "clusterName": cluster, "providerID": id,
+                      "bootstrap": { "dataSecretName": "never-read" },
+                      "infrastructureRef": { "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": wanted.kind(), "name": name } },
+        });
+        let machine = serde_json::from_value(machine)?;
+        let made = self.machines().create(&PostParams::default(), &machine).await;
+        made.context("create the Machine")?;
+        if wanted.is_said {
+            let status = json!({ "status": { "initialization": { "infrastructureProvisioned": true },
+                "conditions": [{ "type": "InfrastructureReady", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": now }] } });
+            let patch = Patch::Merge(&status);
+            self.machines().patch_status(name, &PatchParams::default(), &patch).await?;
+        }
+        Ok(())
+    }
+
+    /// What the provider has behind a Machine.
+    pub(crate) async fn provide(
+        &self,
+        wanted: Wanted<'_>,
+        id: Option<&str>,
+        now: &Time,
+    ) -> Result<()> {
+        let Wanted { name, os, form, .. } = wanted;
+        let (api, spec) = match form {
+            Form::Vm => {
+                let disk = json!({ "osType": os, "diskSizeGB": 128 });
+                let spec = json!({ "vmSize": "Standard_D4s_v5", "sshPublicKey": "", "providerID": id, "osDisk": disk });
+                (self.provided(), spec)
+            }
+            Form::Uniform | Form::Flexible | Form::Strange => {
+                let number = id.and_then(|id| id.rsplit('/').next()).unwrap_or_default();
+                (self.pooled(), json!({ "providerID": id, "instanceID": number }))
+            }
+        };
+        let provided = json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": wanted.kind(),
+            "metadata": { "name": name }, "spec": spec,
+        });
+        let made = api.create(&PostParams::default(), &serde_json::from_value(provided)?).await;
+        made.with_context(|| format!("create the {}", wanted.kind()))?;
+        let theirs = json!({ "status": { "ready": id.is_some(), "conditions": [
+            { "type": "Ready", "status": "True", "lastTransitionTime": now },
+            { "type": "VMRunning", "status": "True", "lastTransitionTime": now },
+        ] } });
+        api.patch_status(name, &PatchParams::default(), &Patch::Merge(&theirs)).await?;
+        Ok(())
+    }
+
+    /// The provider's resource group in Azure.
+    pub(crate) fn providers(&self) -> String {
+        format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-{}/providers", self.namespace)
+    }
+
+    fn put_vm(&self, wanted: Wanted<'_>) -> Result<String> {
+        let vm = vm_name(wanted.name, wanted.os == "Windows");
+        let base = self.providers();
+        let arm = Arm::new(self.azure.clone());
+        let nic = format!("{base}/Microsoft.Network/networkInterfaces/{vm}-nic");
+        arm.put(&format!("{nic}?api-version=2024-05-01"), &json!({
+            "location": "eastus",
+            "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": subnet() } } }] },
+        }))?;
+        let mut profile = wanted.os_profile();
+        profile["computerName"] = json!(vm);
+        let id = format!("{base}/Microsoft.Compute/virtualMachines/{vm}");
+        arm.put(
+            &id,
+            &json!({
+                "location": "eastus",
+                "tags": { "case": wanted.case },
+                "properties": {
+                    "hardwareProfile": { "vmSize": "Standard_D4s_v5" },
+                    "storageProfile": wanted.storage(&vm),
+                    "osProfile": profile,
+                    "networkProfile": { "networkInterfaces": [{ "id": nic }] },
+                    "diagnosticsProfile": { "bootDiagnostics": { "enabled": wanted.console } },
+                },
+            }),
+        )?;
+        for name in wanted.extensions {
+            arm.put(&format!("{id}/extensions/{name}"), &Wanted::extension(name))?;
+        }
+        Ok(id)
+    }
+
+    /// A scale set with one instance: the id of that.
+    fn put_scale_set(&self, wanted: Wanted<'_>) -> Result<String> {
+        let (set, arm) = (wanted.name, Arm::new(self.azure.clone()));
+        let id = format!("{}/Microsoft.Compute/virtualMachineScaleSets/{set}", self.providers());
+        let mut profile = wanted.os_profile();
+        profile["computerNamePrefix"] = json!(set);
+        let extensions: Vec<Value> =
+            wanted.extensions.iter().map(|name| Wanted::extension(name)).collect();
+        let is_flexible = wanted.form == Form::Flexible;
+        arm.put(&id, &json!({
+            "location": "eastus",
+            "tags": { "case": wanted.case },
+            "sku": { "name": "Standard_D4s_v5", "capacity": 1 },
+            "properties": {
+                "orchestrationMode": if is_flexible { "Flexible" } else { "Uniform" },
+                "virtualMachineProfile": {
+                    "osProfile": profile,
+                    "storageProfile": wanted.storage(set),
+                    "networkProfile": { "networkInterfaceConfigurations": [{
+                        "name": "nic",
+                        "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": subnet() } } }] },
+                    }] },
+                    "diagnosticsProfile": { "bootDiagnostics": { "enabled": wanted.console } },
+                    "extensionProfile": { "extensions": extensions },
+                },
+            },
+        }))?;
+        let instances = arm.get(&format!("{id}/virtualMachines"))?;
+        let instance = instances.body["value"][0]["id"].as_str();
+        Ok(instance.with_context(|| format!("an instance: {}", instances.body))?.to_owned())
+    }
+}

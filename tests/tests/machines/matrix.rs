@@ -1,0 +1,268 @@
+//! Every form of a machine with every way to fail: one verdict each, and the line that proves it.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bringup_objects::BootstrapReport;
+use bringup_objects::report::CollectorState;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use serde_json::json;
+
+use crate::common::{Ground, condition, kinds};
+use crate::launch::{Form, Wanted};
+
+/// What happens to a machine, and what is to be said of it.
+struct Case {
+    name: &'static str,
+    /// What its bootstrap writes to the console.
+    console: &'static [&'static str],
+    cause: &'static str,
+    /// A part of the line that proves it.
+    proof: &'static str,
+    is: Is,
+}
+
+/// What is different about a case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Is {
+    /// The provider's own extension gives up on it.
+    Plain,
+    /// Its Node comes.
+    Healthy,
+    /// Its agent never reports.
+    Silent,
+    /// Its console is off.
+    Dark,
+    /// The provider's own extension is off.
+    Bare,
+}
+
+impl Is {
+    /// Whether its verdict comes only when its time is over.
+    fn is_late(self) -> bool {
+        matches!(self, Self::Silent | Self::Dark)
+    }
+}
+
+const PREFLIGHT: &str = "[preflight] Some fatal errors occurred:";
+const JWS: &str = "error: error execution phase preflight: couldn't validate the identity of the API Server: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
+
+const CASES: [Case; 11] = [
+    Case {
+        name: "healthy",
+        console: &["This node has joined the cluster:"],
+        cause: "NodeRegistered",
+        proof: "",
+        is: Is::Healthy,
+    },
+    Case {
+        name: "userdata",
+        console: &["util.py[WARNING]: Failed loading yaml blob. Invalid format at line 7 column 3"],
+        cause: "UserDataInvalid",
+        proof: "Failed loading yaml blob",
+        is: Is::Plain,
+    },
+    Case {
+        name: "token",
+        console: &[JWS],
+        cause: "BootstrapTokenInvalid",
+        proof: "could not find a JWS signature",
+        is: Is::Plain,
+    },
+    Case {
+        name: "dns",
+        console: &[
+            "error: error execution phase preflight: couldn't validate the identity of the API Server: failed to request the cluster-info ConfigMap: Get \"https://prod.example:6443/api/v1/namespaces/kube-public/configmaps/cluster-info\": dial tcp: lookup prod.example on 127.0.0.53:53: no such host",
+        ],
+        cause: "ApiServerDnsFailure",
+        proof: "lookup prod.example",
+        is: Is::Plain,
+    },
+    Case {
+        name: "apiserver",
+        console: &[
+            "error: error execution phase preflight: couldn't validate the identity of the API Server: failed to request the cluster-info ConfigMap: Get \"https://prod.example:6443/api/v1/namespaces/kube-public/configmaps/cluster-info\": dial tcp 192.0.2.4:6443: i/o timeout",
+        ],
+        cause: "ApiServerUnreachable",
+        proof: "192.0.2.4:6443: i/o timeout",
+        is: Is::Plain,
+    },
+    Case {
+        name: "preflight",
+        console: &[
+            PREFLIGHT,
+            "\t[ERROR NumCPU]: the number of available CPUs 1 is less than the required 2",
+            "error: error execution phase preflight: preflight checks failed",
+        ],
+        cause: "VmTooSmall",
+        proof: "[ERROR NumCPU]",
+        is: Is::Plain,
+    },
+    Case {
+        name: "runtime",
+        console: &[
+            PREFLIGHT,
+            "\t[ERROR CRI]: could not connect to the container runtime: validate CRI v1 runtime API for endpoint \"unix:///run/containerd/containerd.sock\": rpc error: code = Unimplemented desc = unknown service runtime.v1.RuntimeService",
+            "error: error execution phase preflight: preflight checks failed",
+        ],
+        cause: "ContainerRuntimeFailure",
+        proof: "unknown service runtime.v1.RuntimeService",
+        is: Is::Plain,
+    },
+    Case {
+        name: "disk",
+        console: &["cp: error writing '/opt/bin/kubelet': No space left on device"],
+        cause: "DiskFull",
+        proof: "No space left on device",
+        is: Is::Plain,
+    },
+    Case {
+        name: "agent",
+        console: &[],
+        cause: "GuestAgentUnresponsive",
+        proof: "VM status blob",
+        is: Is::Silent,
+    },
+    Case { name: "dark", console: &[JWS], cause: "Unknown", proof: "", is: Is::Dark },
+    Case {
+        name: "bare",
+        console: &[JWS],
+        cause: "BootstrapTokenInvalid",
+        proof: "could not find a JWS signature",
+        is: Is::Bare,
+    },
+];
+
+/// A form of machine.
+#[derive(Clone, Copy)]
+struct Row {
+    name: &'static str,
+    os: &'static str,
+    form: Form,
+}
+
+const ROWS: [Row; 4] = [
+    Row { name: "linux", os: "Linux", form: Form::Vm },
+    Row { name: "windows", os: "Windows", form: Form::Vm },
+    Row { name: "uniform", os: "Linux", form: Form::Uniform },
+    Row { name: "flexible", os: "Linux", form: Form::Flexible },
+];
+
+/// The rules by which the VMs live.
+fn scenario() -> String {
+    let rules: Vec<_> = CASES.iter().map(Case::rule).collect();
+    json!({ "rules": rules }).to_string()
+}
+
+impl Case {
+    fn rule(&self) -> serde_json::Value {
+        let fails = i32::from(self.is != Is::Healthy);
+        let lines = self.console.iter().enumerate();
+        let console: Vec<String> = lines
+            .map(|(at, line)| format!("[   {}.812] cloud-init[1021]: {line}", 90 + at))
+            .collect();
+        // All that the provider's extension ever says.
+        let gives_up = json!({ "exitCode": fails, "lasts": "20s", "output": "Enable failed: failed to execute command: command terminated with exit status=1" });
+        json!({
+            "name": self.name,
+            "when": { "tags": { "case": self.name } },
+            "boot": {
+                "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
+                "agent": if self.is == Is::Silent { "silent" } else { "ready" },
+                "script": { "ends": { "exitCode": fails, "lasts": "5s" } },
+                "console": console.join("\n"),
+                "extensions": { "CAPZ.Linux.Bootstrapping": gives_up, "CAPZ.Windows.Bootstrapping": gives_up },
+            },
+        })
+    }
+
+    fn machine(&self, row: Row) -> String {
+        format!("{}-{}", row.name, self.name)
+    }
+}
+
+fn is_failed(machine: &DynamicObject) -> bool {
+    condition(machine, "BootstrapSucceeded").is_some_and(|it| it["status"] == "False")
+}
+
+/// What is to be said of a machine is said, with its proof, and where it was looked for.
+fn check(case: &Case, machine: &DynamicObject, report: Option<&BootstrapReport>) -> Result<()> {
+    let verdict = condition(machine, "BootstrapSucceeded").context("there")?;
+    let name = machine.metadata.name.as_deref().unwrap_or_default();
+    assert_eq!(verdict["reason"], case.cause, "{name}: {verdict}");
+    let message = verdict["message"].as_str().unwrap_or_default();
+    assert!(message.contains(case.proof), "{name}: {message}");
+    if case.is == Is::Healthy {
+        assert!(report.is_none(), "{name} has not failed");
+        return Ok(());
+    }
+    let report = report.with_context(|| format!("{name} has a report"))?;
+    let status = report.status.as_ref().context("there")?;
+    let lines: Vec<&str> = status.evidence.iter().map(|line| line.line.as_str()).collect();
+    assert!(lines.iter().any(|line| line.contains(case.proof)), "{name}: {lines:?}");
+    let console = status.collectors.iter().find(|asked| asked.name == "serial log");
+    let wanted = if case.is == Is::Dark { CollectorState::Disabled } else { CollectorState::Ok };
+    let console = console.with_context(|| format!("{name}: {:?}", status.collectors))?;
+    assert_eq!(console.state, wanted, "{name}: {console:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_form_of_machine_gets_the_right_verdict_for_every_failure() -> Result<()> {
+    let ground = Ground::new("matrix", &scenario()).await?;
+    let all = || ROWS.iter().flat_map(|row| CASES.iter().map(|case| (*row, case)));
+    for (row, case) in all() {
+        let extension = format!("CAPZ.{}.Bootstrapping", row.os);
+        let extensions = [extension.as_str()];
+        let name = case.machine(row);
+        let wanted = Wanted {
+            os: row.os,
+            form: row.form,
+            console: case.is != Is::Dark,
+            case: case.name,
+            extensions: if case.is == Is::Bare { &[] } else { &extensions },
+            ..Wanted::linux(&name)
+        };
+        ground.launch(wanted).await.with_context(|| name.clone())?;
+    }
+    for (row, case) in all() {
+        let name = case.machine(row);
+        let is = |it: &DynamicObject| condition(it, "BootstrapSucceeded").is_some();
+        ground.until(ground.machines(), &name, &format!("{name} to be seen"), is).await?;
+    }
+    for (row, _) in all().filter(|(_, case)| case.is == Is::Healthy) {
+        let name = format!("{}-healthy", row.name);
+        let joined = json!({ "status": { "nodeRef": { "name": name } } });
+        let patch = Patch::Merge(&joined);
+        ground.machines().patch_status(&name, &PatchParams::default(), &patch).await?;
+    }
+    ground.azure.advance(Duration::from_secs(70));
+    for (row, case) in all().filter(|(_, case)| !case.is.is_late() && case.is != Is::Healthy) {
+        let name = case.machine(row);
+        ground.until(ground.machines(), &name, &format!("a verdict of {name}"), is_failed).await?;
+    }
+    ground.azure.advance(Duration::from_secs(550));
+    for (row, case) in all() {
+        let name = case.machine(row);
+        let is = |it: &DynamicObject| {
+            let status = condition(it, "BootstrapSucceeded").map(|it| it["status"].clone());
+            status == Some(json!(if case.is == Is::Healthy { "True" } else { "False" }))
+        };
+        let machine =
+            ground.until(ground.machines(), &name, &format!("a verdict of {name}"), is).await?;
+        let mirror = match row.form {
+            Form::Vm => ground.provided(),
+            Form::Uniform | Form::Flexible | Form::Strange => ground.pooled(),
+        };
+        let status = condition(&machine, "BootstrapSucceeded").context("there")?["status"].clone();
+        let same = |it: &DynamicObject| {
+            condition(it, "NodeBootstrapSucceeded").is_some_and(|it| it["status"] == status)
+        };
+        let behind = ground.until(mirror, &name, &format!("the same behind {name}"), same).await?;
+        assert_eq!(kinds(&behind), ["Ready", "VMRunning", "NodeBootstrapSucceeded"], "{name}");
+        let reports = ground.reports().await?;
+        let report = reports.iter().find(|report| report.spec.target_ref.name == name);
+        check(case, &machine, report)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! What extensions say of a bootstrap, and what of that counts.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::common::{Ground, condition};
+use crate::launch::{Form, Wanted};
+
+/// What `bringup-node wait` prints last.
+fn line(exit: i32, more: &str) -> String {
+    format!("BRINGUP-NODE/1 {{\"v\":1,\"kind\":\"wait\",\"exit\":{exit},\"name\":\"X\"{more}}}")
+}
+
+const TOKEN: &str = ",\"cause\":\"BootstrapTokenInvalid\",\"conf\":\"high\",\"ev\":[\"cluster-info has no signature for it\"],\"end\":1";
+/// A cause that another machine may not have.
+const CURABLE: &str = ",\"cause\":\"ApiServerUnreachable\",\"conf\":\"high\",\"end\":1";
+const SUCCESS: &str = ",\"end\":1";
+
+/// A rule for VMs of a case, whose bootstrap does this and whose script prints that.
+fn rule(case: &str, exit: i32, prints: &str, console: &str) -> Value {
+    let own = json!({ "exitCode": 1, "lasts": "20s", "output": "Enable failed: exit status=1" });
+    json!({
+        "name": case, "when": { "tags": { "case": case } },
+        "boot": {
+            "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
+            "script": { "ends": { "exitCode": exit, "lasts": "5s", "json": "absent", "output": prints } },
+            "console": console,
+            "extensions": { "CAPZ.Linux.Bootstrapping": own },
+        },
+    })
+}
+
+fn status(object: &DynamicObject) -> Option<&str> {
+    condition(object, "BootstrapSucceeded")?["status"].as_str()
+}
+
+fn said<'a>(object: &'a DynamicObject, key: &str) -> &'a str {
+    condition(object, "BootstrapSucceeded").and_then(|it| it[key].as_str()).unwrap_or_default()
+}
+
+/// Cases with their machines, all of them seen.
+async fn ground(name: &str, rules: &[Value], machines: &[Wanted<'_>]) -> Result<Ground> {
+    let ground = Ground::new(name, &json!({ "rules": rules }).to_string()).await?;
+    for wanted in machines {
+        ground.launch(*wanted).await?;
+        let is = |it: &DynamicObject| status(it).is_some();
+        ground.until(ground.machines(), wanted.name, "the Machine to be seen", is).await?;
+    }
+    ground.azure.advance(Duration::from_secs(70));
+    Ok(ground)
+}
+
+async fn verdict(ground: &Ground, name: &str, wanted: &str) -> Result<DynamicObject> {
+    let is = |it: &DynamicObject| status(it) == Some(wanted);
+    ground.until(ground.machines(), name, &format!("{wanted} of {name}"), is).await
+}
+
+async fn joins(ground: &Ground, name: &str) -> Result<()> {
+    let joined = json!({ "status": { "nodeRef": { "name": name } } });
+    let patch = Patch::Merge(&joined);
+    ground.machines().patch_status(name, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+fn with<'a>(name: &'a str, extensions: &'a [&'a str]) -> Wanted<'a> {
+    Wanted { case: name, extensions, ..Wanted::linux(name) }
+}
+
+#[tokio::test]
+async fn test_22_23_28_the_line_of_a_wait_is_found_wherever_it_stands() -> Result<()> {
+    let whole = line(31, TOKEN);
+    let cut = &whole[..whole.len() - "],\"end\":1}".len()];
+    let dirty = format!("\u{1b}[0;31m[   61.2] cloud-init[9]: \u{1b}[0m\n{whole}\n\0\0\0\0");
+    let rules = [
+        rule("extension", 31, &whole, ""),
+        rule("windows", 31, &whole, ""),
+        rule("pooled", 31, &whole, ""),
+        rule("console", 31, "", &dirty),
+        rule("cut", 31, cut, ""),
+    ];
+    let script = ["CustomScript"];
+    let windows = ["CustomScriptExtension"];
+    let machines = [
+        with("extension", &script),
+        Wanted { os: "Windows", ..with("windows", &windows) },
+        Wanted { form: Form::Flexible, ..with("pooled", &script) },
+        with("console", &[]),
+        with("cut", &script),
+    ];
+    let ground = ground("waits", &rules, &machines).await?;
+    for wanted in machines {
+        let machine = verdict(&ground, wanted.name, "False").await?;
+        let (reason, message) = (said(&machine, "reason"), said(&machine, "message"));
+        assert_eq!(reason, "BootstrapTokenInvalid", "{}: {message}", wanted.name);
+        if wanted.name == "cut" {
+            assert!(!message.contains("Confidence high"), "{message}");
+        } else {
+            assert!(
+                message.contains("cluster-info has no signature for it"),
+                "{}: {message}",
+                wanted.name
+            );
+            assert!(message.contains("Confidence high"), "{message}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn test_24_31_34_what_others_extensions_say_is_no_cause() -> Result<()> {
+    let jws = "[  91.8] cloud-init[1021]: error: error execution phase preflight: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
+    let rules = [
+        rule("gave-up", 1, "", "[   61.2] cloud-init[1021]: [preflight] Running pre-flight checks"),
+        rule("users", 0, "all is well", jws),
+    ];
+    let (own, script) = (["CAPZ.Linux.Bootstrapping"], ["CustomScript"]);
+    let machines = [with("gave-up", &own), with("users", &script)];
+    let ground = ground("others", &rules, &machines).await?;
+    let machine = verdict(&ground, "gave-up", "False").await?;
+    assert_eq!(said(&machine, "reason"), "Unknown", "{}", said(&machine, "message"));
+    let machine = verdict(&ground, "users", "False").await?;
+    assert_eq!(said(&machine, "reason"), "BootstrapTokenInvalid");
+
+    // The provider takes an extension that exists for one that succeeded, and drops what is ours.
+    let now =
+        condition(&machine, "BootstrapSucceeded").context("there")?["lastTransitionTime"].clone();
+    let theirs = json!({ "status": { "conditions": [
+        { "type": "Ready", "status": "True", "lastTransitionTime": now },
+        { "type": "BootstrapSucceeded", "status": "True", "lastTransitionTime": now },
+    ] } });
+    let patch = Patch::Merge(&theirs);
+    ground.provided().patch_status("gave-up", &PatchParams::default(), &patch).await?;
+    let is = |it: &DynamicObject| {
+        condition(it, "NodeBootstrapSucceeded").is_some_and(|it| it["status"] == "False")
+    };
+    let provided = ground.until(ground.provided(), "gave-up", "ours, still False", is).await?;
+    let theirs = condition(&provided, "BootstrapSucceeded").context("theirs stays")?;
+    assert_eq!(theirs["status"], "True");
+    let machine = ground.machines().get("gave-up").await?;
+    assert_eq!(status(&machine), Some("False"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn test_25_a_wait_that_succeeded_without_a_node_is_a_failure() -> Result<()> {
+    let prints = line(0, SUCCESS);
+    let script = ["CustomScript"];
+    let machines = [with("silent", &script)];
+    let ground = ground("silent", &[rule("silent", 0, &prints, "")], &machines).await?;
+    ground.until_looked("silent").await;
+    ground.azure.advance(Duration::from_mins(4));
+    let machine = verdict(&ground, "silent", "False").await?;
+    let message = said(&machine, "message");
+    assert!(message.contains("no Node came within 3 minutes"), "{message}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn test_26_35_a_node_that_joins_is_up_and_what_was_wrong_is_said() -> Result<()> {
+    let rules = [
+        rule("said", 31, &line(31, TOKEN), ""),
+        rule("late", 31, &line(31, CURABLE), ""),
+        rule("unmarked", 3, &line(3, SUCCESS), ""),
+        rule("gave-up", 0, "", ""),
+    ];
+    let (own, script) = (["CAPZ.Linux.Bootstrapping"], ["CustomScript"]);
+    let machines = [
+        with("said", &script),
+        with("late", &script),
+        with("unmarked", &script),
+        with("gave-up", &own),
+    ];
+    let ground = Ground::new("warned", &json!({ "rules": rules }).to_string()).await?;
+    for wanted in machines {
+        ground.launch(wanted).await?;
+        let is = |it: &DynamicObject| status(it).is_some();
+        ground.until(ground.machines(), wanted.name, "the Machine to be seen", is).await?;
+    }
+    // Some are Nodes before anybody has looked, one after its verdict.
+    for name in ["said", "unmarked", "gave-up"] {
+        joins(&ground, name).await?;
+        verdict(&ground, name, "True").await?;
+    }
+    ground.azure.advance(Duration::from_secs(70));
+    let late = verdict(&ground, "late", "False").await?;
+    let useful = condition(&late, "bringup.dev/ReplacementUseful").context("there")?;
+    assert_eq!(useful["status"], "True", "while it is down: {useful}");
+    joins(&ground, "late").await?;
+    for (name, warning) in [
+        ("said", "reported a failure: BootstrapTokenInvalid"),
+        ("late", "was said to have failed: ApiServerUnreachable"),
+        ("unmarked", "left no sentinel"),
+        ("gave-up", "left no sentinel in time"),
+    ] {
+        let is = |it: &DynamicObject| {
+            status(it) == Some("True") && said(it, "message").contains(warning)
+        };
+        let what = format!("{name} to be up, with a warning");
+        let machine = ground.until(ground.machines(), name, &what, is).await?;
+        assert_eq!(said(&machine, "reason"), "NodeRegistered");
+        let useful = condition(&machine, "bringup.dev/ReplacementUseful").context("there")?;
+        assert_eq!(useful["status"], "False", "nobody replaces {name}: {useful}");
+    }
+    Ok(())
+}
