@@ -237,26 +237,33 @@ pub(crate) fn service(name: &str) -> Option<Service> {
 
 /// Whether a program runs.
 pub(crate) fn runs(program: &str) -> bool {
+    let mut found = false;
+    for_each_process(|entry| {
+        let name = entry.szExeFile.split(|letter| *letter == 0).next().unwrap_or_default();
+        found = String::from_utf16_lossy(name).eq_ignore_ascii_case(program);
+        !found
+    });
+    found
+}
+
+/// Looks at all processes, until `look` has seen enough.
+fn for_each_process(mut look: impl FnMut(&PROCESSENTRY32W) -> bool) {
     // SAFETY: it takes numbers only.
     let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0) };
     if snapshot == INVALID_HANDLE_VALUE {
-        return false;
+        return;
     }
     // SAFETY: a structure of numbers, for which all zeros are valid.
     let mut entry: PROCESSENTRY32W = unsafe { std::mem::zeroed() };
     entry.dwSize = u32::try_from(size_of::<PROCESSENTRY32W>()).unwrap_or_default();
     // SAFETY: the snapshot is open, the structure is ours and says how large it is.
     let mut more = unsafe { Process32FirstW(snapshot, &raw mut entry) };
-    let mut found = false;
-    while more != 0 && !found {
-        let name = entry.szExeFile.split(|letter| *letter == 0).next().unwrap_or_default();
-        found = String::from_utf16_lossy(name).eq_ignore_ascii_case(program);
+    while more != 0 && look(&entry) {
         // SAFETY: as above.
         more = unsafe { Process32NextW(snapshot, &raw mut entry) };
     }
     // SAFETY: it is open, and nobody else closes it.
     unsafe { CloseHandle(snapshot) };
-    found
 }
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);

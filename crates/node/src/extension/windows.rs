@@ -144,14 +144,20 @@ pub(super) fn run_waiter(stage: &Stage<'_>, number: u64) -> Option<i32> {
 /// Ends everything of this extension that stays. All that it knows is in files that are written
 /// whole, so it needs no time for last words.
 pub(super) fn stop(stage: &Stage<'_>) {
+    let guard = announced(stage, Role::Guard);
     if has_services(stage) {
         let _ = services::stop(SERVICE);
     }
-    // First who would start the other one again.
-    for role in Role::ALL {
-        if let Some(it) = announced(stage, role) {
-            processes::end(it.pid, it.started);
+    // First who would start the other one again; then whom it has just started, and who has not
+    // said yet who it is.
+    if let Some(guard) = guard {
+        processes::end(guard.pid, guard.started);
+        for (pid, started) in processes::children(guard.pid, guard.started) {
+            processes::end(pid, started);
         }
+    }
+    if let Some(waiter) = announced(stage, Role::Wait) {
+        processes::end(waiter.pid, waiter.started);
     }
 }
 

@@ -55,6 +55,21 @@ pub(crate) fn started(pid: u32) -> Option<u64> {
     Process::open(pid, 0)?.started()
 }
 
+/// The processes that a process has started, which need not be there any more; each with the time
+/// of its start.
+pub(crate) fn children(parent: u32, since: u64) -> Vec<(u32, u64)> {
+    let mut found = Vec::new();
+    super::for_each_process(|entry| {
+        if entry.th32ParentProcessID == parent {
+            found.push(entry.th32ProcessID);
+        }
+        true
+    });
+    let dated = found.into_iter().filter_map(|pid| Some((pid, started(pid)?)));
+    // Numbers are given again: who is older is no child.
+    dated.filter(|(_, started)| *started >= since).collect()
+}
+
 /// Ends a process, if it is still the same one, and waits until it is gone.
 pub(crate) fn end(pid: u32, started: u64) {
     let Some(process) = Process::open(pid, PROCESS_TERMINATE) else { return };
