@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::exit;
 use super::settings::Strike;
-use crate::sentinel::{Ended, Progress};
+use crate::sentinel::{Ended, Progress, files};
 
 /// A message of this length passes every reader on its way uncut.
 const MESSAGE: usize = 3_900;
@@ -152,7 +152,8 @@ pub(crate) fn path(folder: &Path, number: u64) -> PathBuf {
 /// Writes the file of a number as it is.
 pub(crate) fn write_body(folder: &Path, number: u64, body: &str) -> io::Result<()> {
     let beside = folder.join(format!(".{number}.status.{}", std::process::id()));
-    let written = fs::write(&beside, body).and_then(|()| fs::rename(&beside, path(folder, number)));
+    let written =
+        fs::write(&beside, body).and_then(|()| files::replace(&beside, &path(folder, number)));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
     }

@@ -7,6 +7,11 @@ use std::path::Path;
 use crate::store::write_new;
 pub(crate) use crate::store::{directory_for as directory, head};
 
+/// Puts a file in the place of another one.
+pub(crate) fn replace(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
 /// Writes a file as a whole, for root only. Several waits may write it at once, so each has a name
 /// of its own beside it.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -15,7 +20,7 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = directory.join(format!(".{name}.{}", std::process::id()));
     let written = write_new(&beside, content, 0o600).and_then(|file| file.sync_all());
-    let written = written.and_then(|()| fs::rename(&beside, path));
+    let written = written.and_then(|()| replace(&beside, path));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
         return written;

@@ -3,8 +3,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::windows_api;
+
+/// Who reads one of our files has done so by then.
+const OTHERS_READ: Duration = Duration::from_secs(2);
 
 /// Writes a file as a whole, in a directory that only SYSTEM and Administrators may read. Several
 /// waits may write it at once, so each has a name of its own beside it.
@@ -13,11 +17,28 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     self::directory(directory)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = directory.join(format!(".{name}.{}", std::process::id()));
-    let written = write_new(&beside, content).and_then(|()| fs::rename(&beside, path));
+    let written = write_new(&beside, content).and_then(|()| replace(&beside, path));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
     }
     written
+}
+
+/// Puts a file in the place of another one, which somebody may be reading: Windows refuses that as
+/// long as it lasts.
+pub(crate) fn replace(from: &Path, to: &Path) -> io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match fs::rename(from, to) {
+            Err(error)
+                if error.kind() == io::ErrorKind::PermissionDenied
+                    && begun.elapsed() < OTHERS_READ =>
+            {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Makes a directory of ours, and ours above it, for SYSTEM and Administrators only.
