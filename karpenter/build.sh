@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 #
-# Builds Karpenter with bringup as its provider, once, and prints the program's path.
+# Builds Karpenter with bringup as its provider, once, and prints the program's path. Beside it is
+# another Karpenter, with a provider of its own project's (karpenter-kwok, and the definition of its
+# class): tests run both.
 #
 # The name of its directory is a checksum over everything that goes into it, and it appears in one
 # piece when all is built: where it exists, it is complete.
@@ -45,6 +47,13 @@ build() {
         tail -n 20 "$building/log" >&2
         fail "the build failed"
     }
+    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" \
+        -o "$building/karpenter-kwok" sigs.k8s.io/karpenter/kwok 2>"$building/log" 9>&- || {
+        tail -n 20 "$building/log" >&2
+        fail "the build of the other Karpenter failed"
+    }
+    cat "$(go list -m -f '{{.Dir}}' sigs.k8s.io/karpenter)/kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml" \
+        >"$building/kwoknodeclasses.yaml" || fail "there is no definition of the other Karpenter's class"
     rm -f "$building/log"
     say "done in $((SECONDS - started)) s"
 }

@@ -129,6 +129,9 @@ impl Ground {
 
 /// The whole world.
 pub struct FlexWorld {
+    /// Another Karpenter, with another class.
+    another: Process,
+    program: PathBuf,
     karpenter: Process,
     controller: Process,
     /// What they run on.
@@ -149,9 +152,12 @@ impl FlexWorld {
             namespaces.create(&PostParams::default(), &namespace).await.context("a namespace")?;
         }
         let socket = ground.control_plane.directory().join("provider.sock");
+        let program = build.await.context("build Karpenter")??;
         let world = Self {
             controller: controller(&ground, &socket)?,
-            karpenter: karpenter(&ground, &socket, build.await.context("build Karpenter")??),
+            another: karpenter(&ground, &socket, program.with_file_name("karpenter-kwok")),
+            karpenter: karpenter(&ground, &socket, program.clone()),
+            program,
             ground,
         };
         world.start_controller().await?;
@@ -171,6 +177,23 @@ impl FlexWorld {
         self.karpenter.start(&self.ground.control_plane)
     }
 
+    /// Starts another Karpenter beside ours: that of Karpenter's own project, with its class.
+    pub async fn start_another_karpenter(&self) -> Result<()> {
+        let file = self.program.with_file_name("kwoknodeclasses.yaml");
+        let plane = &self.ground.control_plane;
+        let applied = plane.kubectl()?.arg("apply").arg("-f").arg(&file).output();
+        let applied = applied.context("run kubectl")?;
+        let told = String::from_utf8_lossy(&applied.stderr).into_owned();
+        ensure!(applied.status.success(), "kubectl apply -f {}: {told}", file.display());
+        let waited = plane
+            .kubectl()?
+            .args(["wait", "--for", "condition=Established", "--timeout", "60s"])
+            .arg("crd/kwoknodeclasses.karpenter.kwok.sh")
+            .output();
+        ensure!(waited.context("run kubectl")?.status.success(), "the class is not served");
+        self.another.start(plane)
+    }
+
     /// Ends bringup at once, as SIGKILL does.
     pub fn kill_controller(&self) {
         self.controller.kill();
@@ -187,7 +210,8 @@ impl FlexWorld {
             let lines: Vec<&str> = azure.journal().text().lines().collect();
             lines[lines.len().saturating_sub(SHOWN)..].join("\n")
         });
-        format!("{}\n{}\n--- Azure\n{azure}", self.controller.told(), self.karpenter.told())
+        let programs = [&self.controller, &self.karpenter, &self.another].map(Process::told);
+        format!("{}\n--- Azure\n{azure}", programs.join("\n"))
     }
 }
 

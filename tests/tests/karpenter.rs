@@ -9,6 +9,8 @@
 mod growing;
 #[path = "karpenter/land.rs"]
 mod land;
+#[path = "karpenter/neighbours.rs"]
+mod neighbours;
 #[path = "karpenter/pool.rs"]
 mod pool;
 #[path = "karpenter/restarts.rs"]
@@ -45,6 +47,7 @@ macro_rules! tests {
 tests! {
     ALONE:
     restarts::whoever_is_killed_at_whatever_moment_nothing_is_lost_and_nothing_made_twice,
+    neighbours::two_karpenters_make_nodes_of_their_own_classes_and_leave_each_others_alone,
 }
 
 tests! {
