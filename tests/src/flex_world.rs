@@ -178,7 +178,7 @@ impl FlexWorld {
     }
 
     /// Starts another Karpenter beside ours: that of Karpenter's own project, with its class.
-    pub async fn start_another_karpenter(&self) -> Result<()> {
+    pub fn start_another_karpenter(&self) -> Result<()> {
         let file = self.program.with_file_name("kwoknodeclasses.yaml");
         let plane = &self.ground.control_plane;
         let applied = plane.kubectl()?.arg("apply").arg("-f").arg(&file).output();

@@ -24,7 +24,7 @@ fn is_at(claim: &NodeClaim, scheme: &str) -> bool {
 pub(crate) async fn two_karpenters_make_nodes_of_their_own_classes_and_leave_each_others_alone(
     world: Arc<FlexWorld>,
 ) -> Result<()> {
-    world.start_another_karpenter().await?;
+    world.start_another_karpenter()?;
     let ours = Pool::make(&world, "ours", PLAIN, &[ORDINARY], json!({}), json!({})).await?;
     let class = json!({ "group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "theirs" });
     let theirs = Pool { world: world.clone(), client: ours.client.clone(), name: "theirs" };
