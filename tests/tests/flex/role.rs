@@ -25,6 +25,9 @@ const IMPLIED: [(&str, &str); 3] = [
     ("Microsoft.Compute/virtualMachines/write", "Microsoft.Compute/disks/write"),
 ];
 
+/// What is asked for only where Azure is not done at once.
+const SOMETIMES: [&str; 1] = ["Microsoft.Network/locations/operations/read"];
+
 /// What this simulated Azure has no use for, and the real one has: images of one's own, and the
 /// addresses at which deletions are followed.
 const ELSEWHERE: [&str; 6] = [
@@ -134,7 +137,9 @@ async fn the_role_in_azure_allows_exactly_what_is_asked_of_it() -> Result<()> {
     let missing: Vec<&String> = needed.difference(&allowed).collect();
     assert!(missing.is_empty(), "the role lacks {missing:?}");
     let elsewhere = lower(ELSEWHERE);
-    let needless: Vec<&String> = allowed.difference(&needed).collect();
+    let sometimes = lower(SOMETIMES);
+    let needless: Vec<&String> =
+        allowed.difference(&needed).filter(|action| !sometimes.contains(*action)).collect();
     assert_eq!(needless, elsewhere.iter().collect::<Vec<_>>(), "nobody asks for these");
     assert_eq!(role["NotActions"], json!([]));
     Ok(())
