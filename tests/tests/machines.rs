@@ -10,6 +10,8 @@ mod consoles;
 mod launch;
 #[path = "machines/matrix.rs"]
 mod matrix;
+#[path = "machines/shapes.rs"]
+mod shapes;
 #[path = "machines/verdicts.rs"]
 mod verdicts;
 #[path = "machines/waits.rs"]

@@ -29,13 +29,15 @@ const FOREVER: Duration = Duration::from_mins(1);
 /// The control plane that all tests here share.
 async fn plane() -> Result<&'static ControlPlane> {
     static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
-    let start = || async {
-        let sets = [CrdSet::KarpenterAzure, CrdSet::ClusterApi, CrdSet::ClusterApiAzure];
-        let plane = ControlPlane::builder().crds(sets).start().await?;
-        plane.install_definitions([definition()]).await?;
-        anyhow::Ok(plane)
-    };
-    PLANE.get_or_try_init(start).await
+    PLANE.get_or_try_init(own_plane).await
+}
+
+/// A control plane for one test, which may change its definitions.
+pub(crate) async fn own_plane() -> Result<ControlPlane> {
+    let sets = [CrdSet::KarpenterAzure, CrdSet::ClusterApi, CrdSet::ClusterApiAzure];
+    let plane = ControlPlane::builder().crds(sets).start().await?;
+    plane.install_definitions([definition()]).await?;
+    Ok(plane)
 }
 
 /// A namespace with a cluster, an Azure of its own, and a controller.
@@ -43,6 +45,8 @@ pub(crate) struct Ground {
     pub(crate) client: Client,
     pub(crate) azure: Simulator,
     pub(crate) namespace: String,
+    /// The version of Machines.
+    pub(crate) version: &'static str,
     task: JoinHandle<()>,
 }
 
@@ -59,7 +63,17 @@ fn resource(group: &str, version: &str, kind: &str) -> ApiResource {
 
 impl Ground {
     pub(crate) async fn new(name: &str, text: &str) -> Result<Self> {
-        let client = plane().await?.client();
+        Self::on(plane().await?, name, text, "v1beta2").await
+    }
+
+    /// The same on a control plane of its own, where Machines are served in a version.
+    pub(crate) async fn on(
+        plane: &ControlPlane,
+        name: &str,
+        text: &str,
+        version: &'static str,
+    ) -> Result<Self> {
+        let client = plane.client();
         let scenario = scenario::parse(name, text)?;
         let azure = Simulator::new(scenario, Pace::Real, jiff::Timestamp::now());
         let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -79,7 +93,8 @@ impl Ground {
         settings.only_namespace = Some(name.to_owned());
         let controller = Controller::new(settings, client.clone(), arm, clock);
         let task = tokio::spawn(async move { controller.observe().await });
-        let ground = Self { client, azure, namespace: name.to_owned(), task };
+        let namespace = name.to_owned();
+        let ground = Self { client, azure, namespace, version, task };
         ground.make_cluster().await?;
         Ok(ground)
     }
@@ -90,7 +105,7 @@ impl Ground {
     }
 
     pub(crate) fn machines(&self) -> Api<DynamicObject> {
-        self.api("cluster.x-k8s.io", "v1beta2", "Machine")
+        self.api("cluster.x-k8s.io", self.version, "Machine")
     }
 
     pub(crate) fn provided(&self) -> Api<DynamicObject> {
