@@ -181,8 +181,8 @@ async fn in_the_storm_every_cause_is_told_long_before_a_node_is_given_up() -> Re
     field.ready_class("plain").await?;
     let karpenter = be_karpenter(field.machines(), field.claims(), REFUSED + BROKEN);
     let both = async { tokio::try_join!(karpenter, storm(&mut field)) };
-    let (_, (arrived, _observing)) =
-        tokio::time::timeout(FOREVER, both).await.context("the storm never ends")??;
+    let ended = Box::pin(tokio::time::timeout(FOREVER, both)).await;
+    let ((), (arrived, _observing)) = ended.context("the storm never ends")??;
 
     // Nothing is left, and the receipt says what became of all.
     field.until_held(&[]).await?;
