@@ -63,7 +63,7 @@ fn class_of(status: &Status) -> Class {
 }
 
 fn refused<T: std::fmt::Debug>(answer: Result<T, Status>) -> (Code, Class, String) {
-    let status = answer.err().expect("a refusal");
+    let status = answer.expect_err("a refusal");
     let trouble = trouble_in(&status).expect("the trouble is among the details");
     (status.code(), trouble.class(), trouble.message)
 }
