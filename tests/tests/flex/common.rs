@@ -4,13 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use async_trait::async_trait;
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::scenario::{self, Scenario};
 use bringup_azure_sim::simulator::Simulator;
-use bringup_controller::flex::{Flex, Home, Service};
-use bringup_flex::engine::Bootstrap;
+use bringup_controller::flex::Service;
 use bringup_objects::condition::find;
 use bringup_objects::flex::machine::{ClaimReference, Phase};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
@@ -20,6 +17,7 @@ use bringup_provider::v1::provider_client::ProviderClient;
 use bringup_provider::v1::provider_server::ProviderServer;
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::arm::Arm;
+use bringup_world::makers::{Maker, arm, home};
 use bringup_world::stage::SimulatedClock;
 use hyper_util::rt::TokioIo;
 use kube::api::{ApiResource, DynamicObject, PostParams};
@@ -27,7 +25,6 @@ use kube::runtime::wait::{Condition, await_condition};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
-use tokio::task::JoinHandle;
 use tonic::service::Routes;
 use tonic::transport::{Channel, Endpoint};
 
@@ -36,27 +33,12 @@ pub(crate) const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-00000000
 /// The end of a wait that only a broken test reaches.
 const FOREVER: Duration = Duration::from_mins(2);
 
-struct Nothing;
-
-#[async_trait]
-impl Bootstrap for Nothing {
-    async fn custom_data(&self, _: &AzureFlexMachine) -> Result<String, String> {
-        Ok("I2Nsb3VkLWNvbmZpZwo=".to_owned())
-    }
-}
-
 /// A cluster whose machines are run. In its Azure a minute takes a second.
 pub(crate) struct Field {
     pub(crate) client: Client,
     pub(crate) azure: Simulator,
-    task: JoinHandle<()>,
+    maker: Option<Maker>,
     plane: ControlPlane,
-}
-
-impl Drop for Field {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl Field {
@@ -77,14 +59,14 @@ impl Field {
         plane.install_definitions(definitions).await?;
         let client = plane.client();
         let azure = Simulator::new(scenario, Pace::Times(times), jiff::Timestamp::now());
-        let task = run(client.clone(), &azure);
-        Ok(Self { client, azure, task, plane })
+        let maker = Some(Maker::start(client.clone(), &azure));
+        Ok(Self { client, azure, maker, plane })
     }
 
     /// Whoever runs machines is gone from one moment to the next, and another takes its place.
     pub(crate) fn restart(&mut self) {
-        self.task.abort();
-        self.task = run(self.client.clone(), &self.azure);
+        drop(self.maker.take());
+        self.maker = Some(Maker::start(self.client.clone(), &self.azure));
     }
 
     /// A client of the service that Karpenter's provider asks, over a socket as in earnest. It is
@@ -207,31 +189,6 @@ impl Field {
             "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": SUBNET } } }] },
         });
         Arm::new(self.azure.clone()).put(&path, &body).map(drop)
-    }
-}
-
-/// A client of an Azure.
-pub(crate) fn arm(azure: &Simulator) -> bringup_azure::Arm {
-    bringup_azure::Arm::new(
-        bringup_azure::Cloud::Public.endpoint(),
-        Arc::new(AnyToken("flex")),
-        Arc::new(InProcess::new(azure.clone())),
-        Arc::new(SimulatedClock(azure.clone())),
-    )
-}
-
-fn run(client: Client, azure: &Simulator) -> JoinHandle<()> {
-    let clock = Arc::new(SimulatedClock(azure.clone()));
-    let arm = arm(azure);
-    let flex = Flex::new(client, arm, clock, &home(), Nothing);
-    tokio::spawn(async move { flex.run().await })
-}
-
-fn home() -> Home {
-    Home {
-        cluster: "cluster-1".to_owned(),
-        namespace: "default".to_owned(),
-        identity: "test-0".to_owned(),
     }
 }
 
