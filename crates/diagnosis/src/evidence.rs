@@ -15,6 +15,8 @@ pub enum Source {
     Text,
     /// The message of a VM extension.
     Extension,
+    /// What a managed run command printed.
+    RunCommand,
     /// `provision.json`.
     ProvisionResult,
     /// The log of the bootstrap scripts.
@@ -39,6 +41,7 @@ impl Source {
         match self {
             Self::Text => "text",
             Self::Extension => "extension message",
+            Self::RunCommand => "run command",
             Self::ProvisionResult => "provision.json",
             Self::ScriptLog => "script log",
             Self::Journal => "journal",
