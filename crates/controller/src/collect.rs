@@ -66,6 +66,7 @@ impl Collect {
         let deadline = deadline(subject, priority, self.clock.now());
         let mut seen = known.unwrap_or_default();
         seen.is_machine = subject.kind == Kind::Machine;
+        seen.evidence.api_server.clone_from(&subject.api_server);
         seen.collectors.retain(|known| known.name != collector::PROVIDED);
         if let Some(trouble) = &subject.trouble {
             seen.collected(collected(collector::PROVIDED, CollectorState::Failed, trouble));

@@ -109,6 +109,9 @@ pub struct Evidence {
     pub image_version: Option<ImageVersion>,
     /// The operating system, where it is known from elsewhere.
     pub os: Option<bringup_contract::Os>,
+    /// The host of the API server, where it is known: a name or an address without a port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_server: Option<String>,
 }
 
 impl Evidence {
