@@ -110,6 +110,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             .collect(),
         deadline: created + FORCED,
         has_room: true,
+        api_server: None,
         trouble: None,
         mirror: None,
     })
