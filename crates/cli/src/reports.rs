@@ -24,8 +24,10 @@ pub(crate) fn list(options: &Reports, program: Program) -> Result<Exit, Failure>
         all.into_iter().filter(|report| is_wanted(report, &options.wanted, now)).collect();
     let answer = match options.form {
         ListForm::Table | ListForm::Wide if reports.is_empty() => none(known, &options.cluster),
-        ListForm::Table => Columns::for_all(&reports, options.all_namespaces).narrow(&reports, now),
-        ListForm::Wide => Columns::for_all(&reports, true).wide(&reports, now),
+        ListForm::Table => {
+            Columns::narrow_for(&reports, options.all_namespaces).narrow(&reports, now)
+        }
+        ListForm::Wide => Columns::wide_for(&reports).wide(&reports, now),
         ListForm::Json => json(&objects(&reports))?,
         ListForm::Yaml => yaml(&objects(&reports))?,
     };
@@ -124,36 +126,53 @@ fn none(known: usize, choice: &Choice) -> String {
     }
 }
 
-/// The columns that not every list needs.
+/// The columns that not every list has.
 struct Columns {
     namespace: bool,
     /// There are Machines among them: then it is said what each is, and which cluster it is of.
     kind: bool,
+    /// Code and image, for which a list with Machines has no room.
+    code: bool,
 }
 
 impl Columns {
-    fn for_all(reports: &[BootstrapReport], namespace: bool) -> Self {
+    fn narrow_for(reports: &[BootstrapReport], namespace: bool) -> Self {
         let kind = reports.iter().any(|report| report.spec.target_ref.kind == MACHINE);
-        Self { namespace: namespace || kind, kind }
+        Self { namespace: namespace || kind, kind, code: !kind }
+    }
+
+    fn wide_for(reports: &[BootstrapReport]) -> Self {
+        Self { code: true, ..Self::narrow_for(reports, true) }
+    }
+
+    /// What is wanted of everything that there is.
+    fn chosen<T>(&self, [namespace, name, kind, cause, code, image, pool]: [T; 7]) -> Vec<T> {
+        let namespace = Some(namespace).filter(|_| self.namespace);
+        let kind = Some(kind).filter(|_| self.kind);
+        let code = [code, image].into_iter().filter(|_| self.code);
+        let first = namespace.into_iter().chain([name]).chain(kind).chain([cause]);
+        first.chain(code).chain([pool]).collect()
     }
 
     fn heads(&self, rest: &[&'static str]) -> Vec<&'static str> {
-        let namespace = self.namespace.then_some("NAMESPACE");
-        let kind = self.kind.then_some("KIND");
         let pool = if self.kind { "POOL|CLUSTER" } else { "NODEPOOL" };
-        let first = namespace.into_iter().chain(["NAME"]).chain(kind);
-        first.chain(["CAUSE", "CODE", "IMAGE", pool]).chain(rest.iter().copied()).collect()
+        let all = ["NAMESPACE", "NAME", "KIND", "CAUSE", "CODE", "IMAGE", pool];
+        self.chosen(all).into_iter().chain(rest.iter().copied()).collect()
     }
 
     fn row(&self, report: &BootstrapReport, cause: String) -> Vec<String> {
-        let namespace = self.namespace.then(|| cell(report.namespace().as_deref()));
-        let kind = self.kind.then(|| cell(Some(&report.spec.target_ref.kind)));
         let cse = report.status.as_ref().and_then(|status| status.cse.as_ref());
         let code = cse.and_then(|cse| cse.exit_code).map(|code| code.to_string());
-        let image = report.spec.image_version.as_deref();
         let pool = images::pool(report).or_else(|| kept::cluster(report));
-        let first = namespace.into_iter().chain([report.name_any()]).chain(kind);
-        first.chain([cause, cell(code.as_deref()), cell(image), cell(pool)]).collect()
+        self.chosen([
+            cell(report.namespace().as_deref()),
+            report.name_any(),
+            cell(Some(&report.spec.target_ref.kind)),
+            cause,
+            cell(code.as_deref()),
+            cell(report.spec.image_version.as_deref()),
+            cell(pool),
+        ])
     }
 
     fn narrow(&self, reports: &[BootstrapReport], now: Timestamp) -> String {

@@ -20,7 +20,8 @@ const MACHINES: Asked = Asked { verb: "list", resource: "machines", group: GROUP
 
 #[derive(Debug, Deserialize)]
 struct Items<T> {
-    items: Vec<T>,
+    /// Of an empty list of metadata, null.
+    items: Option<Vec<T>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,7 +51,7 @@ impl Cluster {
             request.headers_mut().insert(ACCEPT, NAMES);
         }
         let list: Items<Named> = self.ask(request, MACHINES).await?;
-        let all = list.items.into_iter();
+        let all = list.items.into_iter().flatten();
         Ok(all.filter_map(|one| Some((one.metadata.namespace?, one.metadata.name?))).collect())
     }
 
@@ -91,6 +92,6 @@ impl Cluster {
         let path = DynamicObject::url_path(resource, namespace);
         let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest);
         let found: Items<T> = self.ask(request, asked).await?;
-        Ok(found.items)
+        Ok(found.items.unwrap_or_default())
     }
 }
