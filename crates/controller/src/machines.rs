@@ -190,6 +190,7 @@ impl Parts {
                 region: cluster.map(|cluster| cluster.location.clone()),
                 capacity: None,
                 os: spec.and_then(|spec| spec.os_disk.os_type.clone()).map(|os| os.to_lowercase()),
+                cluster: Some(machine.spec.cluster_name.clone()).filter(|name| !name.is_empty()),
             },
             conditions: conditions
                 .iter()

@@ -147,6 +147,8 @@ pub struct Labels {
     pub capacity: Option<String>,
     /// The operating system.
     pub os: Option<String>,
+    /// The cluster of a machine.
+    pub cluster: Option<String>,
 }
 
 /// How long after its creation a claim may take until Karpenter deletes it.

@@ -189,6 +189,23 @@ impl Cut {
     }
 }
 
+/// The boots of a serial log, one after the other, nothing left out. What stands before the first of
+/// them belongs to it.
+pub fn boots_of(text: &str) -> Vec<&str> {
+    let page = Page::new(text);
+    let numbers = boots(&page).into_iter().skip(1).map(|line| page.lines[line].number);
+    let mut parts = Vec::new();
+    let (mut rest, mut before) = (text, 1);
+    for number in numbers {
+        let length: usize = rest.split_inclusive('\n').take(number - before).map(str::len).sum();
+        let (boot, after) = rest.split_at(length);
+        parts.push(boot);
+        (rest, before) = (after, number);
+    }
+    parts.push(rest);
+    parts
+}
+
 /// Where the boots of a log start: at the banner of the kernel, or where it is not shown at the
 /// first stage of cloud-init.
 pub(crate) fn boots(page: &Page<'_>) -> Vec<usize> {
@@ -281,6 +298,16 @@ mod tests {
             assert_eq!(said(line), "error: no", "{line}");
         }
         assert_eq!(said("e: error: no"), "e: error: no");
+    }
+
+    #[test]
+    fn a_log_is_cut_into_its_boots_and_nothing_is_lost() {
+        let first = "GRUB loading\n\n[    0.0] Linux version 6.8\nfirst\n\n";
+        let second = "[    0.0] Linux version 6.8\n\nsecond\n";
+        let third = "[    0.0] Linux version 6.8\nthird";
+        assert_eq!(boots_of(&format!("{first}{second}{third}")), [first, second, third]);
+        assert_eq!(boots_of("no kernel\nhere\n"), ["no kernel\nhere\n"]);
+        assert_eq!(boots_of(""), [""]);
     }
 
     #[test]

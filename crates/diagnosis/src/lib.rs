@@ -17,6 +17,7 @@ mod subject;
 mod verdict;
 
 pub use account::remedy;
+pub use boot_log::boots_of;
 pub use diagnosis::{Confidence, Diagnosis, Verdict};
 pub use evidence::{Evidence, Piece, Source};
 pub use verdict::diagnose;

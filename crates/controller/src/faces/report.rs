@@ -6,7 +6,7 @@ use bringup_contract::ImageVersion;
 use bringup_diagnosis::evidence::Content;
 use bringup_diagnosis::redaction::Redacted;
 use bringup_diagnosis::{Diagnosis, Evidence};
-use bringup_objects::cluster_api::REPLACEMENT_USEFUL;
+use bringup_objects::cluster_api::{CLUSTER_LABEL, REPLACEMENT_USEFUL};
 use bringup_objects::condition::{
     CSE_PROVISIONED, Condition, Status, condition, cut, find, settle,
 };
@@ -164,6 +164,8 @@ fn label(report: &mut BootstrapReport, subject: &Subject) {
     );
     let pool = subject.parent.as_ref().filter(|parent| parent.kind == "NodePool");
     labels.extend(pool.map(|pool| (POOL_LABEL, names::label(&pool.name))));
+    let cluster = subject.labels.cluster.as_deref();
+    labels.extend(cluster.map(|cluster| (CLUSTER_LABEL, names::label(cluster))));
     report.metadata.labels =
         Some(labels.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
 }
