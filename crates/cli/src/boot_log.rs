@@ -175,7 +175,7 @@ fn missing(name: &str, seen: &Observation) -> Failure {
         CollectorState::Ok | CollectorState::Empty => {
             (format!("the serial log of {name} is empty"), EARLY)
         }
-        CollectorState::Disabled => (format!("boot diagnostics are off for {name}"), OFF),
+        CollectorState::Disabled => (format!("no serial log of {name} is kept"), OFF),
         CollectorState::Denied => (format!("the serial log of {name} may not be read"), PERMISSION),
         CollectorState::Throttled | CollectorState::Failed => {
             (format!("the serial log of {name} cannot be read"), AGAIN)
@@ -187,8 +187,7 @@ fn missing(name: &str, seen: &Observation) -> Failure {
 const GONE: &str =
     "`bringup why NAME` and `bringup reports` tell what was found while it was there";
 const EARLY: &str = "it comes minutes after the first output: ask again";
-const OFF: &str = "`az vm boot-diagnostics enable --ids ID` switches them on; what was written \
-                   before that is lost";
+const OFF: &str = "switch them on before a VM starts: what it writes earlier is lost";
 const PERMISSION: &str = "the action retrieveBootDiagnosticsData is needed, which Reader lacks and \
                           Virtual Machine Contributor has; an address that has expired is made \
                           anew by asking again";
