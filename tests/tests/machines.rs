@@ -1,5 +1,7 @@
 //! Machines of Cluster API, with the real definitions on a real API server and a simulated Azure.
 
+#[path = "machines/commands.rs"]
+mod commands;
 #[path = "machines/common.rs"]
 mod common;
 #[path = "machines/conditions.rs"]

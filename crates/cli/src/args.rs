@@ -88,6 +88,9 @@ pub(crate) enum Command {
     /// Checks a node's configuration, and makes of it what a VM needs
     #[command(name = "nodeconfig", subcommand, after_help = crate::nodeconfig::EXAMPLES)]
     NodeConfig(crate::nodeconfig::NodeConfigCommand),
+    /// Prints the MachineHealthCheck that replaces machines by bringup's verdict
+    #[command(after_help = crate::machine_health_check::EXAMPLES)]
+    MachineHealthCheck(crate::machine_health_check::MachineHealthCheckArguments),
     /// Prints a script that completes commands in a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

@@ -75,7 +75,12 @@ fn exit_code(cse: &CseResult) -> String {
 /// use where there is no verdict.
 fn proof(status: &ReportStatus) -> String {
     let shown = |label: &str, line: &EvidenceLine| {
-        format!("\n{label} ({}):\n{}", line.source, hang(&line.line, "  | ", "  | "))
+        let around = |lines: &[String]| -> String {
+            lines.iter().map(|line| hang(line, "    ", "    ")).collect()
+        };
+        let (before, after) = (around(&line.before), around(&line.after));
+        let proof = hang(&line.line, "  | ", "  | ");
+        format!("\n{label} ({}):\n{before}{proof}{after}", line.source)
     };
     let proven = status.verdict.as_ref().is_some_and(|one| one.cause != Cause::Unknown.reason());
     match &status.root_evidence {

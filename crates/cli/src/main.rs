@@ -15,6 +15,7 @@ mod flex;
 mod images;
 mod input;
 mod kept;
+mod machine_health_check;
 mod manual;
 mod nodeconfig;
 mod output;
@@ -73,6 +74,7 @@ fn run(request: Request, program: Program) -> Result<Exit, Failure> {
         Request::Controller(arguments) => controller::run(*arguments),
         Request::Flex(command) => flex::run(*command, program),
         Request::NodeConfig(command) => nodeconfig::run(&command),
+        Request::MachineHealthCheck(arguments) => machine_health_check::run(&arguments),
         Request::Completions(shell) => manual::completions(shell),
         Request::Man(command) => manual::page(command.as_deref()),
         Request::Docs { directory, rules } => docs::run(&directory, &rules),

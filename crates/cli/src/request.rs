@@ -18,6 +18,7 @@ use crate::cluster::Choice;
 use crate::controller::ControllerArguments;
 use crate::failure::Failure;
 use crate::flex::FlexCommand;
+use crate::machine_health_check::MachineHealthCheckArguments;
 use crate::nodeconfig::NodeConfigCommand;
 
 /// What is to be done.
@@ -32,6 +33,7 @@ pub(crate) enum Request {
     Controller(Box<ControllerArguments>),
     Flex(Box<FlexCommand>),
     NodeConfig(NodeConfigCommand),
+    MachineHealthCheck(MachineHealthCheckArguments),
     Completions(Shell),
     Man(Option<String>),
     Docs { directory: PathBuf, rules: PathBuf },
@@ -137,6 +139,7 @@ impl TryFrom<Arguments> for Request {
             Command::Controller(typed) => Ok(Self::Controller(typed)),
             Command::Flex(typed) => Ok(Self::Flex(typed)),
             Command::NodeConfig(typed) => Ok(Self::NodeConfig(typed)),
+            Command::MachineHealthCheck(typed) => Ok(Self::MachineHealthCheck(typed)),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man { command } => Ok(Self::Man(command)),
             Command::Docs { directory, rules } => Ok(Self::Docs { directory, rules }),

@@ -111,6 +111,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             .collect(),
         deadline: created + FORCED,
         has_room: true,
+        api_server: None,
         trouble: None,
         mirror: None,
     })

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use bringup_azure::clock::Clock;
 use bringup_azure::model::ActivityLog;
-use bringup_azure::{Arm, ArmError, InstanceId, Priority};
+use bringup_azure::{Arm, ArmError, InstanceId, Priority, Turn};
+use bringup_diagnosis::{Confidence, diagnose};
 use bringup_objects::Node;
 use bringup_objects::report::CollectorState;
 use jiff::{SignedDuration, Timestamp};
@@ -18,7 +19,7 @@ pub use self::console::Console;
 use crate::digest::{collected, collector, refusal};
 use crate::health::{Health, Right};
 use crate::judge::Signal;
-use crate::observation::Observation;
+use crate::observation::{Observation, Vm};
 use crate::subject::{Kind, Place, Subject};
 use crate::witness::Witness;
 
@@ -66,6 +67,7 @@ impl Collect {
         let deadline = deadline(subject, priority, self.clock.now());
         let mut seen = known.unwrap_or_default();
         seen.is_machine = subject.kind == Kind::Machine;
+        seen.evidence.api_server.clone_from(&subject.api_server);
         seen.collectors.retain(|known| known.name != collector::PROVIDED);
         if let Some(trouble) = &subject.trouble {
             seen.collected(collected(collector::PROVIDED, CollectorState::Failed, trouble));
@@ -119,7 +121,7 @@ impl Collect {
         }
     }
 
-    /// Asks everybody else: the console, and Kubernetes.
+    /// Asks everybody else: the console, run commands, and Kubernetes.
     pub async fn deepen(
         &self,
         subject: &Subject,
@@ -137,9 +139,34 @@ impl Collect {
                 read.unwrap_or_else(|| seen.without_turn(collector::SERIAL_LOG, self.clock.now()))
             }
         };
+        let seen = if may_wait_in_a_command(subject, &seen, priority) {
+            match self.in_time(deadline, self.run_commands(subject, seen.clone(), turn)).await {
+                Some(seen) => seen,
+                None => seen.without_turn(collector::RUN_COMMANDS, self.clock.now()),
+            }
+        } else {
+            seen
+        };
         let mut seen = self.kubernetes(subject, seen, node).await;
         seen.is_full = true;
         seen
+    }
+
+    async fn run_commands(
+        &self,
+        subject: &Subject,
+        mut seen: Observation,
+        turn: Turn,
+    ) -> Observation {
+        let Place::Known(id) = &subject.place else { return seen };
+        match self.asked(self.arm.run_commands(&id.instance, turn).await).await {
+            Ok(commands) => seen.with_run_commands(&commands),
+            Err(error) => {
+                let (state, detail) = refusal(&error);
+                seen.collected(collected(collector::RUN_COMMANDS, state, &detail));
+                seen
+            }
+        }
     }
 
     async fn kubernetes(
@@ -227,6 +254,17 @@ fn deadline(subject: &Subject, priority: Priority, now: Timestamp) -> Option<Tim
         }
         Priority::Forced | Priority::Schedule | Priority::Event | Priority::Deletion => None,
     }
+}
+
+/// Whether it is worth a read to ask what run commands say: of a machine whose evidence does not
+/// prove a cause, where its agent knows of such commands, or where it is the last question before a
+/// verdict.
+fn may_wait_in_a_command(subject: &Subject, seen: &Observation, priority: Priority) -> bool {
+    let is_last = seen.at >= subject.deadline || priority == Priority::Event;
+    subject.kind == Kind::Machine
+        && matches!(seen.vm, Vm::Present | Vm::Failed)
+        && (seen.runs_commands || is_last)
+        && diagnose(&seen.evidence).cause.confidence != Confidence::High
 }
 
 impl Observation {

@@ -201,6 +201,10 @@ impl Parts {
                 .collect(),
             deadline: since.or(begun).unwrap_or(created) + deadline,
             has_room: has_room(machine),
+            // Cluster API copies it from here to the Cluster.
+            api_server: cluster
+                .map(|cluster| cluster.control_plane_endpoint.host.clone())
+                .filter(|host| !host.is_empty()),
             trouble: match provided {
                 Some(_) => None,
                 None if is_known => {
