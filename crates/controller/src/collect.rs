@@ -29,6 +29,8 @@ const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(50);
 const GRACE: SignedDuration = SignedDuration::from_secs(2);
 /// How many certificate requests are looked through.
 const MOST_REQUESTS: u32 = 500;
+/// How long a join token of Cluster API's kubeadm provider holds, unless it is told otherwise.
+const TOKEN_HOLDS: SignedDuration = SignedDuration::from_mins(15);
 
 /// Whoever asks.
 #[derive(Clone)]
@@ -179,6 +181,8 @@ impl Collect {
             // Its Node, and the requests of that, are in the cluster that it belongs to.
             let detail = "not asked: the Machine itself tells of its Node";
             seen.collected(collected(collector::KUBERNETES, CollectorState::Empty, detail));
+            let age = token_age(subject.created.duration_until(self.clock.now()));
+            seen.collected(collected(collector::TOKEN_AGE, CollectorState::Ok, &age));
             return seen;
         }
         let mut lines = Vec::new();
@@ -314,4 +318,27 @@ fn names_node(pem: &[u8], asked: &str) -> bool {
 fn base64_decoded(text: &str) -> Vec<u8> {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
+}
+
+/// What the age of a Machine tells of its join token, which itself is never read.
+fn token_age(age: SignedDuration) -> String {
+    let (minutes, holds) = (age.as_mins(), TOKEN_HOLDS.as_mins());
+    let may = if age > TOKEN_HOLDS { "may have expired" } else { "cannot have expired" };
+    format!(
+        "the Machine is {minutes} min old: a token of Cluster API's kubeadm provider, which holds \
+         {holds} min unless it is renewed, {may}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_of_a_machine_tells_whether_its_token_may_have_expired() {
+        let young = token_age(SignedDuration::from_mins(4));
+        assert!(young.starts_with("the Machine is 4 min old"), "{young}");
+        assert!(young.ends_with("cannot have expired"), "{young}");
+        assert!(token_age(SignedDuration::from_mins(16)).ends_with("may have expired"));
+    }
 }

@@ -30,6 +30,8 @@ pub mod collector {
     pub const SERIAL_LOG: &str = "serial log";
     /// Node and certificate requests.
     pub const KUBERNETES: &str = "Kubernetes";
+    /// How old a Machine is, and so its join token.
+    pub const TOKEN_AGE: &str = "join token's age";
     /// The provider's object behind a machine.
     pub const PROVIDED: &str = "provider's object";
     /// What outlives the VM.
