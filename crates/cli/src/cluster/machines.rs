@@ -1,6 +1,6 @@
 //! What is read of Cluster API.
 
-use bringup_controller::kinds::{machine_resource, provided_resource};
+use bringup_controller::shape::{MACHINE, Shape};
 use bringup_objects::cluster_api::{AzureCluster, AzureMachine, GROUP, INFRASTRUCTURE, Machine};
 use http::HeaderValue;
 use http::header::ACCEPT;
@@ -36,7 +36,7 @@ impl Cluster {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Vec<Machine>, Unseen> {
-        self.called(&machine_resource(), namespace, Some(name), MACHINES).await
+        self.called(&Shape::assumed(MACHINE).resource, namespace, Some(name), MACHINES).await
     }
 
     /// Namespace and name of every Machine, in a namespace or in all.
@@ -44,7 +44,7 @@ impl Cluster {
         &self,
         namespace: Option<&str>,
     ) -> Result<Vec<(String, String)>, Unseen> {
-        let path = DynamicObject::url_path(&machine_resource(), namespace);
+        let path = DynamicObject::url_path(&Shape::assumed(MACHINE).resource, namespace);
         let mut request =
             Request::new(path).list(&ListParams::default()).map_err(kube::Error::BuildRequest);
         if let Ok(request) = &mut request {
@@ -67,7 +67,7 @@ impl Cluster {
             _ => "azuremachinepoolmachines",
         };
         let asked = Asked { verb: "list", resource, group: INFRASTRUCTURE };
-        self.called(&provided_resource(kind), namespace, Some(name), asked).await
+        self.called(&Shape::assumed(kind).resource, namespace, Some(name), asked).await
     }
 
     /// Where the clusters of a namespace are.
@@ -76,7 +76,7 @@ impl Cluster {
         namespace: &str,
     ) -> Result<Vec<AzureCluster>, Unseen> {
         let asked = Asked { verb: "list", resource: "azureclusters", group: INFRASTRUCTURE };
-        self.called(&provided_resource("AzureCluster"), Some(namespace), None, asked).await
+        self.called(&Shape::assumed("AzureCluster").resource, Some(namespace), None, asked).await
     }
 
     /// A list, also of one: nothing of that name and no such kind are two things.
