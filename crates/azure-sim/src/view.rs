@@ -8,7 +8,7 @@ use crate::exchange::{Call, arm_time};
 use crate::resources::extension::handler_version;
 use crate::resources::run_command;
 use crate::resources::vm::{Agent, Os, Power, Vm, VmState};
-use crate::scenario::DeletedExtensions;
+use crate::scenario::{DeletedExtensions, RunCommandHandler};
 
 impl Azure {
     /// The body of a VM, with what `$expand` asks for.
@@ -125,7 +125,7 @@ fn agent(vm: &Vm, azure: &Azure) -> Value {
             }],
         }),
         Agent::Ready(_) => {
-            let is_shown = azure.scenario.quirks.run_command_handler_shown;
+            let is_shown = azure.scenario.quirks.run_command_handler == RunCommandHandler::Shown;
             let commands = run_command::handler_view(vm).filter(|_| is_shown);
             let handlers: Vec<Value> = vm
                 .extensions

@@ -268,7 +268,7 @@ fn run_command_prints_the_result_of_the_bootstrap() {
 
 #[test]
 fn a_scenario_says_what_a_managed_run_command_does() {
-    let scenario = "quirks: {runCommandHandlerShown: false}\nrules: [{name: all, boot: {runCommands: {wait: {exitCode: 31, output: said}}}}]";
+    let scenario = "quirks: {runCommandHandler: hidden}\nrules: [{name: all, boot: {runCommands: {wait: {exitCode: 31, output: said}}}}]";
     let client = Client::new(scenario);
     client.bootstrap("a", "202601.27.0");
     let path = format!("{}/runCommands/wait", vm("a"));

@@ -131,7 +131,7 @@ async fn test_22_28_the_line_of_a_wait_is_found_in_the_output_of_a_run_command()
 async fn what_nobody_shows_of_run_commands_is_asked_once_before_the_verdict() -> Result<()> {
     let denied = json!({ "error": { "code": "AuthorizationFailed", "message": "The client 'c' with object id 'o' does not have authorization to perform action 'Microsoft.Compute/virtualMachines/runCommands/read' over scope '/there' or the scope is invalid." } });
     let scenario = json!({
-        "quirks": { "runCommandHandlerShown": false },
+        "quirks": { "runCommandHandler": "hidden" },
         "rules": [
             rule("hidden", WAIT),
             rule("users", "cp: error writing 'x': No space left on device"),

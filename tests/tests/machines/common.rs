@@ -61,7 +61,12 @@ fn resource(group: &str, version: &str, kind: &str) -> ApiResource {
 
 impl Ground {
     pub(crate) async fn new(name: &str, text: &str) -> Result<Self> {
-        let mut ground = Self::unobserved(name, text).await?;
+        Self::paced(name, text, Pace::Real).await
+    }
+
+    /// The same with a clock that moves otherwise, from now on.
+    pub(crate) async fn paced(name: &str, text: &str, pace: Pace) -> Result<Self> {
+        let mut ground = Self::made(name, text, pace).await?;
         let clock = Arc::new(SimulatedClock(ground.azure.clone()));
         let arm = Client_::new(
             Cloud::Public.endpoint(),
@@ -79,9 +84,15 @@ impl Ground {
 
     /// The same, and nobody observes it.
     pub(crate) async fn unobserved(name: &str, text: &str) -> Result<Self> {
+        Self::made(name, text, Pace::Real).await
+    }
+
+    async fn made(name: &str, text: &str, pace: Pace) -> Result<Self> {
         let client = plane().await?.client();
-        let scenario = scenario::parse(name, text)?;
-        let azure = Simulator::new(scenario, Pace::Real, jiff::Timestamp::now());
+        let mut scenario = scenario::parse(name, text)?;
+        // The API server goes by the wall's clock: it has to be about the same time there.
+        scenario.start = jiff::Timestamp::now();
+        let azure = Simulator::new(scenario, pace, jiff::Timestamp::now());
         let namespaces: Api<Namespace> = Api::all(client.clone());
         for one in [name.to_owned(), format!("bringup-{name}")] {
             let namespace = json!({ "metadata": { "name": one } });
