@@ -5,10 +5,8 @@
 mod downloads;
 mod guests;
 mod nodes;
-mod process;
 mod registration;
 
-use std::ffi::OsStr;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -31,7 +29,7 @@ pub use guests::{Guests, NO_MODULES};
 pub use registration::Registration;
 
 use self::nodes::Kubelets;
-use self::process::Process;
+use crate::program::{Process, built};
 
 /// Where reports are.
 pub const NAMESPACE: &str = "bringup-system";
@@ -91,7 +89,7 @@ impl Ground {
         let client = control_plane.client();
         let version = client.apiserver_version().await.context("ask for the version")?.git_version;
         let folder = control_plane.directory().join("guests");
-        let agent = program("BRINGUP_NODE", "bringup-node")?;
+        let agent = built("BRINGUP_NODE", "bringup-node")?;
         let guests = Guests::prepare(&folder, &agent, &version).await;
         let guests = Arc::new(guests.context("prepare the insides of machines")?);
         let scenario = scenario::parse("the world's", &scenario(&guests))?;
@@ -222,7 +220,7 @@ fn controller(ground: &Ground, socket: &Path) -> Result<Process> {
     let join = directory.join("flex-join.json");
     let settings = ground.guests.join_settings(ground.control_plane.url(), ground.authority());
     std::fs::write(&join, settings.to_string()).context("write what machines join with")?;
-    let program = program("BRINGUP", "bringup")?;
+    let program = built("BRINGUP", "bringup")?;
     let endpoint = ground.https.endpoint();
     let authority = directory.join("azure-ca.pem");
     let kubeconfig = ground.control_plane.kubeconfig_path().to_owned();
@@ -265,21 +263,6 @@ fn karpenter(ground: &Ground, socket: &Path, program: PathBuf) -> Process {
             .env("HEALTH_PROBE_PORT", "0");
         command
     })
-}
-
-/// A program of ours: the one that a variable names, or else the one that was built with this.
-fn program(variable: &str, name: &str) -> Result<PathBuf> {
-    if let Some(path) = std::env::var_os(variable) {
-        return Ok(path.into());
-    }
-    let this = std::env::current_exe().context("find this program")?;
-    let built = this.parent().map(|folder| match folder.file_name().and_then(OsStr::to_str) {
-        Some("deps") => folder.with_file_name(name),
-        _ => folder.join(name),
-    });
-    let built = built.context("this program is in a folder")?;
-    ensure!(built.exists(), "{} is not built: build it, or set {variable}", built.display());
-    Ok(built)
 }
 
 fn build_karpenter() -> Result<PathBuf> {

@@ -2,15 +2,18 @@
 //! for the VMs that join, and a stand-in for Karpenter's Azure provider.
 
 pub mod arm;
+pub mod cluster_api;
 pub mod counted;
 pub mod crowd;
 pub mod fast;
 pub mod flex_world;
 pub mod guest;
+pub mod makers;
 mod nodes;
 pub mod order;
 pub mod paper;
 pub mod process;
+pub mod program;
 pub mod provider;
 pub mod stage;
 mod world;

@@ -90,7 +90,7 @@ async fn the_examples_for_cluster_api_are_accepted() -> Result<()> {
         "azurecluster.infrastructure.cluster.x-k8s.io/example",
         "kubeadmcontrolplane.controlplane.cluster.x-k8s.io/example-control-plane",
         "machinedeployment.cluster.x-k8s.io/example-md-0",
-        "machinehealthcheck.cluster.x-k8s.io/example-md-0",
+        "machinehealthcheck.cluster.x-k8s.io/example-bringup",
         "kubeadmconfigtemplate.bootstrap.cluster.x-k8s.io/example-md-1",
         "azuremachinepool.infrastructure.cluster.x-k8s.io/example-mp-0",
         "azuremachinetemplate.infrastructure.cluster.x-k8s.io/example-md-win",

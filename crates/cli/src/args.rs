@@ -65,8 +65,14 @@ pub(crate) enum Command {
     #[command(after_help = DIAGNOSE_EXAMPLES)]
     Diagnose(DiagnoseArguments),
     /// Says why a node of the cluster did not come up, also after it is gone
-    #[command(after_help = WHY_EXAMPLES)]
-    Why(WhyArguments),
+    #[command(after_help = WHY_EXAMPLES, mut_arg("azure_credential", crate::azure::of_a_person))]
+    Why(Box<WhyArguments>),
+    /// Prints what a VM wrote to its serial console, without secrets
+    #[command(
+        after_help = crate::boot_log::EXAMPLES,
+        mut_arg("azure_credential", crate::azure::of_a_person)
+    )]
+    BootLog(Box<crate::boot_log::BootLogArguments>),
     /// Lists the failures that the cluster keeps
     #[command(after_help = REPORTS_EXAMPLES)]
     Reports(ReportsArguments),
@@ -82,6 +88,9 @@ pub(crate) enum Command {
     /// Checks a node's configuration, and makes of it what a VM needs
     #[command(name = "nodeconfig", subcommand, after_help = crate::nodeconfig::EXAMPLES)]
     NodeConfig(crate::nodeconfig::NodeConfigCommand),
+    /// Prints the MachineHealthCheck that replaces machines by bringup's verdict
+    #[command(after_help = crate::machine_health_check::EXAMPLES)]
+    MachineHealthCheck(crate::machine_health_check::MachineHealthCheckArguments),
     /// Prints a script that completes commands in a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

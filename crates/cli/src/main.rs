@@ -2,6 +2,7 @@
 
 mod args;
 mod azure;
+mod boot_log;
 mod cluster;
 mod controller;
 mod diagnose;
@@ -14,6 +15,7 @@ mod flex;
 mod images;
 mod input;
 mod kept;
+mod machine_health_check;
 mod manual;
 mod nodeconfig;
 mod output;
@@ -66,11 +68,13 @@ fn run(request: Request, program: Program) -> Result<Exit, Failure> {
         Request::Explain(options) => explain::run(&options),
         Request::Diagnose(options) => diagnose::run(&options),
         Request::Why(options) => why::run(&options, program),
+        Request::BootLog(typed) => boot_log::run(*typed, program),
         Request::Reports(options) => reports::list(&options, program),
         Request::Report(options) => reports::show(&options, program),
         Request::Controller(arguments) => controller::run(*arguments),
         Request::Flex(command) => flex::run(*command, program),
         Request::NodeConfig(command) => nodeconfig::run(&command),
+        Request::MachineHealthCheck(arguments) => machine_health_check::run(&arguments),
         Request::Completions(shell) => manual::completions(shell),
         Request::Man(command) => manual::page(command.as_deref()),
         Request::Docs { directory, rules } => docs::run(&directory, &rules),

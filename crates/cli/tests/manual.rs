@@ -6,8 +6,18 @@ use common::{bringup, fits};
 
 #[test]
 fn the_help_of_every_command_has_examples() {
-    for command in ["explain", "diagnose", "why", "reports", "report", "completions", "man", "docs"]
-    {
+    for command in [
+        "explain",
+        "diagnose",
+        "why",
+        "boot-log",
+        "reports",
+        "report",
+        "machine-health-check",
+        "completions",
+        "man",
+        "docs",
+    ] {
         let ran = bringup(&[command, "--help"]);
         assert_eq!(ran.code, 0);
         assert!(ran.out.contains("Examples:\n  "), "{command}");

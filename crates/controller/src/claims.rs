@@ -104,6 +104,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             region: label(REGION_LABEL),
             capacity: label(CAPACITY_LABEL),
             os: label("kubernetes.io/os"),
+            cluster: None,
         },
         conditions: status
             .conditions
@@ -112,6 +113,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             .collect(),
         deadline: created + FORCED,
         has_room: true,
+        api_server: None,
         trouble: None,
         mirror: None,
     })

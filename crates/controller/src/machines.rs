@@ -168,11 +168,16 @@ impl Land {
                 region: cluster.map(|cluster| cluster.location.clone()),
                 capacity: None,
                 os: provided.and_then(|it| it.os.clone()),
+                cluster: Some(facts.cluster.clone()).filter(|name| !name.is_empty()),
             },
             conditions: facts.conditions.clone(),
             deadline: since.or(begun).unwrap_or(facts.created) + self.deadline,
             has_room: facts.has_room(shape.most),
             shape,
+            // Cluster API copies it from here to the Cluster.
+            api_server: cluster
+                .map(|cluster| cluster.control_plane_endpoint.host.clone())
+                .filter(|host| !host.is_empty()),
             trouble: match provided {
                 Some(_) => None,
                 None if is_known => {

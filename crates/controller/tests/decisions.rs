@@ -54,6 +54,7 @@ fn subject() -> Subject {
         deadline: at(0) + schedule::FORCED,
         has_room: true,
         trouble: None,
+        api_server: None,
         mirror: None,
     }
 }

@@ -213,6 +213,16 @@ pub struct AzureClusterSpec {
     pub subscription_id: String,
     /// Its region.
     pub location: String,
+    /// Where its API server is.
+    pub control_plane_endpoint: Endpoint,
+}
+
+/// Where an API server is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Endpoint {
+    /// Its host: a name or an address.
+    pub host: String,
 }
 
 /// They are served in several versions, so where is told by whoever asks.

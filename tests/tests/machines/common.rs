@@ -27,7 +27,7 @@ pub(crate) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 const FOREVER: Duration = Duration::from_mins(1);
 
 /// The control plane that all tests here share.
-async fn plane() -> Result<&'static ControlPlane> {
+pub(crate) async fn plane() -> Result<&'static ControlPlane> {
     static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
     PLANE.get_or_try_init(own_plane).await
 }
@@ -40,19 +40,21 @@ pub(crate) async fn own_plane() -> Result<ControlPlane> {
     Ok(plane)
 }
 
-/// A namespace with a cluster, an Azure of its own, and a controller.
+/// A namespace with a cluster, an Azure of its own, and mostly a controller.
 pub(crate) struct Ground {
     pub(crate) client: Client,
     pub(crate) azure: Simulator,
     pub(crate) namespace: String,
     /// The version of Machines.
     pub(crate) version: &'static str,
-    task: JoinHandle<()>,
+    task: Option<JoinHandle<()>>,
 }
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Some(task) = &self.task {
+            task.abort();
+        }
     }
 }
 
@@ -63,7 +65,12 @@ fn resource(group: &str, version: &str, kind: &str) -> ApiResource {
 
 impl Ground {
     pub(crate) async fn new(name: &str, text: &str) -> Result<Self> {
-        Self::on(plane().await?, name, text, "v1beta2").await
+        Self::paced(name, text, Pace::Real).await
+    }
+
+    /// The same with a clock that moves otherwise, from now on.
+    pub(crate) async fn paced(name: &str, text: &str, pace: Pace) -> Result<Self> {
+        Ok(Self::made(plane().await?, name, text, pace, "v1beta2").await?.observed())
     }
 
     /// The same on a control plane of its own, where Machines are served in a version.
@@ -73,28 +80,49 @@ impl Ground {
         text: &str,
         version: &'static str,
     ) -> Result<Self> {
-        let client = plane.client();
-        let scenario = scenario::parse(name, text)?;
-        let azure = Simulator::new(scenario, Pace::Real, jiff::Timestamp::now());
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        for one in [name.to_owned(), format!("bringup-{name}")] {
-            let namespace = json!({ "metadata": { "name": one } });
-            namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
-        }
-        let clock = Arc::new(SimulatedClock(azure.clone()));
+        Ok(Self::made(plane, name, text, Pace::Real, version).await?.observed())
+    }
+
+    fn observed(mut self) -> Self {
+        let name = &self.namespace;
+        let clock = Arc::new(SimulatedClock(self.azure.clone()));
         let arm = Client_::new(
             Cloud::Public.endpoint(),
             Arc::new(AnyToken("observer")),
-            Arc::new(InProcess::new(azure.clone())),
+            Arc::new(InProcess::new(self.azure.clone())),
             clock.clone(),
         );
         let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
         settings.machines = true;
         settings.only_namespace = Some(name.to_owned());
-        let controller = Controller::new(settings, client.clone(), arm, clock);
-        let task = tokio::spawn(async move { controller.observe().await });
-        let namespace = name.to_owned();
-        let ground = Self { client, azure, namespace, version, task };
+        let controller = Controller::new(settings, self.client.clone(), arm, clock);
+        self.task = Some(tokio::spawn(async move { controller.observe().await }));
+        self
+    }
+
+    /// The same, and nobody observes it.
+    pub(crate) async fn unobserved(name: &str, text: &str) -> Result<Self> {
+        Self::made(plane().await?, name, text, Pace::Real, "v1beta2").await
+    }
+
+    async fn made(
+        plane: &ControlPlane,
+        name: &str,
+        text: &str,
+        pace: Pace,
+        version: &'static str,
+    ) -> Result<Self> {
+        let client = plane.client();
+        let mut scenario = scenario::parse(name, text)?;
+        // The API server goes by the wall's clock: it has to be about the same time there.
+        scenario.start = jiff::Timestamp::now();
+        let azure = Simulator::new(scenario, pace, jiff::Timestamp::now());
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        for one in [name.to_owned(), format!("bringup-{name}")] {
+            let namespace = json!({ "metadata": { "name": one } });
+            namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
+        }
+        let ground = Self { client, azure, namespace: name.to_owned(), version, task: None };
         ground.make_cluster().await?;
         Ok(ground)
     }

@@ -35,6 +35,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) case: &'a str,
     /// The cluster it belongs to.
     pub(crate) cluster: &'a str,
+    /// The kind of the bootstrap provider's object, if it is said.
+    pub(crate) config: Option<&'a str>,
     /// Its extensions, by name, which is their type as well.
     pub(crate) extensions: &'a [&'a str],
 }
@@ -43,7 +45,7 @@ impl<'a> Wanted<'a> {
     pub(crate) fn linux(name: &'a str) -> Self {
         let (os, form) = ("Linux", Form::Vm);
         let (is_said, console, case, cluster) = (true, true, "", "prod");
-        Self { name, os, form, is_said, console, case, cluster, extensions: &[] }
+        Self { name, os, form, is_said, console, case, cluster, config: None, extensions: &[] }
     }
 
     fn kind(&self) -> &'static str {
@@ -112,6 +114,11 @@ impl Ground {
         if wanted.form != Form::Strange {
             self.provide(wanted, id, &now).await?;
         }
+        let mut bootstrap = json!({ "dataSecretName": "never-read" });
+        if let Some(kind) = wanted.config {
+            let group = "bootstrap.cluster.x-k8s.io";
+            bootstrap["configRef"] = json!({ "apiGroup": group, "kind": kind, "name": name });
+        }
         let mut reference = json!({ "kind": wanted.kind(), "name": name });
         let group = "infrastructure.cluster.x-k8s.io";
         match self.version {
@@ -122,8 +129,7 @@ impl Ground {
             "apiVersion": format!("cluster.x-k8s.io/{}", self.version), "kind": "Machine",
             "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": cluster } },
             "spec": { "clusterName": cluster, "providerID": id,
-                      "bootstrap": { "dataSecretName": "never-read" },
-                      "infrastructureRef": reference },
+                      "bootstrap": bootstrap, "infrastructureRef": reference },
         });
         let machine = serde_json::from_value(machine)?;
         let made = self.machines().create(&PostParams::default(), &machine).await;
@@ -131,12 +137,11 @@ impl Ground {
         if wanted.is_said {
             let mut status = json!({ "status": {
                 "conditions": [{ "type": "InfrastructureReady", "status": "True", "reason": "Ready", "message": "it is there", "lastTransitionTime": now }] } });
-            match self.version {
-                "v1beta1" => status["status"]["infrastructureReady"] = json!(true),
-                _ => {
-                    let made = json!({ "infrastructureProvisioned": true });
-                    status["status"]["initialization"] = made;
-                }
+            if self.version == "v1beta1" {
+                status["status"]["infrastructureReady"] = json!(true);
+            } else {
+                let made = json!({ "infrastructureProvisioned": true });
+                status["status"]["initialization"] = made;
             }
             let patch = Patch::Merge(&status);
             self.machines().patch_status(name, &PatchParams::default(), &patch).await?;

@@ -1,11 +1,14 @@
-//! A program under test that can be killed and started again; what it says is kept.
+//! Programs under test: where they are, and one that can be killed and started again; what it says
+//! is kept.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use bringup_testbed::ControlPlane;
 use tokio::sync::watch;
 
@@ -98,4 +101,19 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A program of ours: the one that a variable names, or else the one that was built with this.
+pub fn built(variable: &str, name: &str) -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os(variable) {
+        return Ok(path.into());
+    }
+    let this = std::env::current_exe().context("find this program")?;
+    let built = this.parent().map(|folder| match folder.file_name().and_then(OsStr::to_str) {
+        Some("deps") => folder.with_file_name(name),
+        _ => folder.join(name),
+    });
+    let built = built.context("this program is in a folder")?;
+    ensure!(built.exists(), "{} is not built: build it, or set {variable}", built.display());
+    Ok(built)
 }

@@ -1,0 +1,101 @@
+//! What is read of Cluster API.
+
+use bringup_objects::cluster_api::{AzureCluster, AzureMachine, GROUP, INFRASTRUCTURE, Machine};
+use http::HeaderValue;
+use http::header::ACCEPT;
+use kube::api::{ListParams, ObjectMeta, Request};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::Cluster;
+use super::trouble::{Asked, Unseen};
+
+/// The form in which only the metadata of objects comes.
+const NAMES: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io");
+
+const MACHINES: Asked = Asked { verb: "list", resource: "machines", group: GROUP };
+/// The versions in which kinds of Cluster API are served, the newest first: of the provider's, not
+/// all are in the same.
+const VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
+
+#[derive(Debug, Deserialize)]
+struct Items<T> {
+    /// Of an empty list of metadata, null.
+    items: Option<Vec<T>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Named {
+    metadata: ObjectMeta,
+}
+
+impl Cluster {
+    /// The Machines of that name, in a namespace or in all.
+    pub(crate) async fn machines_called(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Vec<Machine>, Unseen> {
+        self.listed(MACHINES, namespace, Some(name), None).await
+    }
+
+    /// Namespace and name of every Machine, in a namespace or in all.
+    pub(crate) async fn machine_names(
+        &self,
+        namespace: Option<&str>,
+    ) -> Result<Vec<(String, String)>, Unseen> {
+        let all: Vec<Named> = self.listed(MACHINES, namespace, None, Some(NAMES)).await?;
+        let names = all.into_iter().map(|one| one.metadata);
+        Ok(names.filter_map(|meta| Some((meta.namespace?, meta.name?))).collect())
+    }
+
+    /// The provider's objects of a kind and name, in a namespace or in all.
+    pub(crate) async fn provided_called(
+        &self,
+        kind: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Vec<AzureMachine>, Unseen> {
+        let resource = match kind {
+            "AzureMachine" => "azuremachines",
+            _ => "azuremachinepoolmachines",
+        };
+        let asked = Asked { verb: "list", resource, group: INFRASTRUCTURE };
+        self.listed(asked, namespace, Some(name), None).await
+    }
+
+    /// Where the clusters of a namespace are.
+    pub(crate) async fn azure_clusters(
+        &self,
+        namespace: &str,
+    ) -> Result<Vec<AzureCluster>, Unseen> {
+        let asked = Asked { verb: "list", resource: "azureclusters", group: INFRASTRUCTURE };
+        self.listed(asked, Some(namespace), None, None).await
+    }
+
+    /// A list, also of one name: that nothing has it and that there is no such kind are two things.
+    async fn listed<T: DeserializeOwned>(
+        &self,
+        asked: Asked,
+        namespace: Option<&str>,
+        name: Option<&str>,
+        form: Option<HeaderValue>,
+    ) -> Result<Vec<T>, Unseen> {
+        let field_selector = name.map(|name| format!("metadata.name={name}"));
+        let params = ListParams { field_selector, ..ListParams::default() };
+        let place = namespace.map(|it| format!("namespaces/{it}/")).unwrap_or_default();
+        for version in VERSIONS {
+            let path = format!("/apis/{}/{version}/{place}{}", asked.group, asked.resource);
+            let mut request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest);
+            if let (Ok(request), Some(form)) = (&mut request, &form) {
+                request.headers_mut().insert(ACCEPT, form.clone());
+            }
+            match self.ask::<Items<T>>(request, asked).await {
+                Err(Unseen::NotServed) => {}
+                answer => return Ok(answer?.items.unwrap_or_default()),
+            }
+        }
+        Err(Unseen::NotServed)
+    }
+}

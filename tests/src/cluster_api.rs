@@ -1,0 +1,177 @@
+//! A management cluster with the real core manager of Cluster API, its webhooks included, and
+//! stand-ins for those who do the work: its Azure provider, kubeadm, and the machines.
+
+mod provider;
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bringup_objects::report::definition;
+use bringup_testbed::{ControlPlane, CrdSet};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::json;
+
+pub use provider::{Land, StandInProvider};
+
+use crate::program::Process;
+
+/// Whether Cluster API's manager can be built here. If not, it says so in one line.
+pub fn can_start() -> bool {
+    let mut go = Command::new("go");
+    let tried = go.arg("version").stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let is_there = tried.is_ok_and(|status| status.success());
+    if !is_there {
+        let said = "tests with Cluster API's own manager skipped: there is no go";
+        let _ = writeln!(std::io::stderr(), "{said}");
+    }
+    is_there
+}
+
+/// The management cluster. Everything in it ends with it.
+pub struct Management {
+    manager: Process,
+    /// The real control plane. It is the workload clusters' too.
+    pub control_plane: ControlPlane,
+}
+
+impl Management {
+    /// Starts it, building the manager if need be.
+    pub async fn start() -> Result<Self> {
+        let building = tokio::task::spawn_blocking(build);
+        let control_plane = ControlPlane::builder()
+            // It collects what has no owner any more.
+            .with_controller_manager()
+            .crds([
+                CrdSet::KarpenterAzure,
+                CrdSet::ClusterApi,
+                CrdSet::ClusterApiKubeadm,
+                CrdSet::ClusterApiAzure,
+            ])
+            .start()
+            .await
+            .context("start the control plane")?;
+        control_plane.install_definitions([definition()]).await.context("define reports")?;
+        say_contracts(control_plane.client()).await?;
+        let built = building.await.context("build the manager")??;
+        let port = free_port()?;
+        let manager = manager(&control_plane, built.join("manager"), port);
+        manager.start(&control_plane)?;
+        manager.said(0, "Serving webhook server").await?;
+        let webhooks = std::fs::read_to_string(built.join("webhooks.yaml"));
+        let webhooks = on_loopback(&webhooks.context("read the webhooks")?, &control_plane, port)?;
+        let management = Self { manager, control_plane };
+        management.apply(&webhooks)?;
+        Ok(management)
+    }
+
+    /// Applies manifests as people do; an unknown field or a warning is an error.
+    pub fn apply(&self, manifests: &str) -> Result<()> {
+        self.give(manifests, "none")
+    }
+
+    /// Would apply manifests: the API server and the webhooks look at them, and nothing is stored.
+    pub fn try_out(&self, manifests: &str) -> Result<()> {
+        self.give(manifests, "server")
+    }
+
+    fn give(&self, manifests: &str, dry_run: &str) -> Result<()> {
+        let mut kubectl = self.control_plane.kubectl()?;
+        kubectl.args(["apply", "--server-side", "--validate=strict", "--warnings-as-errors"]);
+        kubectl.arg(format!("--dry-run={dry_run}"));
+        kubectl.args(["--filename", "-"]).stdin(Stdio::piped());
+        kubectl.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = kubectl.spawn().context("run kubectl")?;
+        let mut input = child.stdin.take().context("its input")?;
+        input.write_all(manifests.as_bytes()).context("give kubectl the manifests")?;
+        drop(input);
+        let ended = child.wait_with_output().context("wait for kubectl")?;
+        let said = String::from_utf8_lossy(&ended.stderr);
+        ensure!(ended.status.success(), "kubectl apply: {said}\n{manifests}");
+        Ok(())
+    }
+
+    /// What the manager said last, for whoever waited in vain.
+    pub fn told(&self) -> String {
+        self.manager.told()
+    }
+}
+
+/// Builds the manager, unless that was done before. The folder it is in.
+fn build() -> Result<PathBuf> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../testbed/cluster-api/build.sh");
+    let built = Command::new(script).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let built = built.context("run testbed/cluster-api/build.sh")?;
+    ensure!(built.status.success(), "testbed/cluster-api/build.sh ended with {}", built.status);
+    let path = String::from_utf8(built.stdout).context("the path of the manager")?;
+    Ok(path.trim_end().into())
+}
+
+fn manager(control_plane: &ControlPlane, program: PathBuf, port: u16) -> Process {
+    let kubeconfig = control_plane.kubeconfig_path().to_owned();
+    let directory = control_plane.directory().to_owned();
+    Process::new("Cluster API", move || {
+        let mut command = Command::new(&program);
+        command
+            .env("KUBECONFIG", &kubeconfig)
+            .args(["--webhook-port", &port.to_string(), "--webhook-cert-dir"])
+            .arg(&directory)
+            // The API server's own: it is for 127.0.0.1.
+            .args(["--webhook-cert-name", "server.crt", "--webhook-key-name", "server.key"])
+            .args(["--diagnostics-address", "0", "--health-addr", "0"])
+            .args(["--kube-api-qps", "200", "--kube-api-burst", "400"])
+            // Definitions are new here: there is nothing to migrate.
+            .args(["--skip-crd-migration-phases", "StorageVersionMigration,CleanupManagedFields"]);
+        command
+    })
+}
+
+/// A port that nobody listens on, and that nobody gets who asks for just any.
+fn free_port() -> Result<u16> {
+    let below_those = 20_000..30_000;
+    let first = u16::try_from(std::process::id() % 10_000).unwrap_or_default();
+    let ports = below_those.clone().cycle().skip(first.into()).take(below_those.len());
+    let mut free = ports.filter(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+    free.next().context("no port is free")
+}
+
+/// The webhooks as their project configures them, but called at 127.0.0.1 instead of by a Service.
+fn on_loopback(manifests: &str, control_plane: &ControlPlane, port: u16) -> Result<String> {
+    let service =
+        "    service:\n      name: webhook-service\n      namespace: system\n      path: ";
+    ensure!(manifests.contains(service), "the webhooks are not written as they were");
+    let authority = std::fs::read(authority(control_plane)).context("read the authority")?;
+    let called =
+        format!("    caBundle: {}\n    url: https://127.0.0.1:{port}", STANDARD.encode(authority));
+    Ok(manifests.replace(service, &called))
+}
+
+fn authority(control_plane: &ControlPlane) -> PathBuf {
+    Path::new(control_plane.directory()).join("authority.crt")
+}
+
+/// Says on the providers' definitions which contract they keep, as their releases do.
+async fn say_contracts(client: Client) -> Result<()> {
+    let api: Api<CustomResourceDefinition> = Api::all(client);
+    for one in api.list_metadata(&ListParams::default()).await.context("list definitions")? {
+        let name = one.name_any();
+        let labels = match name.split_once('.') {
+            Some((_, "infrastructure.cluster.x-k8s.io")) => {
+                json!({ "cluster.x-k8s.io/v1beta1": "v1beta1" })
+            }
+            Some((_, "bootstrap.cluster.x-k8s.io" | "controlplane.cluster.x-k8s.io")) => {
+                json!({ "cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta2" })
+            }
+            _ => continue,
+        };
+        let patch = Patch::Merge(json!({ "metadata": { "labels": labels } }));
+        api.patch_metadata(&name, &PatchParams::default(), &patch).await.context("label it")?;
+    }
+    Ok(())
+}

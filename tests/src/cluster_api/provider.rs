@@ -1,0 +1,317 @@
+//! Stand-ins for the providers of Cluster API: Azure's, which makes VMs in the simulated Azure, and
+//! kubeadm's, which has a control plane and user data for everybody.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result};
+use bringup_azure_sim::simulator::Simulator;
+use bringup_objects::cluster_api::NODE_BOOTSTRAP_SUCCEEDED;
+use futures::StreamExt as _;
+use futures::stream::{BoxStream, select_all};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::arm::Arm;
+use crate::nodes::NodeFollower;
+
+const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
+/// A subnet that every simulated Azure has.
+const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
+/// What keeps an AzureMachine until its VM is gone.
+const FINALIZER: &str = "azuremachine.infrastructure.cluster.x-k8s.io";
+
+/// What the providers are responsible for.
+pub struct Land {
+    /// A client that may do everything.
+    pub client: Client,
+    /// Where VMs are made.
+    pub azure: Simulator,
+    /// Where the cluster's objects are.
+    pub namespace: String,
+    /// The name of the cluster, with which the names of all its machines begin.
+    pub cluster: String,
+    /// Where the workload cluster's API server is.
+    pub port: u16,
+    /// What becomes of the machines, in the order in which their VMs are made: the tag `case`, by
+    /// which rules of the scenario know a VM. Further ones bear none.
+    pub fates: Vec<&'static str>,
+}
+
+/// The providers of one cluster, until they are dropped.
+pub struct StandInProvider {
+    task: JoinHandle<()>,
+    trouble: watch::Receiver<String>,
+    _nodes: NodeFollower,
+}
+
+impl Drop for StandInProvider {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    AzureCluster,
+    AzureMachine,
+    KubeadmConfig,
+    KubeadmControlPlane,
+}
+
+impl Kind {
+    const ALL: [Self; 4] =
+        [Self::AzureCluster, Self::AzureMachine, Self::KubeadmConfig, Self::KubeadmControlPlane];
+
+    fn resource(self) -> ApiResource {
+        let (group, version, kind) = match self {
+            Self::AzureCluster => ("infrastructure", "v1beta1", "AzureCluster"),
+            Self::AzureMachine => ("infrastructure", "v1beta1", "AzureMachine"),
+            Self::KubeadmConfig => ("bootstrap", "v1beta2", "KubeadmConfig"),
+            Self::KubeadmControlPlane => ("controlplane", "v1beta2", "KubeadmControlPlane"),
+        };
+        let group = format!("{group}.cluster.x-k8s.io");
+        ApiResource::from_gvk(&GroupVersionKind::gvk(&group, version, kind))
+    }
+}
+
+impl StandInProvider {
+    /// Starts them, and the kubelets of machines that join.
+    pub fn start(land: Land) -> Self {
+        let prefix = format!("{}-", land.cluster);
+        let nodes = NodeFollower::start(land.azure.clone(), land.client.clone(), &prefix);
+        let (send, trouble) = watch::channel(String::new());
+        let task = tokio::spawn(async move {
+            if let Err(error) = provide(&land).await {
+                send.send_replace(format!("{error:#}"));
+            }
+        });
+        Self { task, trouble, _nodes: nodes }
+    }
+
+    /// Waits until they cannot go on: why.
+    pub async fn trouble(&self) -> String {
+        let mut trouble = self.trouble.clone();
+        match trouble.wait_for(|trouble| !trouble.is_empty()).await {
+            Ok(why) => why.clone(),
+            Err(_) => "they have ended".to_owned(),
+        }
+    }
+}
+
+type Seen = (Kind, watcher::Result<Event<DynamicObject>>);
+
+async fn provide(land: &Land) -> Result<()> {
+    let watched = Kind::ALL.map(|kind| -> BoxStream<'static, Seen> {
+        let events = watcher(land.api(kind), watcher::Config::default());
+        events.map(move |event| (kind, event)).boxed()
+    });
+    let mut events = select_all(watched);
+    let mut made = BTreeSet::new();
+    while let Some((kind, event)) = events.next().await {
+        let Ok(Event::InitApply(object) | Event::Apply(object)) = event else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        let mut present = Some(object);
+        while let Some(object) = present.take() {
+            let done = land.reconcile(kind, &object, &mut made).await;
+            match done {
+                Ok(()) => {}
+                // Somebody else has written in between.
+                Err(error) if is_stale(&error) => {
+                    present = land.api(kind).get_opt(&object.name_any()).await?;
+                }
+                Err(error) => {
+                    return Err(error.context(format!("{kind:?} {}", object.name_any())));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_stale(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(said)) if [404, 409].contains(&said.code))
+}
+
+impl Land {
+    fn api(&self, kind: Kind) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.namespace, &kind.resource())
+    }
+
+    fn now(&self) -> Time {
+        Time(self.azure.clock().now())
+    }
+
+    async fn reconcile(
+        &self,
+        kind: Kind,
+        object: &DynamicObject,
+        made: &mut BTreeSet<String>,
+    ) -> Result<()> {
+        match kind {
+            Kind::AzureCluster if object.data["status"]["ready"] != true => {
+                let endpoint = json!({ "host": "127.0.0.1", "port": self.port });
+                let spec = json!({ "spec": { "controlPlaneEndpoint": endpoint } });
+                self.patch(kind, object, spec).await?;
+                self.patch_status(kind, object, json!({
+                    "ready": true,
+                    "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": self.now() }],
+                }))
+                .await
+            }
+            Kind::KubeadmConfig if object.data["status"]["dataSecretName"].is_null() => {
+                let secret = object.name_any();
+                let status = json!({ "initialization": { "dataSecretCreated": true }, "dataSecretName": secret });
+                self.patch_status(kind, object, status).await
+            }
+            Kind::KubeadmControlPlane if object.data["status"]["version"].is_null() => {
+                let (replicas, version) =
+                    (&object.data["spec"]["replicas"], &object.data["spec"]["version"]);
+                self.patch_status(
+                    kind,
+                    object,
+                    json!({
+                        "initialization": { "controlPlaneInitialized": true },
+                        "version": version, "replicas": replicas, "readyReplicas": replicas,
+                        "availableReplicas": replicas, "upToDateReplicas": replicas,
+                        "observedGeneration": object.metadata.generation,
+                    }),
+                )
+                .await
+            }
+            Kind::AzureMachine if object.metadata.deletion_timestamp.is_some() => {
+                self.unmake(object).await
+            }
+            Kind::AzureMachine => self.make(object, made).await,
+            Kind::AzureCluster | Kind::KubeadmConfig | Kind::KubeadmControlPlane => Ok(()),
+        }
+    }
+
+    /// Makes the VM of an AzureMachine that belongs to a Machine, and folds its conditions into
+    /// Ready, as the real one does.
+    async fn make(&self, object: &DynamicObject, made: &mut BTreeSet<String>) -> Result<()> {
+        let kind = Kind::AzureMachine;
+        if !object.owner_references().iter().any(|owner| owner.kind == "Machine") {
+            return Ok(());
+        }
+        if object.data["spec"]["providerID"].is_null() {
+            let name = object.name_any();
+            if !made.contains(&name) {
+                self.put_vm(object, self.fates.get(made.len()).copied().unwrap_or_default())?;
+                made.insert(name.clone());
+            }
+            let id = format!("azure://{}", self.vm(&name));
+            let change =
+                json!({ "metadata": { "finalizers": [FINALIZER] }, "spec": { "providerID": id } });
+            return self.patch(kind, object, change).await;
+        }
+        let mut conditions =
+            object.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let failure = conditions
+            .iter()
+            .find(|one| one["type"] == NODE_BOOTSTRAP_SUCCEEDED && one["status"] == "False");
+        let mut ready =
+            json!({ "type": "Ready", "status": "True", "lastTransitionTime": self.now() });
+        if let Some(failure) = failure {
+            ready["status"] = json!("False");
+            for key in ["reason", "message", "severity"] {
+                ready[key] = failure[key].clone();
+            }
+        }
+        let present = conditions.iter().position(|one| one["type"] == "Ready");
+        match present {
+            Some(at) if conditions[at]["status"] == ready["status"] => return Ok(()),
+            Some(at) => conditions[at] = ready,
+            None => {
+                let running = json!({ "type": "VMRunning", "status": "True", "lastTransitionTime": self.now() });
+                conditions.extend([ready, running]);
+            }
+        }
+        self.patch_status(kind, object, json!({ "ready": true, "conditions": conditions })).await
+    }
+
+    /// Deletes the VM, and lets its AzureMachine go.
+    async fn unmake(&self, object: &DynamicObject) -> Result<()> {
+        let arm = Arm::new(self.azure.clone());
+        let deleted = arm.delete(&self.vm(&object.name_any()))?;
+        arm.finish(&deleted)?;
+        let change = json!({ "metadata": { "finalizers": null } });
+        self.patch(Kind::AzureMachine, object, change).await
+    }
+
+    fn providers(&self) -> String {
+        format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/{}/providers", self.cluster)
+    }
+
+    fn vm(&self, name: &str) -> String {
+        format!("{}/Microsoft.Compute/virtualMachines/{name}", self.providers())
+    }
+
+    fn put_vm(&self, object: &DynamicObject, case: &str) -> Result<()> {
+        let (name, spec) = (object.name_any(), &object.data["spec"]);
+        let arm = Arm::new(self.azure.clone());
+        let nic = format!("{}/Microsoft.Network/networkInterfaces/{name}-nic", self.providers());
+        arm.put(&format!("{nic}?api-version=2024-05-01"), &json!({
+            "location": "eastus",
+            "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": SUBNET } } }] },
+        }))?;
+        let key =
+            json!({ "path": "/home/capi/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA" });
+        let has_console = !spec["diagnostics"]["boot"].is_null();
+        arm.put(&self.vm(&name), &json!({
+            "location": "eastus",
+            "tags": { "case": case },
+            "properties": {
+                "hardwareProfile": { "vmSize": spec["vmSize"] },
+                "storageProfile": {
+                    "imageReference": { "publisher": "cncf-upstream", "offer": "capi", "sku": "ubuntu-2404", "version": "1.34.2" },
+                    "osDisk": { "name": format!("{name}-osdisk"), "createOption": "FromImage", "osType": "Linux" },
+                },
+                "osProfile": {
+                    "adminUsername": "capi", "computerName": name, "customData": "I2Nsb3VkLWNvbmZpZwo=",
+                    "linuxConfiguration": { "disablePasswordAuthentication": true, "ssh": { "publicKeys": [key] } },
+                },
+                "networkProfile": { "networkInterfaces": [{ "id": nic }] },
+                "diagnosticsProfile": { "bootDiagnostics": { "enabled": has_console } },
+            },
+        }))?;
+        for extension in spec["vmExtensions"].as_array().into_iter().flatten() {
+            let wanted = extension["name"].as_str().context("an extension has a name")?;
+            arm.put(
+                &format!("{}/extensions/{wanted}", self.vm(&name)),
+                &json!({
+                    "name": wanted, "location": "eastus",
+                    "properties": {
+                        "publisher": extension["publisher"], "type": wanted,
+                        "typeHandlerVersion": extension["version"], "settings": {},
+                        "protectedSettings": extension["protectedSettings"],
+                    },
+                }),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Changes an object, unless somebody else has.
+    async fn patch(&self, kind: Kind, object: &DynamicObject, mut change: Value) -> Result<()> {
+        change["metadata"]["resourceVersion"] = json!(object.metadata.resource_version);
+        let patch = Patch::Merge(&change);
+        self.api(kind).patch(&object.name_any(), &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// The same for its status.
+    async fn patch_status(&self, kind: Kind, object: &DynamicObject, status: Value) -> Result<()> {
+        let version = json!({ "resourceVersion": object.metadata.resource_version });
+        let change = json!({ "metadata": version, "status": status });
+        let patch = Patch::Merge(&change);
+        self.api(kind).patch_status(&object.name_any(), &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,157 @@
+//! Remediation end to end: the real core manager of Cluster API, with its MachineHealthCheck
+//! controller and its webhooks, acts on what bringup says of Machines.
+//!
+//! The manager goes by the wall's clock. Azure's clock, which is bringup's here too, begins behind it
+//! and is jumped to it, so that a verdict bears the wall's time when the manager sees it.
+
+#[path = "remediation/common.rs"]
+mod common;
+
+use anyhow::{Context as _, Result};
+use bringup_world::cluster_api::can_start;
+use kube::ResourceExt as _;
+use kube::api::DeleteParams;
+
+use common::{Cluster, Machines, condition, is_up, of_cause};
+
+/// A cause that another machine may not have, and one that it will have too.
+const CURABLE: &str = "ApiServerUnreachable";
+const INCURABLE: &str = "BinaryMissing";
+
+fn how_many_up(machines: &Machines) -> usize {
+    machines.values().filter(|machine| is_up(machine)).count()
+}
+
+/// What the manager says of the health of a machine, whether or not that is still there.
+async fn judged(cluster: &Cluster, machine: &str) -> Result<(String, String)> {
+    let what = format!("the manager's judgement of {machine}");
+    cluster
+        .until(&what, |seen| {
+            seen.last.get(machine).and_then(|it| condition(it, "HealthCheckSucceeded")).is_some()
+        })
+        .await?;
+    let last = cluster.last(machine).context("it was seen")?;
+    let said = condition(&last, "HealthCheckSucceeded").context("there")?;
+    let text = |key: &str| said[key].as_str().unwrap_or_default().to_owned();
+    Ok((text("reason"), text("message")))
+}
+
+#[tokio::test]
+async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_nothing_else()
+-> Result<()> {
+    if !can_start() {
+        return Ok(());
+    }
+    let cluster = Cluster::start("cured", &[CURABLE, INCURABLE]).await?;
+    // Blind replacement is off: what is replaced is replaced because of what bringup said.
+    cluster.apply(&cluster.health_check(&["--startup-timeout", "0s"])?)?;
+    cluster.grow(5).await?;
+    cluster
+        .until("three nodes, and verdicts on the others", |seen| {
+            how_many_up(&seen.present) == 3
+                && [CURABLE, INCURABLE].iter().all(|cause| of_cause(&seen.last, cause).is_some())
+        })
+        .await?;
+    let before = cluster.machines();
+    let curable = of_cause(&before, CURABLE).context("it is still there")?;
+    let incurable = of_cause(&before, INCURABLE).context("it is still there")?;
+    for (machine, useful) in [(curable, "True"), (incurable, "False")] {
+        let said = condition(machine, "bringup.dev/ReplacementUseful").context("there")?;
+        assert_eq!(said["status"], useful, "{said}");
+    }
+
+    // Who judged it, by what and after which time, in the words of the manager.
+    let (lost, kept) = (curable.name_any(), incurable.name_any());
+    let (reason, message) = judged(&cluster, &lost).await?;
+    assert_eq!(reason, "UnhealthyMachine");
+    let why = format!(
+        "Condition bringup.dev/ReplacementUseful on Machine is reporting status True with reason {CURABLE} for more than 30s"
+    );
+    assert!(message.contains(&why), "{message}");
+    cluster
+        .until("a new machine in its place, which becomes a node", |seen| {
+            !seen.present.contains_key(&lost) && how_many_up(&seen.present) == 4
+        })
+        .await?;
+    let after = cluster.machines();
+    let new: Vec<&String> = after.keys().filter(|name| !before.contains_key(*name)).collect();
+    assert_eq!((new.len(), after.len()), (1, 5), "one for one: {:?}", after.keys());
+
+    // The manager has counted the new node, so it has seen all that was said of the other machine
+    // before that. It has left it alone.
+    cluster.until_counted(5, 4).await?;
+    let other = cluster.last(&kept).context("it was seen")?;
+    assert_eq!(other.uid(), incurable.uid());
+    assert!(other.metadata.deletion_timestamp.is_none(), "{kept} is being deleted");
+    assert!(condition(&other, "HealthCheckSucceeded").is_none(), "{:#}", other.data["status"]);
+
+    // What is known of the machine that is gone is kept, by what outlives it.
+    let report = cluster.report_of(&lost).await?;
+    let deployment = cluster.deployments().get("cured-md-0").await?;
+    let owners = report.owner_references();
+    assert_eq!(owners.len(), 1, "{owners:?}");
+    assert_eq!(owners[0].kind, "MachineDeployment");
+    assert_eq!(Some(&owners[0].uid), deployment.uid().as_ref());
+
+    // The startup timeout is blind: it replaces the other machine as well.
+    cluster.apply(&cluster.health_check(&["--startup-timeout", "30s"])?)?;
+    let (reason, message) = judged(&cluster, &kept).await?;
+    assert_eq!(reason, "NodeStartupTimeout");
+    assert!(message.contains("Node failed to report startup in 30s"), "{message}");
+    cluster.until("the blind replacement", |seen| !seen.present.contains_key(&kept)).await?;
+    cluster.report_of(&kept).await?;
+
+    // There is somebody who collects what has no owner: the report goes with its MachineDeployment.
+    cluster.deployments().delete("cured-md-0", &DeleteParams::default()).await?;
+    cluster.until_gone(&report).await
+}
+
+#[tokio::test]
+async fn every_printed_health_check_is_accepted_by_the_real_webhooks() -> Result<()> {
+    if !can_start() {
+        return Ok(());
+    }
+    let cluster = Cluster::start("asked", &[]).await?;
+    let forms: [&[&str]; 5] = [
+        &[],
+        &["--startup-timeout", "0s"],
+        &["--machine-deployment", "asked-md-0", "--max-unhealthy", "3"],
+        &["--machine-deployment", "1"],
+        &["--control-plane", "--max-unhealthy", "100%"],
+    ];
+    for arguments in forms {
+        let check = cluster.health_check(arguments)?;
+        cluster.try_out(&check).with_context(|| format!("{arguments:?}"))?;
+    }
+    // That they are asked: what the definitions allow and only they refuse.
+    let check = cluster.health_check(&["--startup-timeout", "30s"])?;
+    let wrong =
+        check.replace("TimeoutSeconds: 30\n    unhealthy", "TimeoutSeconds: 29\n    unhealthy");
+    let refused = cluster.try_out(&wrong).err().context("it is accepted")?;
+    assert!(format!("{refused:#}").contains("must be at least 30s"), "{refused:#}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_health_check_of_the_verdict_itself_replaces_what_a_new_machine_cannot_cure() -> Result<()>
+{
+    if !can_start() {
+        return Ok(());
+    }
+    let cluster = Cluster::start("blamed", &[INCURABLE]).await?;
+    let check = cluster.health_check(&["--startup-timeout", "0s"])?;
+    let ours = "bringup.dev/ReplacementUseful\n      status: \"True\"";
+    assert!(check.contains(ours), "{check}");
+    cluster.apply(&check.replace(ours, "BootstrapSucceeded\n      status: \"False\""))?;
+    cluster.grow(3).await?;
+    cluster.until("a verdict", |seen| of_cause(&seen.last, INCURABLE).is_some()).await?;
+    let machines = cluster.machines();
+    let name = of_cause(&machines, INCURABLE).context("it is still there")?.name_any();
+    let (reason, message) = judged(&cluster, &name).await?;
+    assert_eq!(reason, "UnhealthyMachine");
+    let why = format!(
+        "Condition BootstrapSucceeded on Machine is reporting status False with reason {INCURABLE}"
+    );
+    assert!(message.contains(&why), "{message}");
+    cluster.until("the useless replacement", |seen| !seen.present.contains_key(&name)).await
+}

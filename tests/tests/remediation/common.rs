@@ -1,0 +1,311 @@
+//! A cluster of the examples in a management cluster that all tests here share.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bringup_azure::{Arm, Cloud};
+use bringup_azure_sim::clock::Pace;
+use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::scenario;
+use bringup_azure_sim::simulator::Simulator;
+use bringup_controller::{Controller, Settings};
+use bringup_objects::BootstrapReport;
+use bringup_world::cluster_api::{Land, Management, StandInProvider};
+use bringup_world::program::built;
+use bringup_world::stage::SimulatedClock;
+use futures::StreamExt as _;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::runtime::wait::await_condition;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::{OnceCell, watch};
+use tokio::task::JoinHandle;
+
+/// The end of a wait that only a broken program reaches.
+const FOREVER: Duration = Duration::from_mins(4);
+/// How far Azure's clock is behind the wall's until machines are seen: the first look is due 45 s
+/// after the VM is there, with a little more for each.
+const BEHIND: Duration = Duration::from_secs(70);
+
+/// The management cluster that all tests here share.
+async fn management() -> Result<&'static Management> {
+    static MANAGEMENT: OnceCell<Management> = OnceCell::const_new();
+    MANAGEMENT.get_or_try_init(Management::start).await
+}
+
+/// Machines by their names.
+pub(crate) type Machines = BTreeMap<String, DynamicObject>;
+
+/// The Machines that there are, and the last that was seen of all that ever were.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) present: Machines,
+    pub(crate) last: Machines,
+}
+
+/// A cluster, with an Azure and a bringup of its own.
+pub(crate) struct Cluster {
+    management: &'static Management,
+    client: Client,
+    azure: Simulator,
+    name: &'static str,
+    seen: watch::Receiver<Seen>,
+    tasks: Vec<JoinHandle<()>>,
+    provider: StandInProvider,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Cluster {
+    /// The cluster of the examples under another name. What becomes of its machines, in the order
+    /// in which they are made, is said by the causes of their failures; the others become Nodes.
+    pub(crate) async fn start(name: &'static str, fates: &[&'static str]) -> Result<Self> {
+        let management = management().await?;
+        let plane = &management.control_plane;
+        let client = plane.client();
+        let rules: Vec<Value> = fates.iter().map(|cause| fails(cause)).chain([joins()]).collect();
+        let scenario = scenario::parse(name, &json!({ "rules": rules }).to_string())?;
+        let start = jiff::Timestamp::now() - jiff::SignedDuration::try_from(BEHIND)?;
+        let azure = Simulator::new(scenario, Pace::Real, start);
+        let kubeconfig = std::fs::read(plane.kubeconfig_path()).context("read the kubeconfig")?;
+        let ours = json!({ "kind": "List", "apiVersion": "v1", "items": [
+            { "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } },
+            { "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": format!("bringup-{name}") } },
+            {
+                "apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
+                "metadata": { "name": format!("{name}-kubeconfig"), "namespace": name,
+                              "labels": { "cluster.x-k8s.io/cluster-name": name } },
+                "data": { "value": STANDARD.encode(kubeconfig) },
+            },
+        ] });
+        management.apply(&ours.to_string())?;
+        let provider = StandInProvider::start(Land {
+            client: client.clone(),
+            azure: azure.clone(),
+            namespace: name.to_owned(),
+            cluster: name.to_owned(),
+            port: plane.url().rsplit(':').next().context("a port")?.parse()?,
+            fates: fates.to_vec(),
+        });
+        let (send, seen) = watch::channel(Seen::default());
+        let machines = api(&client, name, "Machine");
+        let tasks = vec![tokio::spawn(follow(machines, send)), observe(&client, &azure, name)];
+        let cluster = Self { management, client, azure, name, seen, tasks, provider };
+        cluster.apply_example("cluster.yaml", |text| text)?;
+        Ok(cluster)
+    }
+
+    fn apply_example(&self, file: &str, change: impl Fn(String) -> String) -> Result<()> {
+        let path = format!("{}/../examples/cluster-api/{file}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+        let here = format!("namespace: {}", self.name);
+        let text = text.replace("example", self.name).replace("namespace: default", &here);
+        self.management.apply(&change(text))
+    }
+
+    /// Lets the MachineDeployment of the examples have so many machines, and lets time pass until
+    /// they have been looked at.
+    pub(crate) async fn grow(&self, machines: usize) -> Result<()> {
+        let wanted = format!("replicas: {machines}");
+        self.apply_example("nodes-linux.yaml", |text| text.replace("replicas: 3", &wanted))?;
+        self.until("all machines to be seen", |seen| {
+            let is_seen = |it: &DynamicObject| condition(it, "BootstrapSucceeded").is_some();
+            seen.present.values().filter(|it| is_seen(it)).count() == machines
+        })
+        .await?;
+        self.azure.advance(BEHIND);
+        Ok(())
+    }
+
+    /// What `bringup machine-health-check` prints for this cluster.
+    pub(crate) fn health_check(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = Command::new(built("BRINGUP", "bringup")?);
+        command.args(["machine-health-check", "--cluster", self.name, "--namespace", self.name]);
+        let ran = command.args(arguments).output().context("run bringup")?;
+        ensure!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        Ok(String::from_utf8(ran.stdout)?)
+    }
+
+    /// Applies manifests.
+    pub(crate) fn apply(&self, manifests: &str) -> Result<()> {
+        self.management.apply(manifests)
+    }
+
+    /// Would apply manifests.
+    pub(crate) fn try_out(&self, manifests: &str) -> Result<()> {
+        self.management.try_out(manifests)
+    }
+
+    /// Waits until the Machines are as wanted.
+    pub(crate) async fn until(&self, what: &str, is: impl Fn(&Seen) -> bool) -> Result<()> {
+        let mut seen = self.seen.clone();
+        let found = async {
+            tokio::select! {
+                found = seen.wait_for(|seen| is(seen)) => match found {
+                    Ok(_) => None,
+                    Err(_) => Some("Machines are not watched any more".to_owned()),
+                },
+                trouble = self.provider.trouble() => Some(format!("the providers: {trouble}")),
+            }
+        };
+        let found = tokio::time::timeout(FOREVER, found).await;
+        let Some(why) = found.unwrap_or_else(|_| Some("it took too long".to_owned())) else {
+            return Ok(());
+        };
+        let present = self.machines();
+        let shown = present.values().map(|it| format!("{}: {:#}", it.name_any(), it.data));
+        let shown: Vec<String> = shown.collect();
+        let told = self.management.told();
+        anyhow::bail!("waited in vain for {what}\n{}\n{told}\n{why}", shown.join("\n"))
+    }
+
+    /// The Machines as they are now.
+    pub(crate) fn machines(&self) -> Machines {
+        self.seen.borrow().present.clone()
+    }
+
+    /// A Machine as it was last seen.
+    pub(crate) fn last(&self, machine: &str) -> Option<DynamicObject> {
+        self.seen.borrow().last.get(machine).cloned()
+    }
+
+    /// Waits until the manager's own count is so: machines of the check, and those that are Nodes.
+    pub(crate) async fn until_counted(&self, all: usize, healthy: usize) -> Result<()> {
+        let checks = api(&self.client, self.name, "MachineHealthCheck");
+        let name = format!("{}-bringup", self.name);
+        let is = |object: Option<&DynamicObject>| {
+            object.is_some_and(|it| {
+                let status = &it.data["status"];
+                status["expectedMachines"] == all && status["currentHealthy"] == healthy
+            })
+        };
+        let counted = tokio::time::timeout(FOREVER, await_condition(checks, &name, is)).await;
+        counted.with_context(|| format!("the manager never counted {healthy} of {all}"))??;
+        Ok(())
+    }
+
+    /// The MachineDeployments.
+    pub(crate) fn deployments(&self) -> Api<DynamicObject> {
+        api(&self.client, self.name, "MachineDeployment")
+    }
+
+    pub(crate) fn reports(&self) -> Api<BootstrapReport> {
+        Api::namespaced(self.client.clone(), self.name)
+    }
+
+    /// The report about a Machine.
+    pub(crate) async fn report_of(&self, machine: &str) -> Result<BootstrapReport> {
+        let reports = self.reports().list(&ListParams::default()).await?;
+        let mut reports = reports.items.into_iter();
+        let found = reports.find(|report| report.spec.target_ref.name == machine);
+        found.with_context(|| format!("{machine} has a report"))
+    }
+
+    /// Waits until a report is gone.
+    pub(crate) async fn until_gone(&self, report: &BootstrapReport) -> Result<()> {
+        let name = report.name_any();
+        let is_gone = |object: Option<&BootstrapReport>| object.is_none();
+        let gone = await_condition(self.reports(), &name, is_gone);
+        let gone = tokio::time::timeout(FOREVER, gone).await;
+        gone.with_context(|| format!("the report {name} stays"))??;
+        Ok(())
+    }
+}
+
+fn api(client: &Client, namespace: &str, kind: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", kind);
+    Api::namespaced_with(client.clone(), namespace, &ApiResource::from_gvk(&kind))
+}
+
+/// Keeps what is seen of Machines.
+async fn follow(machines: Api<DynamicObject>, send: watch::Sender<Seen>) {
+    let mut events = watcher(machines, watcher::Config::default()).boxed();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Apply(machine) | Event::InitApply(machine)) => send.send_modify(|seen| {
+                seen.present.insert(machine.name_any(), machine.clone());
+                seen.last.insert(machine.name_any(), machine);
+            }),
+            Ok(Event::Delete(machine)) => send.send_modify(|seen| {
+                seen.present.remove(&machine.name_any());
+                seen.last.insert(machine.name_any(), machine);
+            }),
+            Ok(Event::Init) => send.send_modify(|seen| seen.present.clear()),
+            Ok(Event::InitDone) => {}
+            Err(_) => tokio::task::yield_now().await,
+        }
+    }
+}
+
+/// `bringup controller --machines`, for one namespace.
+fn observe(client: &Client, azure: &Simulator, name: &str) -> JoinHandle<()> {
+    let clock = Arc::new(SimulatedClock(azure.clone()));
+    let door = Arc::new(InProcess::new(azure.clone()));
+    let token = Arc::new(AnyToken("observer"));
+    let arm = Arm::new(Cloud::Public.endpoint(), token, door, clock.clone());
+    let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
+    settings.machines = true;
+    settings.only_namespace = Some(name.to_owned());
+    let controller = Controller::new(settings, client.clone(), arm, clock);
+    tokio::spawn(async move { controller.observe().await })
+}
+
+/// A VM whose wait says that its bootstrap failed, and why.
+fn fails(cause: &str) -> Value {
+    let line = format!(",\"cause\":\"{cause}\",\"conf\":\"high\"");
+    let mut rule = life(31, &line);
+    rule["name"] = json!(cause);
+    rule["when"] = json!({ "tags": { "case": cause } });
+    rule
+}
+
+/// Any other VM: it becomes a Node.
+fn joins() -> Value {
+    life(0, "")
+}
+
+fn life(exit: i32, more: &str) -> Value {
+    let line = format!(
+        "BRINGUP-NODE/1 {{\"v\":1,\"kind\":\"wait\",\"exit\":{exit},\"name\":\"X\"{more},\"end\":1}}"
+    );
+    json!({
+        "name": "joins",
+        "boot": {
+            "bootstrap": "user-data", "vmReadyAfter": "1s", "agentReadyAfter": "1s", "goneAfter": "1s",
+            "script": { "ends": { "exitCode": exit, "lasts": "2s", "json": "absent", "output": line } },
+        },
+    })
+}
+
+/// A condition of an object.
+pub(crate) fn condition<'a>(object: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
+    let all = object.data.pointer("/status/conditions")?.as_array()?;
+    all.iter().find(|one| one["type"] == kind)
+}
+
+/// Whether a Machine is a Node, as bringup says too.
+pub(crate) fn is_up(machine: &DynamicObject) -> bool {
+    let said = condition(machine, "BootstrapSucceeded");
+    said.is_some_and(|it| it["status"] == "True")
+        && !machine.data["status"]["nodeRef"].is_null()
+        && machine.metadata.deletion_timestamp.is_none()
+}
+
+/// The Machine of this cause.
+pub(crate) fn of_cause<'a>(machines: &'a Machines, cause: &str) -> Option<&'a DynamicObject> {
+    machines.values().find(|machine| {
+        condition(machine, "BootstrapSucceeded").is_some_and(|it| it["reason"] == cause)
+    })
+}
