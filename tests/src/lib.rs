@@ -8,6 +8,7 @@ pub mod crowd;
 pub mod fast;
 pub mod flex_world;
 pub mod guest;
+pub mod makers;
 mod nodes;
 pub mod order;
 pub mod paper;

@@ -5,6 +5,7 @@ mod admission;
 #[path = "flex/classes.rs"]
 mod classes;
 #[path = "flex/common.rs"]
+#[allow(dead_code, reason = "each test file uses its own part")]
 mod common;
 #[path = "flex/joining.rs"]
 mod joining;
@@ -14,3 +15,5 @@ mod lives;
 mod nodes;
 #[path = "flex/role.rs"]
 mod role;
+#[path = "flex/service.rs"]
+mod service;

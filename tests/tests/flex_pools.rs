@@ -4,15 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use async_trait::async_trait;
 use bringup_azure::Arm;
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::flex::pools::{Cluster, ID, KubePools, LABEL, TYPE};
-use bringup_controller::flex::{Flex, Home};
-use bringup_flex::engine::Bootstrap;
 use bringup_objects::flex::class::FlexNodeClassSpec;
 use bringup_objects::flex::machine::{FlexMachineSpec, Phase};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
@@ -23,7 +19,8 @@ use bringup_provider::plugin::api::{CreateOrUpdateRequest, DeleteRequest, GetReq
 use bringup_provider::plugin::kubeadm::Config;
 use bringup_provider::plugin::{AgentPoolsService, Pool, PoolError, Pools as _, Record, Stored};
 use bringup_testbed::{ControlPlane, CrdSet};
-use bringup_world::stage::{SimulatedClock, shared};
+use bringup_world::makers::{Maker, arm};
+use bringup_world::stage::shared;
 use hyper_util::rt::TokioIo;
 use kube::api::{ListParams, PostParams};
 use kube::runtime::wait::{Condition, await_condition};
@@ -32,7 +29,6 @@ use prost::{Message as _, Name as _};
 use prost_types::Any;
 use tokio::net::UnixStream;
 use tokio::sync::OnceCell;
-use tokio::task::JoinHandle;
 use tonic::service::Routes;
 use tonic::transport::Endpoint;
 
@@ -41,15 +37,6 @@ const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resour
 const TOKEN: &str = "abcdef.0123456789abcdef";
 /// The end of a wait that only a broken test reaches.
 const FOREVER: Duration = Duration::from_mins(2);
-
-struct Nothing;
-
-#[async_trait]
-impl Bootstrap for Nothing {
-    async fn custom_data(&self, _: &AzureFlexMachine) -> Result<String, String> {
-        Ok("I2Nsb3VkLWNvbmZpZwo=".to_owned())
-    }
-}
 
 /// The shared control plane, with our definitions.
 async fn plane() -> Result<&'static ControlPlane> {
@@ -65,22 +52,8 @@ fn azure(text: &str) -> Result<(Simulator, Arm)> {
     );
     let scenario = scenario::parse("pools", &text)?;
     let azure = Simulator::new(scenario, Pace::Times(60.0), jiff::Timestamp::now());
-    let arm = Arm::new(
-        bringup_azure::Cloud::Public.endpoint(),
-        Arc::new(AnyToken("flex")),
-        Arc::new(InProcess::new(azure.clone())),
-        Arc::new(SimulatedClock(azure.clone())),
-    );
+    let arm = arm(&azure);
     Ok((azure, arm))
-}
-
-/// What runs machines until it is dropped.
-struct Running(JoinHandle<()>);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 fn authority() -> Result<Vec<u8>> {
@@ -160,14 +133,7 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     let cluster = cluster()?;
     let (azure, arm) =
         azure("quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]")?;
-    let clock = Arc::new(SimulatedClock(azure.clone()));
-    let home = Home {
-        cluster: "cluster-1".to_owned(),
-        namespace: "default".to_owned(),
-        identity: "test-0".to_owned(),
-    };
-    let flex = Flex::new(client.clone(), arm.clone(), clock, &home, Nothing);
-    let _running = Running(tokio::spawn(async move { Box::pin(flex.run()).await }));
+    let _maker = Maker::start(client.clone(), &azure);
     let pools = KubePools::new(client.clone(), arm, cluster.clone());
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
     let classes: Api<AzureFlexNodeClass> = Api::all(client);

@@ -1,11 +1,19 @@
 //! Machines of Cluster API, with the real definitions on a real API server and a simulated Azure.
 
+#[path = "machines/agents.rs"]
+mod agents;
+#[path = "machines/commands.rs"]
+mod commands;
 #[path = "machines/common.rs"]
 mod common;
 #[path = "machines/conditions.rs"]
 mod conditions;
 #[path = "machines/consoles.rs"]
 mod consoles;
+#[path = "machines/hosts.rs"]
+mod hosts;
+#[path = "machines/latency.rs"]
+mod latency;
 #[path = "machines/launch.rs"]
 mod launch;
 #[path = "machines/matrix.rs"]

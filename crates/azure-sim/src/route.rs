@@ -85,6 +85,7 @@ pub(crate) enum Target {
     RunCommandAction(Id),
     Restart(Id),
     RunCommand(Id, String),
+    RunCommands(Id),
     ScaleSet(Id),
     ScaleSetInstanceView(Id),
     ScaleSetVms(Id),
@@ -186,6 +187,7 @@ impl Target {
             ["retrievebootdiagnosticsdata"] => Self::BootDiagnostics(vm),
             ["runcommand"] => Self::RunCommandAction(vm),
             ["restart"] => Self::Restart(vm),
+            ["runcommands"] => Self::RunCommands(vm),
             ["runcommands", _] => Self::RunCommand(vm, names[1].to_owned()),
             _ => return None,
         })
@@ -244,6 +246,7 @@ impl Target {
             Self::BootDiagnostics(_) => "RetrieveBootDiagnostics",
             Self::RunCommandAction(_) => "RunCommand",
             Self::Restart(_) => "RestartVm",
+            Self::RunCommands(_) => "ListRunCommands",
             Self::RunCommand(..) => verb("PutRunCommand", "GetRunCommand", "DeleteRunCommand"),
             Self::ScaleSet(_) => verb("PutScaleSet", "GetScaleSet", "DeleteScaleSet"),
             Self::ScaleSetInstanceView(_) => "GetScaleSetInstanceView",

@@ -12,7 +12,7 @@ pub use boot::{
 };
 pub use load::{ScenarioError, load, parse};
 pub use place::{Capacity, MarketplaceImage, Quota, Subnet};
-pub use quirks::{DeletedExtensions, Preemption, Quirks};
+pub use quirks::{DeletedExtensions, Preemption, Quirks, RunCommandHandler};
 pub use rule::{Refusal, Rule, Subject, When};
 pub use span::Span;
 

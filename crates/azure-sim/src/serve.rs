@@ -190,6 +190,7 @@ impl Azure {
             | Target::RunCommandAction(id)
             | Target::Restart(id)
             | Target::RunCommand(id, _)
+            | Target::RunCommands(id)
             | Target::ScaleSet(id)
             | Target::ScaleSetInstanceView(id) => id.key().0,
             Target::Operation { id, .. } => self
@@ -217,6 +218,7 @@ impl Azure {
             ("POST", Target::Restart(vm)) => self.post_restart(call, &vm),
             ("PUT", Target::RunCommand(vm, name)) => self.put_run_command(call, &vm, &name),
             ("GET", Target::RunCommand(vm, name)) => self.get_run_command(call, &vm, &name),
+            ("GET", Target::RunCommands(vm)) => self.list_run_commands(call, &vm),
             ("DELETE", Target::RunCommand(vm, name)) => Ok(self.delete_run_command(&vm, &name)),
             ("PUT", Target::ScaleSet(id)) => self.put_scale_set(call, id),
             ("GET", Target::ScaleSet(id)) => self.get_scale_set(&id),

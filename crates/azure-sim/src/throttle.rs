@@ -59,6 +59,7 @@ impl Policy {
             Target::Extension(..)
             | Target::Extensions(_)
             | Target::RunCommand(..)
+            | Target::RunCommands(_)
             | Target::RunCommandAction(_)
             | Target::Restart(_) => {
                 if read {

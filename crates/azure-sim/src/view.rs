@@ -6,8 +6,9 @@ use crate::azure::Azure;
 use crate::boot_diagnostics::user_managed_console;
 use crate::exchange::{Call, arm_time};
 use crate::resources::extension::handler_version;
+use crate::resources::run_command;
 use crate::resources::vm::{Agent, Os, Power, Vm, VmState};
-use crate::scenario::DeletedExtensions;
+use crate::scenario::{DeletedExtensions, RunCommandHandler};
 
 impl Azure {
     /// The body of a VM, with what `$expand` asks for.
@@ -124,10 +125,13 @@ fn agent(vm: &Vm, azure: &Azure) -> Value {
             }],
         }),
         Agent::Ready(_) => {
+            let is_shown = azure.scenario.quirks.run_command_handler == RunCommandHandler::Shown;
+            let commands = run_command::handler_view(vm).filter(|_| is_shown);
             let handlers: Vec<Value> = vm
                 .extensions
                 .values()
                 .filter_map(|extension| extension.handler_view(&handler_version(vm, extension)))
+                .chain(commands)
                 .collect();
             json!({
                 "vmAgentVersion": "2.11.1.4",

@@ -259,6 +259,26 @@ fn run_command_prints_the_result_of_the_bootstrap() {
         client.get(&format!("{path}?$expand=instanceView")).body["properties"]["instanceView"]
             .clone();
     assert_eq!(view["exitCode"], 0);
+    let all = client.get(&format!("{}/runCommands?$expand=instanceView", vm("a"))).body;
+    assert_eq!(all["value"].as_array().map(Vec::len), Some(1), "an action is no resource: {all}");
+    assert_eq!(all["value"][0]["properties"]["instanceView"], view);
+    let machine = client.get(&format!("{}?$expand=instanceView", vm("a"))).body;
+    assert!(machine.to_string().contains("RunCommandHandlerLinux"), "{machine}");
+}
+
+#[test]
+fn a_scenario_says_what_a_managed_run_command_does() {
+    let scenario = "quirks: {runCommandHandler: hidden}\nrules: [{name: all, boot: {runCommands: {wait: {exitCode: 31, output: said}}}}]";
+    let client = Client::new(scenario);
+    client.bootstrap("a", "202601.27.0");
+    let path = format!("{}/runCommands/wait", vm("a"));
+    client.finish(&client.put(&path, &json!({ "location": "eastus", "properties": {} })));
+    let view = &client.get(&format!("{path}?$expand=instanceView")).body["properties"];
+    assert_eq!(view["instanceView"]["exitCode"], 31);
+    assert_eq!(view["instanceView"]["output"], "said");
+    assert_eq!(view["instanceView"]["executionState"], "Failed");
+    let machine = client.get(&format!("{}?$expand=instanceView", vm("a"))).body;
+    assert!(!machine.to_string().contains("RunCommandHandler"), "{machine}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod extension;
 mod image;
 mod machine;
 mod read;
+mod run_command;
 mod status;
 mod virtual_machine;
 
@@ -18,5 +19,6 @@ pub use boot_diagnostics::{BootDiagnostics, BootDiagnosticsAddresses, SasAddress
 pub use extension::{Extension, ExtensionHandler};
 pub use image::ImageReference;
 pub use machine::Machine;
+pub use run_command::RunCommand;
 pub use status::{Level, Status};
 pub use virtual_machine::{Agent, OsType, VirtualMachine};

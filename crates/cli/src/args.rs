@@ -65,8 +65,14 @@ pub(crate) enum Command {
     #[command(after_help = DIAGNOSE_EXAMPLES)]
     Diagnose(DiagnoseArguments),
     /// Says why a node of the cluster did not come up, also after it is gone
-    #[command(after_help = WHY_EXAMPLES)]
-    Why(WhyArguments),
+    #[command(after_help = WHY_EXAMPLES, mut_arg("azure_credential", crate::azure::of_a_person))]
+    Why(Box<WhyArguments>),
+    /// Prints what a VM wrote to its serial console, without secrets
+    #[command(
+        after_help = crate::boot_log::EXAMPLES,
+        mut_arg("azure_credential", crate::azure::of_a_person)
+    )]
+    BootLog(Box<crate::boot_log::BootLogArguments>),
     /// Lists the failures that the cluster keeps
     #[command(after_help = REPORTS_EXAMPLES)]
     Reports(ReportsArguments),

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use bringup_azure::budget::Limits;
 use bringup_azure::clock::WallClock;
 use bringup_azure::{Arm, Cloud, CredentialKind, transport};
-use clap::Args;
+use clap::{Arg, Args};
 
 /// Where Azure is, and who we are to it.
 #[derive(Debug, Args)]
@@ -33,6 +33,11 @@ pub(crate) struct AzureArguments {
     /// Which managed identity, if the machine has several
     #[arg(long, value_name = "ID", env = "BRINGUP_AZURE_CLIENT_ID")]
     azure_client_id: Option<String>,
+}
+
+/// The option for a command that a person types: who is logged in to the Azure CLI asks.
+pub(crate) fn of_a_person(credential: Arg) -> Arg {
+    credential.default_value("azure-cli")
 }
 
 impl AzureArguments {

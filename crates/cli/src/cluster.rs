@@ -2,6 +2,7 @@
 //!
 //! Nothing of this is made for commands that need no cluster, which start in no time.
 
+mod machines;
 mod read;
 mod trouble;
 
@@ -28,7 +29,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 pub(crate) struct Choice {
     pub(crate) kubeconfig: Option<PathBuf>,
     pub(crate) context: Option<String>,
-    /// The namespace whose reports count; all, where none is named.
+    /// The namespace whose Machines and reports count; all, where none is named.
     pub(crate) namespace: Option<String>,
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Cluster {
     client: Client,
     /// Where its API server is.
     address: String,
-    /// The namespace whose reports count; all, where none is named.
+    /// The namespace whose Machines and reports count; all, where none is named.
     pub(crate) namespace: Option<String>,
     pub(crate) program: Program,
 }
@@ -61,6 +62,11 @@ impl Cluster {
         let client =
             Client::try_from(config).map_err(|error| trouble::connection(&error, &address))?;
         Ok(Self { client, address, namespace: choice.namespace.clone(), program })
+    }
+
+    /// The way to it, for others who ask.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use bringup_diagnosis::diagnosis::Proof;
 use bringup_diagnosis::lines::{self, Line};
-use bringup_diagnosis::{Evidence, Piece};
+use bringup_diagnosis::{Evidence, Piece, Source};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::wrap::COLUMNS;
@@ -31,8 +31,10 @@ fn around<'a>(proof: &Proof, piece: &'a Piece) -> Option<(Vec<Line<'a>>, usize)>
     let at = lines
         .iter()
         .position(|line| line.number == proof.line && line.text.starts_with(proof.text.as_str()))?;
-    lines.truncate(at + 2);
-    let first = at.saturating_sub(1);
+    // A console is noisy: what belongs to the line may stand a little further away.
+    let near = if piece.source == Source::SerialLog { 2 } else { 1 };
+    lines.truncate(at + 1 + near);
+    let first = at.saturating_sub(near);
     Some((lines.split_off(first), at - first))
 }
 

@@ -70,6 +70,12 @@ impl Failure {
         Self::new(Exit::Input, primary)
     }
 
+    /// With another exit code.
+    pub(crate) fn exit(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
     /// Why.
     pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use bringup_contract::{Cause, Retryable};
 use bringup_diagnosis::Confidence;
 use bringup_objects::BootstrapReport;
+use bringup_objects::cluster_api::{CLUSTER_LABEL, REPLACEMENT_USEFUL};
+use bringup_objects::condition::{Condition, find};
 use bringup_objects::report::{
     Collector, CollectorState, CseResult, EvidenceLine, Moment, Phase, ReportStatus,
 };
@@ -73,7 +75,12 @@ fn exit_code(cse: &CseResult) -> String {
 /// use where there is no verdict.
 fn proof(status: &ReportStatus) -> String {
     let shown = |label: &str, line: &EvidenceLine| {
-        format!("\n{label} ({}):\n{}", line.source, hang(&line.line, "  | ", "  | "))
+        let around = |lines: &[String]| -> String {
+            lines.iter().map(|line| hang(line, "    ", "    ")).collect()
+        };
+        let (before, after) = (around(&line.before), around(&line.after));
+        let proof = hang(&line.line, "  | ", "  | ");
+        format!("\n{label} ({}):\n{before}{proof}{after}", line.source)
     };
     let proven = status.verdict.as_ref().is_some_and(|one| one.cause != Cause::Unknown.reason());
     match &status.root_evidence {
@@ -102,7 +109,7 @@ fn overruled(status: &ReportStatus) -> String {
 }
 
 /// The first and the last moments: between them lies what is least asked for.
-fn timeline(moments: &[Moment]) -> String {
+pub(crate) fn timeline(moments: &[Moment]) -> String {
     let Some(start) = moments.first().map(|moment| moment.at.0) else { return String::new() };
     let skipped = moments.len().saturating_sub(MOST_MOMENTS);
     let half = MOST_MOMENTS / 2;
@@ -122,7 +129,8 @@ fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-fn collectors(asked: &[Collector]) -> String {
+/// Who was asked, and what came of it.
+pub(crate) fn collectors(asked: &[Collector]) -> String {
     let mut text = String::new();
     for (index, one) in asked.iter().enumerate() {
         text.push_str(if index == 0 { "\nAsked:\n" } else { "" });
@@ -142,7 +150,7 @@ fn collectors(asked: &[Collector]) -> String {
     text
 }
 
-/// Who can do something, and where it was.
+/// Who can do something, and what it was.
 pub(crate) fn facts(report: &BootstrapReport) -> String {
     let mut text = String::new();
     let mut fact = |label: &str, value: &str| {
@@ -160,13 +168,39 @@ pub(crate) fn facts(report: &BootstrapReport) -> String {
     let machine = [&spec.vm_size, &spec.zone, &spec.capacity_type, &spec.provision_mode];
     let machine: Vec<&str> = machine.into_iter().filter_map(Option::as_deref).collect();
     fact("Machine:", &machine.join(", "));
+    fact("Replace:", &replacement(report).map(replacement_in_words).unwrap_or_default());
+    text
+}
+
+/// Where a report is kept, and how far it has come.
+pub(crate) fn whereabouts(report: &BootstrapReport) -> String {
     let lost = match report.phase() {
         Phase::Lost => ", evidence was gone before it could be read; it may still be found",
         Phase::Collecting => ", evidence is still being collected",
         Phase::Final | Phase::Superseded => "",
     };
-    fact("Report:", &format!("{}{lost}", place(report)));
-    text
+    hang(&format!("{}{lost}", place(report)), "Report:     ", "            ")
+}
+
+/// Whether another machine would help, in what is known of a Machine.
+pub(crate) fn replacement(report: &BootstrapReport) -> Option<&Condition> {
+    find(&report.status.as_ref()?.conditions, REPLACEMENT_USEFUL)
+}
+
+fn replacement_in_words(useful: &Condition) -> String {
+    let word = match useful.status.as_str() {
+        "True" => "useful",
+        "False" => "not useful",
+        _ => "not known whether useful",
+    };
+    format!("{word}: {}", useful.message)
+}
+
+/// The cluster of a Machine.
+pub(crate) fn cluster(report: &BootstrapReport) -> Option<&str> {
+    let parent = report.spec.parent_ref.as_ref().filter(|parent| parent.kind == "Cluster");
+    let label = report.metadata.labels.as_ref().and_then(|labels| labels.get(CLUSTER_LABEL));
+    label.map(String::as_str).or_else(|| Some(parent?.name.as_str()))
 }
 
 /// Where a report is.

@@ -2,6 +2,7 @@
 
 mod args;
 mod azure;
+mod boot_log;
 mod cluster;
 mod controller;
 mod diagnose;
@@ -67,6 +68,7 @@ fn run(request: Request, program: Program) -> Result<Exit, Failure> {
         Request::Explain(options) => explain::run(&options),
         Request::Diagnose(options) => diagnose::run(&options),
         Request::Why(options) => why::run(&options, program),
+        Request::BootLog(typed) => boot_log::run(*typed, program),
         Request::Reports(options) => reports::list(&options, program),
         Request::Report(options) => reports::show(&options, program),
         Request::Controller(arguments) => controller::run(*arguments),

@@ -12,7 +12,7 @@ use crate::cluster::{self, Choice, Cluster, Unseen};
 use crate::failure::{Exit, Failure};
 use crate::program::Program;
 use crate::request::{Report, Reports, Wanted};
-use crate::why::{Subject, exit_of, made, nearest, newest_first, starts};
+use crate::why::{MACHINE, Subject, exit_of, made, nearest, newest_first, starts};
 use crate::{images, kept, output, table};
 
 /// Lists the reports that are wanted, newest first.
@@ -24,8 +24,10 @@ pub(crate) fn list(options: &Reports, program: Program) -> Result<Exit, Failure>
         all.into_iter().filter(|report| is_wanted(report, &options.wanted, now)).collect();
     let answer = match options.form {
         ListForm::Table | ListForm::Wide if reports.is_empty() => none(known, &options.cluster),
-        ListForm::Table => narrow(&reports, now),
-        ListForm::Wide => wide(&reports, now),
+        ListForm::Table => {
+            Columns::narrow_for(&reports, options.all_namespaces).narrow(&reports, now)
+        }
+        ListForm::Wide => Columns::wide_for(&reports).wide(&reports, now),
         ListForm::Json => json(&objects(&reports))?,
         ListForm::Yaml => yaml(&objects(&reports))?,
     };
@@ -41,7 +43,8 @@ pub(crate) fn show(options: &Report, program: Program) -> Result<Exit, Failure> 
         AnswerForm::Text => {
             let told = table::ago(made(&report), Timestamp::now());
             let who = format!("{}; judged {told}.", Subject::of_report(&report).words());
-            format!("{}\n{}", kept::story(&report, &who), kept::facts(&report))
+            let (story, facts) = (kept::story(&report, &who), kept::facts(&report));
+            format!("{story}\n{facts}{}", kept::whereabouts(&report))
         }
         AnswerForm::Json => json(&report)?,
         AnswerForm::Yaml => yaml(&report)?,
@@ -60,9 +63,11 @@ fn read(choice: &Choice, program: Program) -> Result<Vec<BootstrapReport>, Failu
 }
 
 fn is_wanted(report: &BootstrapReport, wanted: &Wanted, now: Timestamp) -> bool {
-    let Wanted { pool, image, since, cause } = wanted;
+    let Wanted { kind, cluster, pool, image, since, cause } = wanted;
     let recent = |since| made(report).is_some_and(|made| made.duration_until(now) <= since);
-    pool.as_deref().is_none_or(|pool| images::pool(report) == Some(pool))
+    kind.is_none_or(|kind| report.spec.target_ref.kind == kind.word())
+        && cluster.as_deref().is_none_or(|cluster| kept::cluster(report) == Some(cluster))
+        && pool.as_deref().is_none_or(|pool| images::pool(report) == Some(pool))
         && image.as_deref().is_none_or(|image| report.spec.image_version.as_deref() == Some(image))
         && since.is_none_or(recent)
         && cause.is_none_or(|cause| report.cause() == Some(cause.reason()))
@@ -121,10 +126,57 @@ fn none(known: usize, choice: &Choice) -> String {
     }
 }
 
-fn narrow(reports: &[BootstrapReport], now: Timestamp) -> String {
-    let rows: Vec<Vec<String>> = reports
-        .iter()
-        .map(|report| {
+/// The columns that not every list has.
+struct Columns {
+    namespace: bool,
+    /// There are Machines among them: then it is said what each is, and which cluster it is of.
+    kind: bool,
+    /// Code and image, for which a list with Machines has no room.
+    code: bool,
+}
+
+impl Columns {
+    fn narrow_for(reports: &[BootstrapReport], namespace: bool) -> Self {
+        let kind = reports.iter().any(|report| report.spec.target_ref.kind == MACHINE);
+        Self { namespace: namespace || kind, kind, code: !kind }
+    }
+
+    fn wide_for(reports: &[BootstrapReport]) -> Self {
+        Self { code: true, ..Self::narrow_for(reports, true) }
+    }
+
+    /// What is wanted of everything that there is.
+    fn chosen<T>(&self, [namespace, name, kind, cause, code, image, pool]: [T; 7]) -> Vec<T> {
+        let namespace = Some(namespace).filter(|_| self.namespace);
+        let kind = Some(kind).filter(|_| self.kind);
+        let code = [code, image].into_iter().filter(|_| self.code);
+        let first = namespace.into_iter().chain([name]).chain(kind).chain([cause]);
+        first.chain(code).chain([pool]).collect()
+    }
+
+    fn heads(&self, rest: &[&'static str]) -> Vec<&'static str> {
+        let pool = if self.kind { "POOL|CLUSTER" } else { "NODEPOOL" };
+        let all = ["NAMESPACE", "NAME", "KIND", "CAUSE", "CODE", "IMAGE", pool];
+        self.chosen(all).into_iter().chain(rest.iter().copied()).collect()
+    }
+
+    fn row(&self, report: &BootstrapReport, cause: String) -> Vec<String> {
+        let cse = report.status.as_ref().and_then(|status| status.cse.as_ref());
+        let code = cse.and_then(|cse| cse.exit_code).map(|code| code.to_string());
+        let pool = images::pool(report).or_else(|| kept::cluster(report));
+        self.chosen([
+            cell(report.namespace().as_deref()),
+            report.name_any(),
+            cell(Some(&report.spec.target_ref.kind)),
+            cause,
+            cell(code.as_deref()),
+            cell(report.spec.image_version.as_deref()),
+            cell(pool),
+        ])
+    }
+
+    fn narrow(&self, reports: &[BootstrapReport], now: Timestamp) -> String {
+        let row = |report: &BootstrapReport| {
             let cause = report.cause().unwrap_or("-");
             let cause = match report.phase() {
                 Phase::Final => cause.to_owned(),
@@ -132,39 +184,19 @@ fn narrow(reports: &[BootstrapReport], now: Timestamp) -> String {
                 Phase::Lost => format!("{cause} (lost)"),
                 Phase::Superseded => format!("{cause} (recovered)"),
             };
-            let mut row = vec![report.name_any(), cause];
-            row.extend(middle(report));
+            let mut row = self.row(report, cause);
             row.push(told_age(report, now));
             row
-        })
-        .collect();
-    table::columns(&["NAME", "CAUSE", "CODE", "IMAGE", "NODEPOOL", "AGE"], &rows)
-}
+        };
+        let rows: Vec<Vec<String>> = reports.iter().map(row).collect();
+        table::columns(&self.heads(&["AGE"]), &rows)
+    }
 
-fn wide(reports: &[BootstrapReport], now: Timestamp) -> String {
-    let heads = [
-        "NAMESPACE",
-        "NAME",
-        "CAUSE",
-        "CODE",
-        "IMAGE",
-        "NODEPOOL",
-        "NODE",
-        "PHASE",
-        "CONFIDENCE",
-        "SIZE",
-        "ZONE",
-        "MODE",
-        "AGE",
-    ];
-    let rows: Vec<Vec<String>> = reports
-        .iter()
-        .map(|report| {
+    fn wide(&self, reports: &[BootstrapReport], now: Timestamp) -> String {
+        let row = |report: &BootstrapReport| {
             let spec = &report.spec;
             let verdict = report.status.as_ref().and_then(|status| status.verdict.as_ref());
-            let mut row = vec![report.namespace().unwrap_or_default(), report.name_any()];
-            row.push(cell(report.cause()));
-            row.extend(middle(report));
+            let mut row = self.row(report, cell(report.cause()));
             row.push(cell(spec.node_name.as_deref()));
             row.push(format!("{:?}", report.phase()));
             row.push(cell(verdict.map(|verdict| verdict.confidence.as_str())));
@@ -173,16 +205,11 @@ fn wide(reports: &[BootstrapReport], now: Timestamp) -> String {
             row.push(cell(spec.provision_mode.as_deref()));
             row.push(told_age(report, now));
             row
-        })
-        .collect();
-    table::columns(&heads, &rows)
-}
-
-/// What both tables have: code, image, pool.
-fn middle(report: &BootstrapReport) -> [String; 3] {
-    let cse = report.status.as_ref().and_then(|status| status.cse.as_ref());
-    let code = cse.and_then(|cse| cse.exit_code).map(|code| code.to_string());
-    [cell(code.as_deref()), cell(report.spec.image_version.as_deref()), cell(images::pool(report))]
+        };
+        let rows: Vec<Vec<String>> = reports.iter().map(row).collect();
+        let rest = ["NODE", "PHASE", "CONFIDENCE", "SIZE", "ZONE", "MODE", "AGE"];
+        table::columns(&self.heads(&rest), &rows)
+    }
 }
 
 fn told_age(report: &BootstrapReport, now: Timestamp) -> String {

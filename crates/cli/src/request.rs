@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use bringup_contract::{Cause, ImageVersion, Os};
+use bringup_controller::subject::Kind;
 use clap_complete::Shell;
 use jiff::SignedDuration;
 
@@ -11,6 +12,8 @@ use crate::args::{
     AnswerForm, Arguments, ClusterArguments, Command, DiagnoseArguments, ExplainArguments,
     ExplainForm, ListForm, ReportArguments, ReportsArguments, TypedPlatform, WhyArguments,
 };
+use crate::azure::AzureArguments;
+use crate::boot_log::BootLogArguments;
 use crate::cluster::Choice;
 use crate::controller::ControllerArguments;
 use crate::failure::Failure;
@@ -23,7 +26,8 @@ use crate::nodeconfig::NodeConfigCommand;
 pub(crate) enum Request {
     Explain(Explain),
     Diagnose(Diagnose),
-    Why(Why),
+    Why(Box<Why>),
+    BootLog(Box<BootLogArguments>),
     Reports(Reports),
     Report(Report),
     Controller(Box<ControllerArguments>),
@@ -66,6 +70,7 @@ pub(crate) struct Diagnose {
 pub(crate) struct Why {
     pub(crate) name: String,
     pub(crate) cluster: Choice,
+    pub(crate) azure: AzureArguments,
     pub(crate) form: AnswerForm,
 }
 
@@ -74,12 +79,16 @@ pub(crate) struct Why {
 pub(crate) struct Reports {
     pub(crate) wanted: Wanted,
     pub(crate) cluster: Choice,
+    /// Namespaces are shown, needed or not.
+    pub(crate) all_namespaces: bool,
     pub(crate) form: ListForm,
 }
 
 /// What a report has to be to be listed; what is not said does not matter.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
+    pub(crate) kind: Option<Kind>,
+    pub(crate) cluster: Option<String>,
     pub(crate) pool: Option<String>,
     pub(crate) image: Option<String>,
     pub(crate) since: Option<SignedDuration>,
@@ -123,7 +132,8 @@ impl TryFrom<Arguments> for Request {
         match arguments.command {
             Command::Explain(typed) => Ok(Self::Explain(typed.into())),
             Command::Diagnose(typed) => diagnose(typed).map(Self::Diagnose),
-            Command::Why(typed) => Ok(Self::Why(typed.into())),
+            Command::Why(typed) => Ok(Self::Why(Box::new((*typed).into()))),
+            Command::BootLog(typed) => Ok(Self::BootLog(typed)),
             Command::Reports(typed) => Ok(Self::Reports(typed.into())),
             Command::Report(typed) => Ok(Self::Report(typed.into())),
             Command::Controller(typed) => Ok(Self::Controller(typed)),
@@ -157,14 +167,27 @@ impl From<ClusterArguments> for Choice {
 
 impl From<WhyArguments> for Why {
     fn from(typed: WhyArguments) -> Self {
-        Self { name: typed.name, cluster: typed.cluster.into(), form: typed.output }
+        let WhyArguments { name, output: form, cluster, azure } = typed;
+        Self { name, cluster: cluster.into(), azure, form }
     }
 }
 
 impl From<ReportsArguments> for Reports {
     fn from(typed: ReportsArguments) -> Self {
-        let ReportsArguments { nodepool: pool, image, since, cause, output: form, cluster } = typed;
-        Self { wanted: Wanted { pool, image, since, cause }, cluster: cluster.into(), form }
+        let ReportsArguments { kind, of_cluster, nodepool: pool, image, since, cause, .. } = typed;
+        Self {
+            wanted: Wanted {
+                kind: kind.map(Into::into),
+                cluster: of_cluster,
+                pool,
+                image,
+                since,
+                cause,
+            },
+            cluster: typed.cluster.into(),
+            all_namespaces: typed.all_namespaces,
+            form: typed.output,
+        }
     }
 }
 

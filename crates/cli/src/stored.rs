@@ -12,6 +12,8 @@ struct StoredEvidence {
     pieces: Vec<StoredPiece>,
     image_version: Option<ImageVersion>,
     os: Option<Os>,
+    #[serde(default)]
+    api_server: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -42,6 +44,7 @@ fn parse(text: &str) -> serde_json::Result<Evidence> {
         pieces: stored.pieces.into_iter().map(Piece::from).collect(),
         image_version: stored.image_version,
         os: stored.os,
+        api_server: stored.api_server,
     })
 }
 
@@ -70,6 +73,7 @@ mod tests {
             ],
             image_version: Some("202601.27.0".parse().unwrap()),
             os: Some(Os::Linux),
+            api_server: Some("cp.contoso.example".to_owned()),
         };
         let stored = serde_json::to_string_pretty(&evidence).unwrap();
         assert_eq!(read(&stored).unwrap().unwrap(), evidence);

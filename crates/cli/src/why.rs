@@ -5,10 +5,14 @@ mod case;
 #[cfg(test)]
 mod case_tests;
 mod find;
+mod living;
+mod look;
+mod machines;
 mod names;
 mod text;
 #[cfg(test)]
 mod text_tests;
+mod typed;
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +22,9 @@ use jiff::Timestamp;
 
 use case::Case;
 pub(crate) use case::{exit_of, made, newest_first};
-pub(crate) use names::{Subject, nearest, starts};
+pub(crate) use find::find;
+pub(crate) use look::subject;
+pub(crate) use names::{MACHINE, Subject, nearest, starts};
 
 use crate::cluster::{self, ClaimRow, Cluster, Listing, Pools, Unseen};
 use crate::failure::{Exit, Failure};
@@ -35,12 +41,16 @@ pub(crate) fn run(options: &Why, program: Program) -> Result<Exit, Failure> {
     let until = Instant::now() + COMPARISON_LIMIT;
     let case = cluster::run(async {
         let cluster = Cluster::find(&options.cluster, program).await?;
-        let found = find::find(&cluster, &options.name).await?;
+        let found = find(&cluster, &options.name).await?;
         let mut case = found.case;
         match case.verdict {
+            // The images and the Nodes of Machines are not Karpenter's, and in another cluster.
+            Verdict::Failed | Verdict::Succeeded if case.subject.kind == MACHINE => {}
             Verdict::Failed => compare(&cluster, &mut case, &found.reports, until).await,
             Verdict::Succeeded => meet(&cluster, &mut case).await,
-            Verdict::Running | Verdict::Unknown => {}
+            Verdict::Running | Verdict::Unknown => {
+                look::look(&cluster, &mut case, &found.reports, &options.azure).await;
+            }
         }
         Ok(case)
     })?;

@@ -157,6 +157,21 @@ fn several_files_are_pieces_of_one_nodes_evidence() {
 }
 
 #[test]
+fn a_serial_log_counts_from_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let failed = "[    9.1] cloud-init[9]: error execution phase preflight: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"\r\n[    9.2] cloud-init[9]: To see the stack trace of this error execute with --v=5 or higher\r\n";
+    let log = file(directory.path(), "any-name", format!("{failed}\0\0\0").as_bytes());
+    let ran = bringup(&["diagnose", "--serial-log", &log, "-o", "json"]);
+    assert_eq!(ran.code, 10, "{}", ran.err);
+    let said = ran.json();
+    assert_eq!(said["cause"]["reason"], "BootstrapTokenInvalid");
+    assert_eq!(said["proof"][0]["source"], "serial-log");
+    let joined = format!("{failed}[   19.0] cloud-init[9]: This node has joined the cluster:\r\n");
+    let log = file(directory.path(), "any-name", joined.as_bytes());
+    assert_ne!(bringup(&["diagnose", "--serial-log", &log]).code, 10, "it came right after all");
+}
+
+#[test]
 fn stored_evidence_gives_the_same_verdict() {
     let directory = tempfile::tempdir().unwrap();
     let message = file(directory.path(), "message.txt", ORAS_MISSING.as_bytes());

@@ -5,23 +5,20 @@ mod common;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use async_trait::async_trait;
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::{AnyToken, HttpsDoor, InProcess};
+use bringup_azure_sim::doors::HttpsDoor;
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
-use bringup_controller::flex::{Flex, Home, LEDGER, Page};
-use bringup_flex::engine::Bootstrap;
+use bringup_controller::flex::{LEDGER, Page};
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
 use bringup_objects::report::definition;
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::arm::Arm;
-use bringup_world::stage::SimulatedClock;
+use bringup_world::makers::Maker;
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
@@ -37,32 +34,6 @@ const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
 const FOREVER: Duration = Duration::from_mins(3);
 const STORM: usize = 200;
-
-struct Nothing;
-
-#[async_trait]
-impl Bootstrap for Nothing {
-    async fn custom_data(&self, _: &AzureFlexMachine) -> Result<String, String> {
-        Ok("I2Nsb3VkLWNvbmZpZwo=".to_owned())
-    }
-}
-
-fn run(client: Client, azure: &Simulator) -> tokio::task::JoinHandle<()> {
-    let clock = Arc::new(SimulatedClock(azure.clone()));
-    let arm = bringup_azure::Arm::new(
-        bringup_azure::Cloud::Public.endpoint(),
-        Arc::new(AnyToken("flex")),
-        Arc::new(InProcess::new(azure.clone())),
-        clock.clone(),
-    );
-    let home = Home {
-        cluster: "cluster-1".to_owned(),
-        namespace: "default".to_owned(),
-        identity: "test-0".to_owned(),
-    };
-    let flex = Flex::new(client, arm, clock, &home, Nothing);
-    tokio::spawn(async move { flex.run().await })
-}
 
 /// A claim, and its machine, for which there is no quota.
 async fn refused(client: &Client, name: &str) -> Result<()> {
@@ -134,7 +105,7 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     let text = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/20}]\nquotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]";
     let scenario = scenario::parse("flex", text)?;
     let azure = Simulator::new(scenario, Pace::Times(60.0), jiff::Timestamp::now());
-    let task = run(client.clone(), &azure);
+    let maker = Maker::start(client.clone(), &azure);
     let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
     classes.create(&PostParams::default(), &class()?).await?;
 
@@ -188,7 +159,7 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     assert_eq!(receipt["machines"].as_array().map(Vec::len), Some(100));
 
     // What is left behind is told before it is removed, and what is another's is not.
-    task.abort();
+    drop(maker);
     let body = |cluster: &str| {
         json!({
             "location": "eastus2",

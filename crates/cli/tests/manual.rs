@@ -10,6 +10,7 @@ fn the_help_of_every_command_has_examples() {
         "explain",
         "diagnose",
         "why",
+        "boot-log",
         "reports",
         "report",
         "machine-health-check",

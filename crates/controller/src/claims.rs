@@ -102,6 +102,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             region: label(REGION_LABEL),
             capacity: label(CAPACITY_LABEL),
             os: label("kubernetes.io/os"),
+            cluster: None,
         },
         conditions: status
             .conditions
@@ -110,6 +111,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             .collect(),
         deadline: created + FORCED,
         has_room: true,
+        api_server: None,
         trouble: None,
         mirror: None,
     })

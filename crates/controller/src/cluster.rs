@@ -219,22 +219,7 @@ impl Cluster {
 
     /// How many others of a subject's parent failed, by cause; of machines, which are replaced.
     pub fn alike(&self, subject: &Subject) -> HashMap<String, usize> {
-        let mut causes = HashMap::new();
-        let Some(parent) = subject.parent.as_ref().filter(|_| subject.kind == Kind::Machine) else {
-            return causes;
-        };
-        for report in self.lock().reports.values() {
-            let same = report.spec.parent_ref.as_ref().is_some_and(|known| {
-                known.kind == parent.kind
-                    && known.name == parent.name
-                    && report.metadata.namespace == subject.namespace
-            });
-            if same && report.spec.target_ref.uid != subject.uid {
-                let cause = report.cause().unwrap_or_default().to_owned();
-                *causes.entry(cause).or_default() += 1;
-            }
-        }
-        causes
+        alike(subject, self.lock().reports.values().map(AsRef::as_ref))
     }
 
     /// All reports.
@@ -270,6 +255,29 @@ fn is_older(version: &str, known: &str) -> bool {
         // Versions that are no numbers cannot be compared.
         _ => false,
     }
+}
+
+/// How many others of a subject's parent failed, by cause; of machines, which are replaced.
+pub fn alike<'a>(
+    subject: &Subject,
+    reports: impl IntoIterator<Item = &'a BootstrapReport>,
+) -> HashMap<String, usize> {
+    let mut causes = HashMap::new();
+    let Some(parent) = subject.parent.as_ref().filter(|_| subject.kind == Kind::Machine) else {
+        return causes;
+    };
+    for report in reports {
+        let same = report.spec.parent_ref.as_ref().is_some_and(|known| {
+            known.kind == parent.kind
+                && known.name == parent.name
+                && report.metadata.namespace == subject.namespace
+        });
+        if same && report.spec.target_ref.uid != subject.uid {
+            let cause = report.cause().unwrap_or_default().to_owned();
+            *causes.entry(cause).or_default() += 1;
+        }
+    }
+    causes
 }
 
 /// A Node as a judgement sees it.

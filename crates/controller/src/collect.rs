@@ -1,10 +1,13 @@
 //! Asks Azure and Kubernetes. Each question may fail alone; the observation says so.
 
+mod console;
+
 use std::sync::Arc;
 
 use bringup_azure::clock::Clock;
-use bringup_azure::model::{ActivityLog, BootDiagnostics, SerialLog, VirtualMachine};
+use bringup_azure::model::ActivityLog;
 use bringup_azure::{Arm, ArmError, InstanceId, Priority, Turn};
+use bringup_diagnosis::{Confidence, diagnose};
 use bringup_objects::Node;
 use bringup_objects::report::CollectorState;
 use jiff::{SignedDuration, Timestamp};
@@ -12,23 +15,22 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::ListParams;
 use kube::{Api, Client};
 
+pub use self::console::Console;
 use crate::digest::{collected, collector, refusal};
 use crate::health::{Health, Right};
 use crate::judge::Signal;
-use crate::observation::Observation;
+use crate::observation::{Observation, Vm};
 use crate::subject::{Kind, Place, Subject};
 use crate::witness::Witness;
 
-/// How much of a serial log is read.
-const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
-/// How long the address of a serial log is to be good for, in minutes.
-const ADDRESS_MINUTES: u16 = 5;
 /// How long after its time a verdict has to be made, read or not.
 const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(50);
 /// How long a read may take that begins later.
 const GRACE: SignedDuration = SignedDuration::from_secs(2);
 /// How many certificate requests are looked through.
 const MOST_REQUESTS: u32 = 500;
+/// How long a join token of Cluster API's kubeadm provider holds, unless it is told otherwise.
+const TOKEN_HOLDS: SignedDuration = SignedDuration::from_mins(15);
 
 /// Whoever asks.
 #[derive(Clone)]
@@ -38,6 +40,7 @@ pub struct Collect {
     clock: Arc<dyn Clock>,
     health: Health,
     witness: Witness,
+    console: Console,
 }
 
 impl Collect {
@@ -49,7 +52,8 @@ impl Collect {
         health: Health,
         witness: Witness,
     ) -> Self {
-        Self { arm, client, clock, health, witness }
+        let console = Console::new(arm.clone(), clock.clone(), witness.clone());
+        Self { arm, client, clock, health, witness, console }
     }
 
     /// Looks at the VM, and at the AKS machine where there is one. What was known before stays.
@@ -65,6 +69,7 @@ impl Collect {
         let deadline = deadline(subject, priority, self.clock.now());
         let mut seen = known.unwrap_or_default();
         seen.is_machine = subject.kind == Kind::Machine;
+        seen.evidence.api_server.clone_from(&subject.api_server);
         seen.collectors.retain(|known| known.name != collector::PROVIDED);
         if let Some(trouble) = &subject.trouble {
             seen.collected(collected(collector::PROVIDED, CollectorState::Failed, trouble));
@@ -118,7 +123,7 @@ impl Collect {
         }
     }
 
-    /// Asks everybody else: the console, and Kubernetes.
+    /// Asks everybody else: the console, run commands, and Kubernetes.
     pub async fn deepen(
         &self,
         subject: &Subject,
@@ -127,57 +132,42 @@ impl Collect {
         priority: Priority,
     ) -> Observation {
         let turn = priority.since(self.clock.now());
-        let console = self.console(subject, seen.clone(), turn);
         let deadline = deadline(subject, priority, self.clock.now());
-        let seen = match self.in_time(deadline, console).await {
-            Some(seen) => seen,
-            None => seen.without_turn(collector::SERIAL_LOG, self.clock.now()),
+        let seen = match &subject.place {
+            Place::NotSaid | Place::Malformed(_) => seen,
+            Place::Known(id) => {
+                let console = self.console.read(&id.instance, subject.kind, seen.clone(), turn);
+                let read = self.in_time(deadline, console).await;
+                read.unwrap_or_else(|| seen.without_turn(collector::SERIAL_LOG, self.clock.now()))
+            }
+        };
+        let seen = if may_wait_in_a_command(subject, &seen, priority) {
+            match self.in_time(deadline, self.run_commands(subject, seen.clone(), turn)).await {
+                Some(seen) => seen,
+                None => seen.without_turn(collector::RUN_COMMANDS, self.clock.now()),
+            }
+        } else {
+            seen
         };
         let mut seen = self.kubernetes(subject, seen, node).await;
         seen.is_full = true;
         seen
     }
 
-    async fn console(&self, subject: &Subject, mut seen: Observation, turn: Turn) -> Observation {
+    async fn run_commands(
+        &self,
+        subject: &Subject,
+        mut seen: Observation,
+        turn: Turn,
+    ) -> Observation {
         let Place::Known(id) = &subject.place else { return seen };
-        if seen.is_console_off() {
-            let remedy = match subject.kind {
-                Kind::Machine => ": set spec.diagnostics.boot.storageAccountType to Managed",
-                Kind::NodeClaim => "",
-            };
-            let detail = format!("boot diagnostics are off for this VM{remedy}");
-            seen.collected(collected(collector::SERIAL_LOG, CollectorState::Disabled, &detail));
-            return seen;
-        }
-        match self.serial_log(&id.instance, turn).await {
-            Ok(SerialLog::Tail { bytes, cut }) => {
-                seen.with_console(&String::from_utf8_lossy(&bytes), cut)
-            }
-            Ok(SerialLog::Absent) => {
-                let detail = "the serial log does not exist yet, or not any more";
-                seen.collected(collected(collector::SERIAL_LOG, CollectorState::Late, detail));
-                seen
-            }
-            Ok(SerialLog::Refused { code }) => {
-                let code = code.unwrap_or_default();
-                let detail = format!("the storage account refuses: {code}");
-                seen.collected(collected(collector::SERIAL_LOG, CollectorState::Denied, &detail));
-                seen
-            }
+        match self.asked(self.arm.run_commands(&id.instance, turn).await).await {
+            Ok(commands) => seen.with_run_commands(&commands),
             Err(error) => {
                 let (state, detail) = refusal(&error);
-                seen.collected(collected(collector::SERIAL_LOG, state, &detail));
+                seen.collected(collected(collector::RUN_COMMANDS, state, &detail));
                 seen
             }
-        }
-    }
-
-    async fn serial_log(&self, id: &InstanceId, turn: Turn) -> Result<SerialLog, ArmError> {
-        let asked = self.arm.boot_diagnostics(id, ADDRESS_MINUTES, turn).await;
-        let addresses = self.asked(asked).await?;
-        match addresses.serial_log {
-            Some(address) => self.asked(self.arm.serial_log(&address, CONSOLE_BYTES).await).await,
-            None => Ok(SerialLog::Absent),
         }
     }
 
@@ -191,6 +181,8 @@ impl Collect {
             // Its Node, and the requests of that, are in the cluster that it belongs to.
             let detail = "not asked: the Machine itself tells of its Node";
             seen.collected(collected(collector::KUBERNETES, CollectorState::Empty, detail));
+            let age = token_age(subject.created.duration_until(self.clock.now()));
+            seen.collected(collected(collector::TOKEN_AGE, CollectorState::Ok, &age));
             return seen;
         }
         let mut lines = Vec::new();
@@ -268,6 +260,17 @@ fn deadline(subject: &Subject, priority: Priority, now: Timestamp) -> Option<Tim
     }
 }
 
+/// Whether it is worth a read to ask what run commands say: of a machine whose evidence does not
+/// prove a cause, where its agent knows of such commands, or where it is the last question before a
+/// verdict.
+fn may_wait_in_a_command(subject: &Subject, seen: &Observation, priority: Priority) -> bool {
+    let is_last = seen.at >= subject.deadline || priority == Priority::Event;
+    subject.kind == Kind::Machine
+        && matches!(seen.vm, Vm::Present | Vm::Failed)
+        && (seen.runs_commands || is_last)
+        && diagnose(&seen.evidence).cause.confidence != Confidence::High
+}
+
 impl Observation {
     /// That Azure allows too few reads for this one to be made in time.
     fn without_turn(mut self, name: &str, now: Timestamp) -> Self {
@@ -275,17 +278,6 @@ impl Observation {
         let detail = "too many reads wait for their turn";
         self.collected(collected(name, CollectorState::Throttled, detail));
         self
-    }
-
-    /// Notes whether there is a console to read.
-    fn with_diagnostics(mut self, vm: &VirtualMachine) -> Self {
-        self.console = Some(vm.boot_diagnostics != BootDiagnostics::Disabled);
-        self
-    }
-
-    /// Whether the VM was seen to have no console.
-    fn is_console_off(&self) -> bool {
-        self.console == Some(false)
     }
 }
 
@@ -326,4 +318,27 @@ fn names_node(pem: &[u8], asked: &str) -> bool {
 fn base64_decoded(text: &str) -> Vec<u8> {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
+}
+
+/// What the age of a Machine tells of its join token, which itself is never read.
+fn token_age(age: SignedDuration) -> String {
+    let (minutes, holds) = (age.as_mins(), TOKEN_HOLDS.as_mins());
+    let may = if age > TOKEN_HOLDS { "may have expired" } else { "cannot have expired" };
+    format!(
+        "the Machine is {minutes} min old: a token of Cluster API's kubeadm provider, which holds \
+         {holds} min unless it is renewed, {may}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_of_a_machine_tells_whether_its_token_may_have_expired() {
+        let young = token_age(SignedDuration::from_mins(4));
+        assert!(young.starts_with("the Machine is 4 min old"), "{young}");
+        assert!(young.ends_with("cannot have expired"), "{young}");
+        assert!(token_age(SignedDuration::from_mins(16)).ends_with("may have expired"));
+    }
 }

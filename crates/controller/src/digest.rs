@@ -1,5 +1,6 @@
 //! From Azure's answers to an [`Observation`]. Pure: the answers and the time come in.
 
+mod run_commands;
 mod vm;
 
 use bringup_azure::model::{ActivityEntry, Machine, Status, VirtualMachine};
@@ -23,10 +24,14 @@ pub mod collector {
     pub const VM: &str = "virtual machine";
     /// The machine of AKS.
     pub const MACHINE: &str = "AKS machine";
+    /// Managed run commands.
+    pub const RUN_COMMANDS: &str = "run commands";
     /// Boot diagnostics.
     pub const SERIAL_LOG: &str = "serial log";
     /// Node and certificate requests.
     pub const KUBERNETES: &str = "Kubernetes";
+    /// How old a Machine is, and so its join token.
+    pub const TOKEN_AGE: &str = "join token's age";
     /// The provider's object behind a machine.
     pub const PROVIDED: &str = "provider's object";
     /// What outlives the VM.
@@ -63,6 +68,7 @@ impl Observation {
             Some(agent) if agent.is_ready() => Agent::Ready,
             _ => Agent::Silent,
         };
+        self.runs_commands = run_commands::are_shown(vm);
         let script = if self.is_machine { waiter(vm) } else { script(vm) };
         // What the wait says counts, and not that its number is none of success.
         let exit = script.filter(|_| self.is_machine).and_then(|script| {

@@ -247,6 +247,8 @@ fn silent_agent(seen: &Observation) -> Judgement {
             name: said.name.clone(),
             line: 1,
             text: text.clone(),
+            before: Vec::new(),
+            after: Vec::new(),
             span: (0, 0),
         });
     }

@@ -17,6 +17,7 @@ pub mod digest;
 pub mod faces;
 pub mod flex;
 pub mod health;
+pub mod inquiry;
 pub mod judge;
 pub mod kinds;
 mod log;

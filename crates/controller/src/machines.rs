@@ -190,6 +190,7 @@ impl Parts {
                 region: cluster.map(|cluster| cluster.location.clone()),
                 capacity: None,
                 os: spec.and_then(|spec| spec.os_disk.os_type.clone()).map(|os| os.to_lowercase()),
+                cluster: Some(machine.spec.cluster_name.clone()).filter(|name| !name.is_empty()),
             },
             conditions: conditions
                 .iter()
@@ -200,6 +201,10 @@ impl Parts {
                 .collect(),
             deadline: since.or(begun).unwrap_or(created) + deadline,
             has_room: has_room(machine),
+            // Cluster API copies it from here to the Cluster.
+            api_server: cluster
+                .map(|cluster| cluster.control_plane_endpoint.host.clone())
+                .filter(|host| !host.is_empty()),
             trouble: match provided {
                 Some(_) => None,
                 None if is_known => {

@@ -109,6 +109,8 @@ pub struct Observation {
     pub timeline: Vec<(Timestamp, String)>,
     /// Whether the VM has a console that can be read; absent: not known.
     pub console: Option<bool>,
+    /// Whether its agent knows of managed run commands.
+    pub runs_commands: bool,
     /// Why Azure could not be asked at all.
     pub denied: Option<String>,
     /// Everything that can be asked has been asked.

@@ -115,6 +115,8 @@ pub struct Subject {
     pub deadline: Timestamp,
     /// Whether it takes our conditions: there may be as many as it holds.
     pub has_room: bool,
+    /// The host of the API server that it is to join, if that is known.
+    pub api_server: Option<String>,
     /// What is wrong with the provider's object behind it.
     pub trouble: Option<String>,
     /// Another object that is to say the same.
@@ -145,6 +147,8 @@ pub struct Labels {
     pub capacity: Option<String>,
     /// The operating system.
     pub os: Option<String>,
+    /// The cluster of a machine.
+    pub cluster: Option<String>,
 }
 
 /// How long after its creation a claim may take until Karpenter deletes it.

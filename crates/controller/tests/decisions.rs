@@ -52,6 +52,7 @@ fn subject() -> Subject {
         deadline: at(0) + schedule::FORCED,
         has_room: true,
         trouble: None,
+        api_server: None,
         mirror: None,
     }
 }

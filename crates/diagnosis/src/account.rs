@@ -7,13 +7,15 @@ use bringup_contract::Cause;
 use crate::diagnosis::{Overruled, Proof, Verdict};
 use crate::evidence::{Content, Source};
 use crate::matcher::Finding;
-use crate::redaction::redact;
+use crate::redaction::{Redacted, redact};
 use crate::rule::Rule;
 use crate::subject;
 use crate::verdict::Case;
 
 /// How much of a proving line is quoted.
 const QUOTED: usize = 512;
+/// How many lines are quoted before and after a line of a serial log.
+const NEIGHBOURS: usize = 2;
 /// How many further findings are named.
 const NAMED: usize = 3;
 /// What to do when nothing tells the cause.
@@ -93,6 +95,8 @@ impl Case<'_> {
                 name: "bringup-node".to_owned(),
                 line: 1,
                 text: redact(text).text.truncated(QUOTED),
+                before: Vec::new(),
+                after: Vec::new(),
                 span: (0, 0),
             });
         let quoted = winner.into_iter().chain(lines.into_iter().filter(|finding| {
@@ -110,7 +114,26 @@ impl Case<'_> {
             proof.extend(self.last_words());
         }
         proof.truncate(NAMED);
+        // Of the best one alone: a page of lines convinces nobody.
+        for further in proof.iter_mut().skip(1) {
+            further.before.clear();
+            further.after.clear();
+        }
         proof
+    }
+
+    /// What stands around a line of a serial log, in the same boot.
+    fn neighbours(&self, piece: usize, line: usize) -> (Vec<Redacted>, Vec<Redacted>) {
+        let Some(cut) = &self.cuts[piece] else { return (Vec::new(), Vec::new()) };
+        let page = &self.pages[piece];
+        let boot = cut.boot_of(page, line);
+        let quoted = |lines: std::ops::Range<usize>| {
+            let texts = page.lines[lines].iter().map(|line| line.text.trim_end());
+            texts.map(|text| redact(text).text.truncated(QUOTED)).collect()
+        };
+        let before = line.saturating_sub(NEIGHBOURS).max(boot.start)..line;
+        let after = line + 1..(line + 1 + NEIGHBOURS).min(boot.end);
+        (quoted(before), quoted(after))
     }
 
     /// The node's summary quotes what it found; that is no second witness.
@@ -129,29 +152,35 @@ impl Case<'_> {
         let at = normal.find(sign).map_or(0, |at| normal[..at].chars().count());
         let (before, text) = saying(line.text.trim_end(), at);
         let (from, text) = around(text, at - before);
+        let (before, after) = self.neighbours(finding.piece, finding.line);
         Proof {
             source: piece.source,
             name: piece.name.clone(),
             line: line.number,
             text: redact(&text).text.truncated(QUOTED),
+            before,
+            after,
             span: (from, from + sign.chars().count()),
         }
     }
 
     /// Where no rule tells the cause, what a serial log says of the failure in its own words.
     fn last_words(&self) -> Option<Proof> {
-        self.pages.iter().zip(&self.cuts).zip(&self.evidence.pieces).find_map(
-            |((page, cut), piece)| {
-                let line = &page.lines[cut.as_ref()?.last_words(page)?];
-                Some(Proof {
-                    source: piece.source,
-                    name: piece.name.clone(),
-                    line: line.number,
-                    text: redact(line.text.trim_end()).text.truncated(QUOTED),
-                    span: (0, 0),
-                })
-            },
-        )
+        let cuts = self.cuts.iter().enumerate();
+        cuts.filter_map(|(piece, cut)| Some((piece, cut.as_ref()?))).find_map(|(piece, cut)| {
+            let at = cut.last_words(&self.pages[piece])?;
+            let line = &self.pages[piece].lines[at];
+            let (before, after) = self.neighbours(piece, at);
+            Some(Proof {
+                source: self.evidence.pieces[piece].source,
+                name: self.evidence.pieces[piece].name.clone(),
+                line: line.number,
+                text: redact(line.text.trim_end()).text.truncated(QUOTED),
+                before,
+                after,
+                span: (0, 0),
+            })
+        })
     }
 
     pub(crate) fn overruled(

@@ -1,6 +1,7 @@
 //! What of a serial log counts. A console holds several boots, retries that came right in the
 //! end, and complaints from long before the failure; only what stands at its end tells of it.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -27,8 +28,15 @@ const ENDS_BADLY: &[&str] = &[
 const JOINED: &[&str] =
     &["this node has joined the cluster", "control-plane has initialized successfully"];
 /// What retries say that often come right.
-const PASSING: &[&str] =
-    &["connect: connection refused", "tls handshake error", "etcdserver: no leader"];
+const PASSING: &[&str] = &[
+    "connect: connection refused",
+    "tls handshake error",
+    "etcdserver: no leader",
+    // The agents of RKE2 and k3s ask again every few seconds, for ever.
+    "failed to validate connection to cluster at",
+    "failed to get ca certs",
+    "waiting to retrieve agent configuration",
+];
 /// The phases of kubeadm that show that it went on.
 const PHASES: &[&str] = &[
     "preflight",
@@ -45,8 +53,17 @@ const PHASES: &[&str] = &[
     "bootstrap-token",
     "addons",
 ];
-/// What says that a line is no retry, but how a step ended.
-const FINAL: &[&str] = &["error execution phase", "[error "];
+/// What says that a line is no retry, but how a step ended; or that no retry will help.
+const FINAL: &[&str] = &[
+    "error execution phase",
+    "[error ",
+    "level=fatal",
+    "401 unauthorized",
+    "token ca hash does not match",
+    "node password rejected",
+];
+/// The units that join a machine to its cluster where kubeadm does not.
+const AGENTS: &[&str] = &["rke2-agent", "rke2-server", "k3s-agent", "k3s"];
 
 /// What of one serial log counts.
 #[derive(Debug)]
@@ -71,7 +88,9 @@ impl Cut {
         // kubeadm writes it small; `Error:` is anybody's.
         let error =
             errors.into_iter().rfind(|line| said(&page.lines[*line].text).starts_with("error: "));
-        let failed = marked.max(error).filter(|line| *line >= last);
+        let jobs: Vec<usize> = page.each("job for ").collect();
+        let job = jobs.into_iter().rfind(|line| is_failed_agent(page.normal_line(*line)));
+        let failed = marked.max(error).max(job).filter(|line| *line >= last);
         let finished: Vec<usize> = page.each(" finished at").collect();
         let finished = finished.into_iter().rfind(|line| {
             *line >= last && said(page.normal_line(*line)).starts_with("cloud-init v. ")
@@ -88,6 +107,13 @@ impl Cut {
     /// Whether the machine joined in its last boot.
     pub(crate) fn is_joined(&self) -> bool {
         self.joined.is_some_and(|joined| joined >= self.last_boot())
+    }
+
+    /// The lines of the boot that a line belongs to.
+    pub(crate) fn boot_of(&self, page: &Page<'_>, line: usize) -> Range<usize> {
+        let start = self.boots.iter().rfind(|boot| **boot <= line).copied().unwrap_or_default();
+        let end = self.boots.iter().find(|boot| **boot > line).copied();
+        start..end.unwrap_or(page.lines.len())
     }
 
     fn last_boot(&self) -> usize {
@@ -117,7 +143,16 @@ impl Cut {
             findings.retain(|finding| finding.line >= from);
         }
         let is_far = found > 0 && !is_near && findings.iter().any(|finding| tells(&finding));
-        self.end.is_none() || is_far
+        self.end.is_none() || is_far || self.goes_on(page, findings)
+    }
+
+    /// Whether all that is known are retries, and they go on after what should have been the end: an
+    /// agent that cloud-init has started does not end with it.
+    fn goes_on(&self, page: &Page<'_>, findings: &[Finding]) -> bool {
+        let passes = |finding: &&Finding| is_passing(page.normal_line(finding.line));
+        let mut telling = findings.iter().filter(|finding| finding.sign.rank < CONSEQUENCE);
+        let is_after = |finding: &Finding| Some(finding.line) > self.end;
+        findings.iter().filter(passes).any(is_after) && telling.all(|finding| passes(&finding))
     }
 
     /// A retry counts only while it is the last that is known: not once the bootstrap went on,
@@ -147,7 +182,28 @@ impl Cut {
         first("[error ", "]:")
             .or_else(|| first("error execution phase ", ""))
             .or_else(|| first("failed to start ", ".service"))
+            .or_else(|| {
+                page.each("job for ")
+                    .find(|line| *line >= from && is_failed_agent(page.normal_line(*line)))
+            })
     }
+}
+
+/// The boots of a serial log, one after the other, nothing left out. What stands before the first of
+/// them belongs to it.
+pub fn boots_of(text: &str) -> Vec<&str> {
+    let page = Page::new(text);
+    let numbers = boots(&page).into_iter().skip(1).map(|line| page.lines[line].number);
+    let mut parts = Vec::new();
+    let (mut rest, mut before) = (text, 1);
+    for number in numbers {
+        let length: usize = rest.split_inclusive('\n').take(number - before).map(str::len).sum();
+        let (boot, after) = rest.split_at(length);
+        parts.push(boot);
+        (rest, before) = (after, number);
+    }
+    parts.push(rest);
+    parts
 }
 
 /// Where the boots of a log start: at the banner of the kernel, or where it is not shown at the
@@ -191,6 +247,13 @@ fn said(line: &str) -> &str {
     BEFORE.find(line).map_or(line, |before| &line[before.end()..])
 }
 
+/// Whether a line says that a unit which joins the machine could not be started.
+fn is_failed_agent(line: &str) -> bool {
+    let rest = line.split_once("job for ").map_or("", |(_, rest)| rest);
+    let unit = rest.split_once(".service failed").map_or("", |(unit, _)| unit);
+    AGENTS.contains(&unit)
+}
+
 /// Whether a line is one of a retry.
 fn is_passing(line: &str) -> bool {
     let has = |part: &str| line.contains(part);
@@ -205,6 +268,12 @@ fn is_passing(line: &str) -> bool {
 /// of kubeadm. A check of what it waits for is no progress.
 fn went_on(line: &str) -> bool {
     if line.contains("cloud-init v. ") && line.contains(" running '") {
+        return true;
+    }
+    let started = line.split_once("started ").and_then(|(_, rest)| rest.split_once(".service"));
+    // That of k3s counts as started before it has asked anybody.
+    let is_up = |(unit, _): (&str, &str)| unit.starts_with("rke2-") && AGENTS.contains(&unit);
+    if started.is_some_and(is_up) || line.contains("msg='running kubelet ") {
         return true;
     }
     let phase = said(line).strip_prefix('[').and_then(|rest| rest.split_once("] "));
@@ -229,6 +298,16 @@ mod tests {
             assert_eq!(said(line), "error: no", "{line}");
         }
         assert_eq!(said("e: error: no"), "e: error: no");
+    }
+
+    #[test]
+    fn a_log_is_cut_into_its_boots_and_nothing_is_lost() {
+        let first = "GRUB loading\n\n[    0.0] Linux version 6.8\nfirst\n\n";
+        let second = "[    0.0] Linux version 6.8\n\nsecond\n";
+        let third = "[    0.0] Linux version 6.8\nthird";
+        assert_eq!(boots_of(&format!("{first}{second}{third}")), [first, second, third]);
+        assert_eq!(boots_of("no kernel\nhere\n"), ["no kernel\nhere\n"]);
+        assert_eq!(boots_of(""), [""]);
     }
 
     #[test]

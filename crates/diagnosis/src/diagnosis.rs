@@ -85,6 +85,12 @@ pub struct Proof {
     pub line: usize,
     /// The line.
     pub text: Redacted,
+    /// What stands before it, of a serial log.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<Redacted>,
+    /// What stands after it, of a serial log.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<Redacted>,
     /// Where in the line the sign stands, in characters: from and to.
     #[serde(skip)]
     pub span: (usize, usize),

@@ -15,6 +15,8 @@ pub enum Source {
     Text,
     /// The message of a VM extension.
     Extension,
+    /// What a managed run command printed.
+    RunCommand,
     /// `provision.json`.
     ProvisionResult,
     /// The log of the bootstrap scripts.
@@ -39,6 +41,7 @@ impl Source {
         match self {
             Self::Text => "text",
             Self::Extension => "extension message",
+            Self::RunCommand => "run command",
             Self::ProvisionResult => "provision.json",
             Self::ScriptLog => "script log",
             Self::Journal => "journal",
@@ -106,6 +109,9 @@ pub struct Evidence {
     pub image_version: Option<ImageVersion>,
     /// The operating system, where it is known from elsewhere.
     pub os: Option<bringup_contract::Os>,
+    /// The host of the API server, where it is known: a name or an address without a port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_server: Option<String>,
 }
 
 impl Evidence {

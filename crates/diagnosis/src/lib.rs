@@ -4,6 +4,7 @@
 //! clock. Everything that leaves has gone through [`redaction`].
 
 mod account;
+mod api_server;
 mod boot_log;
 pub mod diagnosis;
 pub mod evidence;
@@ -16,6 +17,7 @@ mod subject;
 mod verdict;
 
 pub use account::remedy;
+pub use boot_log::boots_of;
 pub use diagnosis::{Confidence, Diagnosis, Verdict};
 pub use evidence::{Evidence, Piece, Source};
 pub use verdict::diagnose;

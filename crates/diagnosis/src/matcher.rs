@@ -41,7 +41,7 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self::plain(text).unwrap_or_else(|| Self::any(text))
     }
 

@@ -7,6 +7,7 @@ use bringup_contract::exit_code::{Catalogue, Code, Lookup, Meaning};
 use bringup_contract::{Cause, ImageVersion, Os};
 
 use crate::account::remedy;
+use crate::api_server;
 use crate::boot_log::{self, Cut};
 use crate::diagnosis::{Blame, Confidence, Diagnosis, Platform, Step, Verdict};
 use crate::evidence::{Evidence, Source};
@@ -63,11 +64,21 @@ impl<'a> Case<'a> {
             reading,
             image,
         };
+        case.settle_hosts();
         case.cut_serial_logs();
         case.keep_the_last_boot();
         case.prefer_the_failing_step();
         case.proven_from = case.first_proofs();
         case
+    }
+
+    /// What is about the API server is told from what is about another host.
+    fn settle_hosts(&mut self) {
+        let Some(host) = &self.evidence.api_server else { return };
+        for finding in &mut self.findings {
+            let line = &self.pages[finding.piece].lines[finding.line].text;
+            api_server::settle(finding, line, host);
+        }
     }
 
     /// Of a serial log only what stands at its end counts.

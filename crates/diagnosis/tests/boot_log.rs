@@ -1,5 +1,7 @@
 //! Boot logs as the serial console shows them: what each line means, and what of a log counts.
 
+#[path = "boot_log/agents.rs"]
+mod agents;
 #[path = "boot_log/console.rs"]
 mod console;
 #[path = "boot_log/cutting.rs"]
@@ -12,6 +14,8 @@ mod joining;
 mod kubelet;
 #[path = "boot_log/preflight.rs"]
 mod preflight;
+#[path = "boot_log/samples.rs"]
+mod samples;
 #[path = "boot_log/system.rs"]
 mod system;
 
@@ -49,6 +53,10 @@ pub(crate) struct Refined {
 }
 
 fn signatures() -> impl Iterator<Item = &'static Signature> {
+    of_kubeadm().chain(agents::FOUND)
+}
+
+fn of_kubeadm() -> impl Iterator<Item = &'static Signature> {
     [system::FOUND, kubelet::FOUND, joining::FOUND, preflight::FOUND, downloads::FOUND]
         .into_iter()
         .flatten()
@@ -58,6 +66,7 @@ fn refined() -> impl Iterator<Item = &'static Refined> {
     [system::REFINED, kubelet::REFINED, joining::REFINED, preflight::REFINED, downloads::REFINED]
         .into_iter()
         .flatten()
+        .chain(agents::REFINED)
 }
 
 /// What is wrong with a diagnosis that should name a cause, if anything is.
@@ -122,7 +131,8 @@ fn the_log_around_a_signature_tells_nothing_by_itself() {
 #[test]
 fn there_are_forty_four_signatures_and_each_has_one_name() {
     let names: BTreeSet<&str> = signatures().map(|row| row.id).collect();
-    assert_eq!((names.len(), signatures().count()), (44, 44));
+    assert_eq!((of_kubeadm().count(), agents::FOUND.len()), (44, 5));
+    assert_eq!(names.len(), signatures().count());
     for row in refined() {
         let name = row.id.split(',').next().unwrap_or_default();
         assert!(names.contains(name), "{} refines no signature", row.id);

@@ -50,3 +50,19 @@ fn a_windows_message_wrapped_by_its_console_loses_its_signature_only() {
         g=[redacted sas-signature]\r\n. \r\nError: The remote name could not be resolved"
     );
 }
+
+#[test]
+fn the_token_of_an_rke2_or_k3s_agent_loses_its_password() {
+    let hash = "105ca41738a9a75233f8e47494c00ab05615ddadb07f58f116c3a62b21801cdb";
+    for password in ["02d39b094be011031d499a66a49deeca", "hunter2-hunter2"] {
+        let token = format!("K10{hash}::server:{password}");
+        for line in [
+            format!("token: {token}"),
+            format!("+ K3S_TOKEN={token} sh -s - agent"),
+            format!("rke2[9]: level=fatal msg=\"cannot use {token}\""),
+        ] {
+            let text = redact(&line).text;
+            assert!(!text.contains(password), "{text}");
+        }
+    }
+}

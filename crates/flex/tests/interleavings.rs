@@ -1,5 +1,6 @@
 //! Random lives of two machines: crashes, faults, deletions and time in any order. A failing life is
-//! printed by proptest, and replays.
+//! printed by proptest, its seed is kept in `interleavings.proptest-regressions` beside this file, and
+//! is tried first from then on; `PROPTEST_CASES=0` tries nothing else.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod world;

@@ -69,7 +69,7 @@ pub(crate) fn examine(
     let step = step.or_else(|| last_step(result?.text("Output")));
     let step = step.or_else(|| last_event(&agent.root, since));
     pieces.extend(units::examine(agent, &log, since));
-    let evidence = Evidence { pieces, image_version: None, os: Some(Os::Linux) };
+    let evidence = Evidence { pieces, os: Some(Os::Linux), ..Evidence::default() };
     let diagnosis = diagnose(&evidence);
     let probes = preflight::run(&subject(agent), which(diagnosis.cause.reason));
     PostMortem { diagnosis, step, probes }

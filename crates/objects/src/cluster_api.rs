@@ -212,6 +212,16 @@ pub struct AzureClusterSpec {
     pub subscription_id: String,
     /// Its region.
     pub location: String,
+    /// Where its API server is.
+    pub control_plane_endpoint: Endpoint,
+}
+
+/// Where an API server is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Endpoint {
+    /// Its host: a name or an address.
+    pub host: String,
 }
 
 /// The name of the VM of an `AzureMachine`: its own, but for Windows, which takes 15 letters.

@@ -246,6 +246,14 @@ pub struct EvidenceLine {
     /// The line, without secrets.
     #[schemars(length(max = 512))]
     pub line: String,
+    /// What stands before it, of a serial log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2), inner(length(max = 512)))]
+    pub before: Vec<String>,
+    /// What stands after it, of a serial log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2), inner(length(max = 512)))]
+    pub after: Vec<String>,
     /// The hash of the text that it stands in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,

@@ -4,52 +4,41 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use async_trait::async_trait;
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::{AnyToken, InProcess};
-use bringup_azure_sim::scenario;
+use bringup_azure_sim::scenario::{self, Scenario};
 use bringup_azure_sim::simulator::Simulator;
-use bringup_controller::flex::{Flex, Home};
-use bringup_flex::engine::Bootstrap;
-use bringup_objects::NodeClaim;
+use bringup_controller::flex::Service;
 use bringup_objects::condition::find;
-use bringup_objects::flex::machine::Phase;
+use bringup_objects::flex::machine::{ClaimReference, Phase};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
+use bringup_objects::{NodeClaim, report};
+use bringup_provider::listen::{Address, Door};
+use bringup_provider::v1::provider_client::ProviderClient;
+use bringup_provider::v1::provider_server::ProviderServer;
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::arm::Arm;
+use bringup_world::makers::{Maker, arm, home};
 use bringup_world::stage::SimulatedClock;
+use hyper_util::rt::TokioIo;
 use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::runtime::wait::{Condition, await_condition};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio::net::UnixStream;
+use tonic::service::Routes;
+use tonic::transport::{Channel, Endpoint};
 
 pub(crate) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 pub(crate) const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
 /// The end of a wait that only a broken test reaches.
 const FOREVER: Duration = Duration::from_mins(2);
 
-struct Nothing;
-
-#[async_trait]
-impl Bootstrap for Nothing {
-    async fn custom_data(&self, _: &AzureFlexMachine) -> Result<String, String> {
-        Ok("I2Nsb3VkLWNvbmZpZwo=".to_owned())
-    }
-}
-
 /// A cluster whose machines are run. In its Azure a minute takes a second.
 pub(crate) struct Field {
     pub(crate) client: Client,
     pub(crate) azure: Simulator,
-    task: JoinHandle<()>,
-    _plane: ControlPlane,
-}
-
-impl Drop for Field {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    maker: Option<Maker>,
+    plane: ControlPlane,
 }
 
 impl Field {
@@ -60,13 +49,43 @@ impl Field {
 
     /// The same with subnets of its own.
     pub(crate) async fn with(text: &str) -> Result<Self> {
+        Self::of(scenario::parse("flex", text)?, 60.0).await
+    }
+
+    /// The same in an Azure whose clock is so many times faster than the wall's.
+    pub(crate) async fn of(scenario: Scenario, times: f64) -> Result<Self> {
         let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
-        plane.install_definitions(definitions()).await?;
+        let definitions = definitions().into_iter().chain([report::definition()]);
+        plane.install_definitions(definitions).await?;
         let client = plane.client();
-        let scenario = scenario::parse("flex", text)?;
-        let azure = Simulator::new(scenario, Pace::Times(60.0), jiff::Timestamp::now());
-        let task = run(client.clone(), &azure);
-        Ok(Self { client, azure, task, _plane: plane })
+        let azure = Simulator::new(scenario, Pace::Times(times), jiff::Timestamp::now());
+        let maker = Some(Maker::start(client.clone(), &azure));
+        Ok(Self { client, azure, maker, plane })
+    }
+
+    /// Whoever runs machines is gone from one moment to the next, and another takes its place.
+    pub(crate) fn restart(&mut self) {
+        drop(self.maker.take());
+        self.maker = Some(Maker::start(self.client.clone(), &self.azure));
+    }
+
+    /// A client of the service that Karpenter's provider asks, over a socket as in earnest. It is
+    /// served as long as the runtime of the test runs.
+    pub(crate) async fn provider(&self) -> Result<ProviderClient<Channel>> {
+        let clock = Arc::new(SimulatedClock(self.azure.clone()));
+        let (service, watch) = Service::new(self.client.clone(), arm(&self.azure), clock, &home());
+        let path = self.plane.directory().join("provider.sock");
+        let door = Door::bind(Address::Unix(path.clone()), None).await?;
+        let routes = Routes::new(ProviderServer::new(service));
+        tokio::spawn(watch);
+        tokio::spawn(door.serve(routes, std::future::pending()));
+        let connector = tower::service_fn(move |_| {
+            let path = path.clone();
+            async move { UnixStream::connect(path).await.map(TokioIo::new) }
+        });
+        let door = Endpoint::from_static("http://bringup");
+        let channel = door.connect_with_connector(connector).await;
+        Ok(ProviderClient::new(channel.context("come in at the door")?))
     }
 
     pub(crate) fn classes(&self) -> Api<AzureFlexNodeClass> {
@@ -103,8 +122,8 @@ impl Field {
         Ok(())
     }
 
-    /// A claim, and a machine for it.
-    pub(crate) async fn claimed_machine(&self, name: &str, class: &str, size: &str) -> Result<()> {
+    /// A claim; its uid.
+    pub(crate) async fn claim(&self, name: &str, class: &str) -> Result<String> {
         let claim = json!({
             "apiVersion": "karpenter.sh/v1",
             "kind": "NodeClaim",
@@ -118,13 +137,15 @@ impl Field {
         let resource = ApiResource::erase::<NodeClaim>(&());
         let claims: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let claim: DynamicObject = serde_json::from_value(claim)?;
-        let claim =
-            claims.create(&PostParams::default(), &claim).await.context("create a claim")?;
+        let claim = claims.create(&PostParams::default(), &claim).await;
+        Ok(claim.context("create a claim")?.uid().unwrap_or_default())
+    }
+
+    /// A claim, and a machine for it.
+    pub(crate) async fn claimed_machine(&self, name: &str, class: &str, size: &str) -> Result<()> {
         let mut machine = machine(name, class, size)?;
-        machine.spec.claim_ref = Some(bringup_objects::flex::machine::ClaimReference {
-            name: name.to_owned(),
-            uid: claim.uid().unwrap_or_default(),
-        });
+        let uid = self.claim(name, class).await?;
+        machine.spec.claim_ref = Some(ClaimReference { name: name.to_owned(), uid });
         self.create_machine(&machine).await
     }
 
@@ -169,28 +190,6 @@ impl Field {
         });
         Arm::new(self.azure.clone()).put(&path, &body).map(drop)
     }
-}
-
-/// A client of an Azure.
-pub(crate) fn arm(azure: &Simulator) -> bringup_azure::Arm {
-    bringup_azure::Arm::new(
-        bringup_azure::Cloud::Public.endpoint(),
-        Arc::new(AnyToken("flex")),
-        Arc::new(InProcess::new(azure.clone())),
-        Arc::new(SimulatedClock(azure.clone())),
-    )
-}
-
-fn run(client: Client, azure: &Simulator) -> JoinHandle<()> {
-    let clock = Arc::new(SimulatedClock(azure.clone()));
-    let arm = arm(azure);
-    let home = Home {
-        cluster: "cluster-1".to_owned(),
-        namespace: "default".to_owned(),
-        identity: "test-0".to_owned(),
-    };
-    let flex = Flex::new(client, arm, clock, &home, Nothing);
-    tokio::spawn(async move { flex.run().await })
 }
 
 pub(crate) fn class(name: &str) -> Value {

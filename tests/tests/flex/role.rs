@@ -6,12 +6,13 @@ use anyhow::{Context as _, Result};
 use bringup_controller::flex::pools::{Cluster, ID, KubePools, LABEL};
 use bringup_objects::flex::machine::Phase;
 use bringup_provider::plugin::Pools as _;
+use bringup_world::makers::arm;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::common::{Field, arm, gone, machine, until};
+use crate::common::{Field, gone, machine, until};
 
 const ROLE: &str = include_str!("../../../deploy/azure/flex-role.json");
 

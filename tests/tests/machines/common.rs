@@ -27,7 +27,7 @@ pub(crate) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 const FOREVER: Duration = Duration::from_mins(1);
 
 /// The control plane that all tests here share.
-async fn plane() -> Result<&'static ControlPlane> {
+pub(crate) async fn plane() -> Result<&'static ControlPlane> {
     static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
     let start = || async {
         let sets = [CrdSet::KarpenterAzure, CrdSet::ClusterApi, CrdSet::ClusterApiAzure];
@@ -38,17 +38,19 @@ async fn plane() -> Result<&'static ControlPlane> {
     PLANE.get_or_try_init(start).await
 }
 
-/// A namespace with a cluster, an Azure of its own, and a controller.
+/// A namespace with a cluster, an Azure of its own, and mostly a controller.
 pub(crate) struct Ground {
     pub(crate) client: Client,
     pub(crate) azure: Simulator,
     pub(crate) namespace: String,
-    task: JoinHandle<()>,
+    task: Option<JoinHandle<()>>,
 }
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Some(task) = &self.task {
+            task.abort();
+        }
     }
 }
 
@@ -59,27 +61,44 @@ fn resource(group: &str, version: &str, kind: &str) -> ApiResource {
 
 impl Ground {
     pub(crate) async fn new(name: &str, text: &str) -> Result<Self> {
-        let client = plane().await?.client();
-        let scenario = scenario::parse(name, text)?;
-        let azure = Simulator::new(scenario, Pace::Real, jiff::Timestamp::now());
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        for one in [name.to_owned(), format!("bringup-{name}")] {
-            let namespace = json!({ "metadata": { "name": one } });
-            namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
-        }
-        let clock = Arc::new(SimulatedClock(azure.clone()));
+        Self::paced(name, text, Pace::Real).await
+    }
+
+    /// The same with a clock that moves otherwise, from now on.
+    pub(crate) async fn paced(name: &str, text: &str, pace: Pace) -> Result<Self> {
+        let mut ground = Self::made(name, text, pace).await?;
+        let clock = Arc::new(SimulatedClock(ground.azure.clone()));
         let arm = Client_::new(
             Cloud::Public.endpoint(),
             Arc::new(AnyToken("observer")),
-            Arc::new(InProcess::new(azure.clone())),
+            Arc::new(InProcess::new(ground.azure.clone())),
             clock.clone(),
         );
         let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
         settings.machines = true;
         settings.only_namespace = Some(name.to_owned());
-        let controller = Controller::new(settings, client.clone(), arm, clock);
-        let task = tokio::spawn(async move { controller.observe().await });
-        let ground = Self { client, azure, namespace: name.to_owned(), task };
+        let controller = Controller::new(settings, ground.client.clone(), arm, clock);
+        ground.task = Some(tokio::spawn(async move { controller.observe().await }));
+        Ok(ground)
+    }
+
+    /// The same, and nobody observes it.
+    pub(crate) async fn unobserved(name: &str, text: &str) -> Result<Self> {
+        Self::made(name, text, Pace::Real).await
+    }
+
+    async fn made(name: &str, text: &str, pace: Pace) -> Result<Self> {
+        let client = plane().await?.client();
+        let mut scenario = scenario::parse(name, text)?;
+        // The API server goes by the wall's clock: it has to be about the same time there.
+        scenario.start = jiff::Timestamp::now();
+        let azure = Simulator::new(scenario, pace, jiff::Timestamp::now());
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        for one in [name.to_owned(), format!("bringup-{name}")] {
+            let namespace = json!({ "metadata": { "name": one } });
+            namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
+        }
+        let ground = Self { client, azure, namespace: name.to_owned(), task: None };
         ground.make_cluster().await?;
         Ok(ground)
     }

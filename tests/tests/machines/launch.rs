@@ -35,6 +35,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) case: &'a str,
     /// The cluster it belongs to.
     pub(crate) cluster: &'a str,
+    /// The kind of the bootstrap provider's object, if it is said.
+    pub(crate) config: Option<&'a str>,
     /// Its extensions, by name, which is their type as well.
     pub(crate) extensions: &'a [&'a str],
 }
@@ -43,7 +45,7 @@ impl<'a> Wanted<'a> {
     pub(crate) fn linux(name: &'a str) -> Self {
         let (os, form) = ("Linux", Form::Vm);
         let (is_said, console, case, cluster) = (true, true, "", "prod");
-        Self { name, os, form, is_said, console, case, cluster, extensions: &[] }
+        Self { name, os, form, is_said, console, case, cluster, config: None, extensions: &[] }
     }
 
     fn kind(&self) -> &'static str {
@@ -112,11 +114,16 @@ impl Ground {
         if wanted.form != Form::Strange {
             self.provide(wanted, id, &now).await?;
         }
+        let mut bootstrap = json!({ "dataSecretName": "never-read" });
+        if let Some(kind) = wanted.config {
+            let group = "bootstrap.cluster.x-k8s.io";
+            bootstrap["configRef"] = json!({ "apiGroup": group, "kind": kind, "name": name });
+        }
         let machine = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
             "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": cluster } },
             "spec": { "clusterName": cluster, "providerID": id,
-                      "bootstrap": { "dataSecretName": "never-read" },
+                      "bootstrap": bootstrap,
                       "infrastructureRef": { "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": wanted.kind(), "name": name } },
         });
         let machine = serde_json::from_value(machine)?;

@@ -12,19 +12,19 @@ use crate::common::{Ground, condition, kinds};
 use crate::launch::{Form, Wanted};
 
 /// What happens to a machine, and what is to be said of it.
-struct Case {
-    name: &'static str,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
     /// What its bootstrap writes to the console.
     console: &'static [&'static str],
     cause: &'static str,
     /// A part of the line that proves it.
     proof: &'static str,
-    is: Is,
+    pub(crate) is: Is,
 }
 
 /// What is different about a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Is {
+pub(crate) enum Is {
     /// The provider's own extension gives up on it.
     Plain,
     /// Its Node comes.
@@ -47,7 +47,7 @@ impl Is {
 const PREFLIGHT: &str = "[preflight] Some fatal errors occurred:";
 const JWS: &str = "error: error execution phase preflight: couldn't validate the identity of the API Server: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
 
-const CASES: [Case; 11] = [
+pub(crate) static CASES: [Case; 11] = [
     Case {
         name: "healthy",
         console: &["This node has joined the cluster:"],
@@ -135,13 +135,13 @@ const CASES: [Case; 11] = [
 
 /// A form of machine.
 #[derive(Clone, Copy)]
-struct Row {
-    name: &'static str,
-    os: &'static str,
-    form: Form,
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) os: &'static str,
+    pub(crate) form: Form,
 }
 
-const ROWS: [Row; 4] = [
+pub(crate) const ROWS: [Row; 4] = [
     Row { name: "linux", os: "Linux", form: Form::Vm },
     Row { name: "windows", os: "Windows", form: Form::Vm },
     Row { name: "uniform", os: "Linux", form: Form::Uniform },
@@ -149,7 +149,7 @@ const ROWS: [Row; 4] = [
 ];
 
 /// The rules by which the VMs live.
-fn scenario() -> String {
+pub(crate) fn scenario() -> String {
     let rules: Vec<_> = CASES.iter().map(Case::rule).collect();
     json!({ "rules": rules }).to_string()
 }
@@ -176,7 +176,7 @@ impl Case {
         })
     }
 
-    fn machine(&self, row: Row) -> String {
+    pub(crate) fn machine(&self, row: Row) -> String {
         format!("{}-{}", row.name, self.name)
     }
 }
@@ -207,10 +207,13 @@ fn check(case: &Case, machine: &DynamicObject, report: Option<&BootstrapReport>)
     Ok(())
 }
 
-#[tokio::test]
-async fn every_form_of_machine_gets_the_right_verdict_for_every_failure() -> Result<()> {
-    let ground = Ground::new("matrix", &scenario()).await?;
-    let all = || ROWS.iter().flat_map(|row| CASES.iter().map(|case| (*row, case)));
+/// Every form with every case.
+pub(crate) fn all() -> impl Iterator<Item = (Row, &'static Case)> {
+    ROWS.iter().flat_map(|row| CASES.iter().map(|case| (*row, case)))
+}
+
+/// Makes them all, and waits until they are seen.
+pub(crate) async fn launch(ground: &Ground) -> Result<()> {
     for (row, case) in all() {
         let extension = format!("CAPZ.{}.Bootstrapping", row.os);
         let extensions = [extension.as_str()];
@@ -230,6 +233,13 @@ async fn every_form_of_machine_gets_the_right_verdict_for_every_failure() -> Res
         let is = |it: &DynamicObject| condition(it, "BootstrapSucceeded").is_some();
         ground.until(ground.machines(), &name, &format!("{name} to be seen"), is).await?;
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_form_of_machine_gets_the_right_verdict_for_every_failure() -> Result<()> {
+    let ground = Ground::new("matrix", &scenario()).await?;
+    launch(&ground).await?;
     for (row, _) in all().filter(|(_, case)| case.is == Is::Healthy) {
         let name = format!("{}-healthy", row.name);
         let joined = json!({ "status": { "nodeRef": { "name": name } } });

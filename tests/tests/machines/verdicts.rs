@@ -66,6 +66,11 @@ async fn test_01_02_04_a_verdict_is_on_the_machine_and_on_what_is_behind_it() ->
     let owner = reports[0].owner_references().first().context("it has an owner")?;
     assert_eq!((owner.kind.as_str(), owner.name.as_str()), ("Cluster", "prod"));
     assert_eq!(reports[0].spec.target_ref.kind, "Machine");
+    // The token itself is never read; how old it is at most is known.
+    let status = reports[0].status.clone().unwrap_or_default();
+    let age = status.collectors.iter().find(|one| one.name == "join token's age");
+    let age = age.map(|age| age.detail.clone()).unwrap_or_default();
+    assert!(age.contains("cannot have expired"), "{age}");
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Run Command, as an action and as a resource. In the simulated guest every command prints the
-//! result of the bootstrap script, which is what people run commands for.
+//! result of the bootstrap script, which is what people run commands for; a scenario may have a
+//! managed one do something else.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use crate::event::{VmEvent, VmRef};
 use crate::exchange::{ArmError, Call, Reply, arm_time};
 use crate::operation::{OperationId, Progress, Provider};
 use crate::resources::not_found;
-use crate::resources::vm::{Agent, SOON, Vm};
+use crate::resources::vm::{Agent, Os, SOON, Vm};
 use crate::route::Id;
 
 /// A command on a VM.
@@ -23,6 +24,24 @@ pub(crate) struct RunCommand {
     /// The action form has no resource.
     action: bool,
     operation: Option<OperationId>,
+}
+
+/// How much of what a command wrote is kept.
+const KEPT: usize = 4096;
+
+/// The handler of managed run commands, as the agent reports it.
+pub(crate) fn handler_view(vm: &Vm) -> Option<Value> {
+    let system = match vm.os {
+        Os::Linux => "Linux",
+        Os::Windows => "Windows",
+    };
+    vm.run_commands.values().any(|command| !command.action).then(|| {
+        json!({
+            "type": format!("Microsoft.CPlat.Core.RunCommandHandler{system}"),
+            "typeHandlerVersion": "1.3.10",
+            "status": { "code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Ready" },
+        })
+    })
 }
 
 impl RunCommand {
@@ -77,6 +96,13 @@ impl Azure {
         Ok(Reply::json(200, command.body(vm, call.expands("instanceView"))))
     }
 
+    pub(crate) fn list_run_commands(&self, call: &Call<'_>, id: &Id) -> Result<Reply, ArmError> {
+        let vm = self.vms.get(&id.key()).ok_or_else(|| not_found(id))?;
+        let managed = vm.run_commands.values().filter(|command| !command.action);
+        let expand = call.expands("instanceView");
+        Ok(Reply::list(managed.map(|command| command.body(vm, expand)).collect(), None))
+    }
+
     pub(crate) fn delete_run_command(&mut self, id: &Id, name: &str) -> Reply {
         let removed = self
             .vms
@@ -103,6 +129,7 @@ impl Azure {
             return Err(ArmError::new(409, "OperationNotAllowed", message));
         }
         let (location, reference) = (vm.location.clone(), vm.reference());
+        let told = vm.boot.run_commands.get(name).and_then(|run| run.lasts);
         let operation = self.start_operation(Provider::Compute, id, &location);
         let command = RunCommand {
             name: name.to_owned(),
@@ -116,7 +143,7 @@ impl Azure {
         let vm = self.vms.get_mut(&reference.key).expect("found above");
         vm.run_commands.insert(name.to_ascii_lowercase(), command);
         self.vm_after(
-            SOON,
+            told.map_or(SOON, |span| span.0),
             &reference,
             VmEvent::RunCommandEnds { name: name.to_ascii_lowercase() },
         );
@@ -128,14 +155,15 @@ impl Azure {
         let Some(vm) = self.vms.get_mut(&reference.key) else {
             return;
         };
-        let result = vm.result.clone();
+        let (result, told) = (vm.result.clone(), vm.boot.run_commands.clone());
         let Some(command) = vm.run_commands.get_mut(name) else {
             return;
         };
         let missing = "cat: /var/log/azure/aks/provision.json: No such file or directory\n";
-        let (code, output, error) = match &result {
-            Some(json) => (0, json.as_str(), ""),
-            None => (1, "", missing),
+        let (code, output, error) = match (told.get(&command.name), &result) {
+            (Some(run), _) => (run.exit_code, tail(&run.output), tail(&run.stderr)),
+            (None, Some(json)) => (0, json.as_str(), ""),
+            (None, None) => (1, "", missing),
         };
         command.state = "Succeeded";
         command.view = json!({
@@ -158,4 +186,9 @@ impl Azure {
             self.end_operation(&operation, Progress::Succeeded { output });
         }
     }
+}
+
+/// The end of what a command wrote, which is all that is kept.
+fn tail(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(KEPT))..]
 }

@@ -37,6 +37,8 @@ pub struct Boot {
     pub gone_after: Option<Span>,
     /// Outcome of extensions other than Custom Script, by their type: `succeeds` unless named.
     pub extensions: BTreeMap<String, ScriptRun>,
+    /// What managed run commands do, by their names: print the result of the bootstrap unless named.
+    pub run_commands: BTreeMap<String, ScriptRun>,
 }
 
 /// Whether the operating system comes up.

@@ -35,6 +35,8 @@ pub struct Quirks {
     pub operation_address_lives: Span,
     /// Whether long-running answers carry `Retry-After`.
     pub retry_after: Option<u64>,
+    /// Whether the agent names the handler of managed run commands among those of extensions.
+    pub run_command_handler: RunCommandHandler,
     /// Whether requests are throttled at all.
     pub throttling: bool,
 }
@@ -55,6 +57,7 @@ impl Default for Quirks {
             resource_graph_lag: Span::seconds(30),
             operation_address_lives: Span::minutes(24 * 60),
             retry_after: None,
+            run_command_handler: RunCommandHandler::Shown,
             throttling: true,
         }
     }
@@ -68,6 +71,16 @@ pub enum DeletedExtensions {
     Kept,
     /// It does not.
     Dropped,
+}
+
+/// Whether the agent names the handler of managed run commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunCommandHandler {
+    /// It does.
+    Shown,
+    /// It does not.
+    Hidden,
 }
 
 /// What becomes of a running operation when another PUT or DELETE comes for the same VM.

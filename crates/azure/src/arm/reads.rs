@@ -12,7 +12,8 @@ use crate::budget::{Call, Door, Family, Operation};
 use crate::error::ArmError;
 use crate::id::{InstanceId, MachineId, Name, ResourceId, ScaleSetInstanceId, VirtualMachineId};
 use crate::model::{
-    ActivityEntry, ActivityLog, BootDiagnosticsAddresses, Extension, Machine, VirtualMachine,
+    ActivityEntry, ActivityLog, BootDiagnosticsAddresses, Extension, Machine, RunCommand,
+    VirtualMachine,
 };
 use crate::reads::Turn;
 
@@ -96,6 +97,32 @@ impl Arm {
             })
             .await?;
         Ok(Extension::of_resource(&raw))
+    }
+
+    /// The managed run commands of a machine with what they printed: one request, so of very many
+    /// only the first.
+    pub async fn run_commands(
+        &self,
+        id: &InstanceId,
+        turn: impl Into<Turn>,
+    ) -> Result<Vec<RunCommand>, ArmError> {
+        let limited = ResourceId::from(id);
+        let family = match id {
+            InstanceId::VirtualMachine(_) => Family::LowCostGet,
+            InstanceId::ScaleSetInstance(_) => Family::GetVmScaleSetVm,
+        };
+        let raw = self
+            .get(Get {
+                attempted: format!("list the run commands of {}", limited.name()),
+                operation: Operation::ListRunCommands,
+                family,
+                limited: &limited,
+                below: "/runCommands".to_owned(),
+                query: &[("$expand", "instanceView"), ("api-version", COMPUTE_VERSION)],
+                turn: turn.into(),
+            })
+            .await?;
+        Ok(RunCommand::all(&raw))
     }
 
     /// A machine of AKS.

@@ -24,6 +24,8 @@ pub enum Operation {
     GetScaleSetInstance,
     /// Reads one extension.
     GetExtension,
+    /// Lists the managed run commands of a machine.
+    ListRunCommands,
     /// Asks for the addresses of the serial log.
     GetBootDiagnostics,
     /// Reads the serial log itself, which is not ARM's.
@@ -49,6 +51,7 @@ impl Operation {
             Self::GetVirtualMachine => "get_virtual_machine",
             Self::GetScaleSetInstance => "get_scale_set_instance",
             Self::GetExtension => "get_extension",
+            Self::ListRunCommands => "list_run_commands",
             Self::GetBootDiagnostics => "get_boot_diagnostics",
             Self::GetSerialLog => "get_serial_log",
             Self::GetMachine => "get_machine",
@@ -65,7 +68,7 @@ impl Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Family {
-    /// Compute: a virtual machine, an extension, boot diagnostics.
+    /// Compute: a virtual machine, an extension, its run commands, boot diagnostics.
     LowCostGet,
     /// Compute: a list.
     HighCostGet,

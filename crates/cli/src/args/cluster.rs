@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use bringup_contract::Cause;
+use bringup_controller::subject::Kind;
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 
 use super::AnswerForm;
+use crate::azure::AzureArguments;
 use crate::controller::length_of_time;
 
 pub(super) const WHY_EXAMPLES: &str = "Examples:
@@ -14,9 +16,12 @@ pub(super) const WHY_EXAMPLES: &str = "Examples:
   bringup why aks-default-x7k2p
   bringup why default-x7
   bringup why default-x7k2p --context staging --output json
+  bringup why machine/worker-abcde --namespace team-a
+  bringup why azuremachine/worker-abcde
 
-The name may be shortened as long as it fits one thing only. A NodeClaim that
-is gone is found by its report.
+The name may be shortened as long as it fits one thing only. A NodeClaim or
+Machine that is gone is found by its report. Where the controller has no verdict
+yet, Azure is asked as it would ask.
 
 The exit code says how it ended: 0 the node came up, 10 a failure whose cause
 is known, 11 a cause that is not known or not known yet, 64 no such name or
@@ -26,7 +31,8 @@ pub(super) const REPORTS_EXAMPLES: &str = "Examples:
   bringup reports
   bringup reports --nodepool default --since 2h
   bringup reports --image 202601.27.0 --cause BinaryMissing
-  bringup reports --output wide
+  bringup reports --kind machine --cluster prod
+  bringup reports --all-namespaces --output wide
   bringup reports --output json";
 
 pub(super) const REPORT_EXAMPLES: &str = "Examples:
@@ -45,7 +51,7 @@ pub(crate) struct ClusterArguments {
     /// The context of the kubeconfig, instead of its current one
     #[arg(long, value_name = "CONTEXT")]
     pub(crate) context: Option<String>,
-    /// Only the reports of this namespace, instead of all
+    /// Only Machines and reports of this namespace, instead of all
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
 }
@@ -54,19 +60,27 @@ pub(crate) struct ClusterArguments {
 #[derive(Debug, Args)]
 pub(crate) struct WhyArguments {
     /// The name of a NodeClaim, of a Node, of a VM or of a report, or its
-    /// beginning
-    #[arg(value_name = "NODECLAIM|NODE|VM")]
+    /// beginning; of a Machine of Cluster API, machine/NAME
+    #[arg(value_name = "NODECLAIM|NODE|VM|machine/NAME")]
     pub(crate) name: String,
     /// The form of the answer
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: AnswerForm,
     #[command(flatten)]
     pub(crate) cluster: ClusterArguments,
+    #[command(flatten)]
+    pub(crate) azure: AzureArguments,
 }
 
 /// `reports`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportsArguments {
+    /// Only those of this kind
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<TypedKind>,
+    /// Only those of Machines of this cluster of Cluster API
+    #[arg(long = "cluster", value_name = "CLUSTER")]
+    pub(crate) of_cluster: Option<String>,
     /// Only those of this NodePool
     #[arg(long, value_name = "NODEPOOL")]
     pub(crate) nodepool: Option<String>,
@@ -83,6 +97,9 @@ pub(crate) struct ReportsArguments {
     /// The form of the answer
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     pub(crate) output: ListForm,
+    /// Those of all namespaces, as without it, and says which
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub(crate) all_namespaces: bool,
     #[command(flatten)]
     pub(crate) cluster: ClusterArguments,
 }
@@ -98,6 +115,23 @@ pub(crate) struct ReportArguments {
     pub(crate) output: AnswerForm,
     #[command(flatten)]
     pub(crate) cluster: ClusterArguments,
+}
+
+/// What a report can be about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TypedKind {
+    #[value(name = "nodeclaim")]
+    NodeClaim,
+    Machine,
+}
+
+impl From<TypedKind> for Kind {
+    fn from(typed: TypedKind) -> Self {
+        match typed {
+            TypedKind::NodeClaim => Self::NodeClaim,
+            TypedKind::Machine => Self::Machine,
+        }
+    }
 }
 
 /// The forms of a list.

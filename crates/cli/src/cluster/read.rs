@@ -203,7 +203,7 @@ impl Cluster {
         answer.map_err(|error| Unseen::of(&error, asked, &self.address))
     }
 
-    async fn ask<T: DeserializeOwned>(
+    pub(super) async fn ask<T: DeserializeOwned>(
         &self,
         request: Result<http::Request<Vec<u8>>, kube::Error>,
         asked: Asked,

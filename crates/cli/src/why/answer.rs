@@ -3,11 +3,12 @@
 use anyhow::Context as _;
 use bringup_diagnosis::Verdict;
 use bringup_objects::BootstrapReport;
+use bringup_objects::cluster_api::REPLACEMENT_USEFUL;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::case::Case;
+use super::case::{Case, Look};
 use super::text::text;
 use crate::args::AnswerForm;
 use crate::images::Fared;
@@ -19,6 +20,7 @@ use crate::program::Program;
 #[serde(rename_all = "camelCase")]
 struct Answer<'a> {
     kind: &'a str,
+    namespace: Option<&'a str>,
     name: &'a str,
     /// Whether it still exists.
     exists: bool,
@@ -27,11 +29,14 @@ struct Answer<'a> {
     node_name: Option<&'a str>,
     node_ready: Option<bool>,
     node_pool: Option<&'a str>,
+    cluster: Option<&'a str>,
     image_version: Option<String>,
     /// What its conditions say, while it exists.
     conditions: Vec<&'a Condition>,
     images: &'a [Fared],
     report: Option<&'a BootstrapReport>,
+    /// What was seen just now; then the report is kept by nobody.
+    look: Option<&'a Look>,
     other_reports: Vec<String>,
     notes: &'a [String],
 }
@@ -54,20 +59,24 @@ pub(super) fn form(
 }
 
 fn answer(case: &Case) -> Answer<'_> {
-    let conditions = [case.cse(), case.condition(BOOTSTRAP_SUCCEEDED)];
+    let conditions =
+        [case.cse(), case.condition(BOOTSTRAP_SUCCEEDED), case.condition(REPLACEMENT_USEFUL)];
     Answer {
         kind: &case.subject.kind,
+        namespace: case.subject.namespace.as_deref(),
         name: &case.subject.name,
-        exists: case.claim.is_some() || case.subject.kind == "Node",
+        exists: case.living.is_some() || case.subject.kind == "Node",
         verdict: case.verdict,
         cause: case.cause(),
         node_name: case.node_name(),
         node_ready: case.node.as_ref().map(bringup_objects::Node::is_ready),
         node_pool: case.pool(),
+        cluster: case.cluster(),
         image_version: case.image().map(|image| image.version),
         conditions: conditions.into_iter().flatten().collect(),
         images: &case.images,
         report: case.report.as_ref(),
+        look: case.look.as_ref(),
         other_reports: case.others.iter().map(kept::place).collect(),
         notes: &case.notes,
     }

@@ -2,24 +2,25 @@
 
 use bringup_contract::Cause;
 use bringup_diagnosis::Verdict;
-use bringup_objects::condition::{
-    BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, OURS, find, karpenter,
-};
-use bringup_objects::karpenter::POOL_LABEL;
-use bringup_objects::report::Phase;
-use bringup_objects::{BootstrapReport, Node, NodeClaim};
+use bringup_objects::cluster_api::REPLACEMENT_USEFUL;
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition};
+use bringup_objects::report::{Collector, Moment, Phase};
+use bringup_objects::{BootstrapReport, Node};
 use kube::ResourceExt as _;
+use serde::Serialize;
 
+use super::living::Living;
 use super::names::{Subject, starts};
 use crate::failure::Exit;
 use crate::images::{self, Fared, Image};
+use crate::kept;
 
 /// What is known of a subject.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) subject: Subject,
     /// The object, while it exists.
-    pub(crate) claim: Option<NodeClaim>,
+    pub(crate) living: Option<Living>,
     pub(crate) node: Option<Node>,
     /// The report that decides, or that tells what was before.
     pub(crate) report: Option<BootstrapReport>,
@@ -27,33 +28,43 @@ pub(crate) struct Case {
     pub(crate) others: Vec<BootstrapReport>,
     pub(crate) verdict: Verdict,
     pub(crate) images: Vec<Fared>,
+    /// What we saw ourselves, where the controller has no verdict yet.
+    pub(crate) look: Option<Look>,
     /// What an answer has to be taken with.
     pub(crate) notes: Vec<String>,
+}
+
+/// Who was asked just now, and what happened when. A verdict that follows is in a report which
+/// nobody keeps.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Look {
+    pub(crate) asked: Vec<Collector>,
+    pub(crate) timeline: Vec<Moment>,
 }
 
 impl Case {
     /// Decides. The reports are those of the subject; what was typed may choose one of them.
     pub(crate) fn new(
         subject: Subject,
-        claim: Option<NodeClaim>,
+        living: Option<Living>,
         node: Option<Node>,
         mut reports: Vec<BootstrapReport>,
         typed: &str,
     ) -> Self {
         newest_first(&mut reports);
-        let report = chosen(&subject, claim.as_ref(), &reports, typed).map(|at| reports.remove(at));
-        let of_claim = claim
-            .as_ref()
-            .filter(|claim| report.as_ref().is_none_or(|report| is_about(report, claim)));
-        let verdict = match (of_claim, &report) {
-            (Some(claim), report) => of_living(claim, report.as_ref()),
+        let chosen = chosen(&subject, living.as_ref(), &reports, typed);
+        let report = chosen.map(|at| reports.remove(at));
+        // A report that was typed may be of a namesake.
+        let living =
+            living.filter(|living| report.as_ref().is_none_or(|report| is_about(report, living)));
+        let verdict = match (&living, &report) {
+            (Some(living), report) => of_living(living, report.as_ref()),
             (None, Some(report)) => of_report(report),
             (None, None) if node.is_some() => Verdict::Succeeded,
             (None, None) => Verdict::Unknown,
         };
-        let claim = of_claim.is_some().then_some(claim).flatten();
-        let (images, notes) = (Vec::new(), Vec::new());
-        Self { subject, claim, node, report, others: reports, verdict, images, notes }
+        let (images, look, notes) = (Vec::new(), None, Vec::new());
+        Self { subject, living, node, report, others: reports, verdict, images, look, notes }
     }
 
     /// How the command ends.
@@ -63,18 +74,18 @@ impl Case {
 
     /// The cause, if it failed.
     pub(crate) fn cause(&self) -> Option<&str> {
-        let from_claim = || Some(self.condition(BOOTSTRAP_SUCCEEDED)?.reason.as_str());
+        let from_object = || Some(self.condition(BOOTSTRAP_SUCCEEDED)?.reason.as_str());
         match self.verdict {
             Verdict::Failed => {
-                self.report.as_ref().and_then(BootstrapReport::cause).or_else(from_claim)
+                self.report.as_ref().and_then(BootstrapReport::cause).or_else(from_object)
             }
             Verdict::Succeeded | Verdict::Running | Verdict::Unknown => None,
         }
     }
 
-    /// A condition of the NodeClaim.
+    /// A condition of the object.
     pub(crate) fn condition(&self, kind: &str) -> Option<&Condition> {
-        find(conditions(self.claim.as_ref()?), kind)
+        self.living.as_ref()?.condition(kind)
     }
 
     /// What the extension said, on the NodeClaim.
@@ -82,29 +93,39 @@ impl Case {
         self.condition(CSE_PROVISIONED)
     }
 
-    /// Whether bringup has looked at the NodeClaim.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.claim.as_ref().is_some_and(is_watched)
+    /// Whether another machine would help, on the Machine or in what is known of it.
+    pub(crate) fn replacement(&self) -> Option<&Condition> {
+        let reported = self.report.as_ref().and_then(kept::replacement);
+        reported.or_else(|| self.condition(REPLACEMENT_USEFUL))
     }
 
-    /// The pool.
+    /// Whether bringup has looked at the object.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.living.as_ref().is_some_and(Living::is_watched)
+    }
+
+    /// The pool of a NodeClaim.
     pub(crate) fn pool(&self) -> Option<&str> {
-        let claim = self.claim.as_ref().and_then(|claim| claim.labels().get(POOL_LABEL));
-        claim.map(String::as_str).or_else(|| images::pool(self.report.as_ref()?))
+        let living = self.living.as_ref().and_then(Living::pool);
+        living.or_else(|| images::pool(self.report.as_ref()?))
+    }
+
+    /// The cluster of a Machine.
+    pub(crate) fn cluster(&self) -> Option<&str> {
+        let living = self.living.as_ref().and_then(Living::cluster);
+        living.or_else(|| kept::cluster(self.report.as_ref()?))
     }
 
     /// The image.
     pub(crate) fn image(&self) -> Option<Image> {
-        let claim = self.claim.as_ref().and_then(|claim| claim.status.as_ref());
-        let image = claim.and_then(|status| Image::of_id(status.image_id.as_deref()?));
-        image.or_else(|| Image::of_report(self.report.as_ref()?))
+        let living = self.living.as_ref().and_then(Living::image);
+        living.or_else(|| Image::of_report(self.report.as_ref()?))
     }
 
     /// The Node's name, as far as it is known.
     pub(crate) fn node_name(&self) -> Option<&str> {
-        let status = self.claim.as_ref().and_then(|claim| claim.status.as_ref());
         let node = self.node.as_ref().and_then(|node| node.metadata.name.as_deref());
-        node.or_else(|| status?.node_name.as_deref())
+        node.or_else(|| self.living.as_ref()?.node_name())
             .or_else(|| self.report.as_ref()?.spec.node_name.as_deref())
             .filter(|name| !name.is_empty())
     }
@@ -134,23 +155,14 @@ pub(crate) fn made(report: &BootstrapReport) -> Option<jiff::Timestamp> {
     report.finished_at().or(created)
 }
 
-/// Whether bringup has put a condition on a claim.
-pub(crate) fn is_watched(claim: &NodeClaim) -> bool {
-    OURS.iter().any(|kind| find(conditions(claim), kind).is_some())
+fn is_about(report: &BootstrapReport, living: &Living) -> bool {
+    living.uid().is_some_and(|uid| uid == report.spec.target_ref.uid)
 }
 
-fn conditions(claim: &NodeClaim) -> &[Condition] {
-    claim.status.as_ref().map_or(&[], |status| &status.conditions)
-}
-
-fn is_about(report: &BootstrapReport, claim: &NodeClaim) -> bool {
-    claim.uid().is_some_and(|uid| uid == report.spec.target_ref.uid)
-}
-
-/// The report that was typed; else that of the living claim; else, without one, the newest.
+/// The report that was typed; else that of the living object; else, without one, the newest.
 fn chosen(
     subject: &Subject,
-    claim: Option<&NodeClaim>,
+    living: Option<&Living>,
     reports: &[BootstrapReport],
     typed: &str,
 ) -> Option<usize> {
@@ -161,8 +173,8 @@ fn chosen(
     {
         return Some(typed);
     }
-    match claim {
-        Some(claim) => reports.iter().position(|report| is_about(report, claim)),
+    match living {
+        Some(living) => reports.iter().position(|report| is_about(report, living)),
         None => (!reports.is_empty()).then_some(0),
     }
 }
@@ -177,15 +189,14 @@ fn of_report(report: &BootstrapReport) -> Verdict {
     }
 }
 
-fn of_living(claim: &NodeClaim, report: Option<&BootstrapReport>) -> Verdict {
-    let status = |kind| find(conditions(claim), kind).map(|held| held.status.as_str());
-    if [karpenter::REGISTERED, BOOTSTRAP_SUCCEEDED].iter().any(|kind| status(kind) == Some("True"))
-    {
+fn of_living(living: &Living, report: Option<&BootstrapReport>) -> Verdict {
+    let told = living.condition(BOOTSTRAP_SUCCEEDED).map(|held| held.status.as_str());
+    if living.has_joined() || told == Some("True") {
         return Verdict::Succeeded;
     }
     match report.map(of_report) {
         Some(Verdict::Failed) => Verdict::Failed,
-        _ if status(BOOTSTRAP_SUCCEEDED) == Some("False") => Verdict::Failed,
+        _ if told == Some("False") => Verdict::Failed,
         _ => Verdict::Running,
     }
 }

@@ -39,7 +39,7 @@ fn report(digits: &str, uid: &str, phase: Phase, cause: &str, second: i64) -> Bo
 }
 
 fn case(claim: Option<NodeClaim>, reports: Vec<BootstrapReport>, typed: &str) -> Case {
-    Case::new(Subject::claim("default-x"), claim, None, reports, typed)
+    Case::new(Subject::claim("default-x"), claim.map(Into::into), None, reports, typed)
 }
 
 fn name(report: Option<&BootstrapReport>) -> Option<&str> {
@@ -104,6 +104,6 @@ fn a_report_that_is_named_is_told_even_if_there_is_a_newer_one() {
         ]
     };
     let told = case(Some(anew), reports(), "Default-X-1");
-    assert_eq!((told.cause(), told.claim.is_none()), (Some("DnsFailure"), true));
+    assert_eq!((told.cause(), told.living.is_none()), (Some("DnsFailure"), true));
     assert_eq!(case(None, reports(), "default-").cause(), Some("BinaryMissing"));
 }

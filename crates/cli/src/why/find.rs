@@ -3,8 +3,11 @@
 
 use bringup_objects::{BootstrapReport, Node, NodeClaim};
 
-use super::case::{Case, is_watched};
-use super::names::{Entry, Meaning, Subject, exactly, meaning, nearest};
+use super::case::Case;
+use super::living::{Living, Object};
+use super::machines;
+use super::names::{Entry, MACHINE, Meaning, Subject, exactly, meaning, nearest};
+use super::typed::Typed;
 use crate::cluster::{Cluster, Pools, Unseen};
 use crate::failure::{Exit, Failure};
 use crate::{safe, vm};
@@ -20,37 +23,28 @@ pub(crate) struct Found {
 
 /// Finds what is meant by a name.
 pub(crate) async fn find(cluster: &Cluster, typed: &str) -> Result<Found, Failure> {
-    let wanted = name_in(typed);
-    if wanted.is_empty() {
-        return Err(Failure::usage("the name is empty"));
-    }
-    let (claim, node, reports) =
-        tokio::join!(get_claim(cluster, &wanted), get_node(cluster, &wanted), cluster.reports());
-    let mut search =
-        Search { cluster, wanted, notes: Vec::new(), no_reports: None, names: Vec::new() };
-    let claim = search.noted(claim)?.flatten();
-    let node = search.noted(node)?.flatten();
-    let reports = match reports {
-        Ok(reports) => reports,
-        Err(Unseen::Failed(failure)) => return Err(failure),
-        Err(unseen) => {
-            search.no_reports = Some(unseen);
-            Vec::new()
-        }
+    let (wanted, provided) = match Typed::of(typed) {
+        Typed::Any(name) => return find_any(cluster, name).await,
+        Typed::Machine(name) => (name, None),
+        Typed::Provided(kind, name) => (name, Some(kind)),
     };
-    let (subject, claim, node) = search.subject(claim, node, &reports).await?;
-    search.finish(subject, claim, node, reports)
+    machines::find(cluster, wanted, provided).await
 }
 
-/// What was typed is a name, or an id that ends with it. Kubernetes knows no capital letters.
-fn name_in(typed: &str) -> String {
-    let typed = typed.trim().trim_end_matches('/');
-    let name = vm::name(typed);
-    name.as_deref().or(typed.rsplit('/').next()).unwrap_or_default().to_ascii_lowercase()
+async fn find_any(cluster: &Cluster, wanted: String) -> Result<Found, Failure> {
+    let mut search = Search::new(cluster, wanted)?;
+    let name = search.wanted.as_str();
+    let (claim, node, reports) =
+        tokio::join!(get_claim(cluster, name), get_node(cluster, name), cluster.reports());
+    let claim = search.noted(claim)?.flatten();
+    let node = search.noted(node)?.flatten();
+    let reports = search.heard(reports)?;
+    let (subject, living, node) = search.subject(claim, node, &reports).await?;
+    search.finish(subject, living, node, reports)
 }
 
 /// Whether an object of Kubernetes can be called so.
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.')
         && name.bytes().any(|byte| byte.is_ascii_alphanumeric())
 }
@@ -64,20 +58,42 @@ async fn get_node(cluster: &Cluster, name: &str) -> Result<Option<Node>, Unseen>
 }
 
 /// A search, and what it could not look at.
-struct Search<'a> {
-    cluster: &'a Cluster,
-    wanted: String,
-    notes: Vec<String>,
-    no_reports: Option<Unseen>,
+pub(super) struct Search<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) wanted: String,
+    pub(super) notes: Vec<String>,
+    pub(super) no_reports: Option<Unseen>,
     /// All names that were seen on the way.
     names: Vec<String>,
 }
 
-type Objects = (Subject, Option<NodeClaim>, Option<Node>);
+type Objects = (Subject, Option<Living>, Option<Node>);
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    pub(super) fn new(cluster: &'a Cluster, wanted: String) -> Result<Self, Failure> {
+        if wanted.is_empty() {
+            return Err(Failure::usage("the name is empty"));
+        }
+        Ok(Self { cluster, wanted, notes: Vec::new(), no_reports: None, names: Vec::new() })
+    }
+
+    /// The reports. Without them there may still be an answer.
+    pub(super) fn heard(
+        &mut self,
+        reports: Result<Vec<BootstrapReport>, Unseen>,
+    ) -> Result<Vec<BootstrapReport>, Failure> {
+        match reports {
+            Ok(reports) => Ok(reports),
+            Err(Unseen::Failed(failure)) => Err(failure),
+            Err(unseen) => {
+                self.no_reports = Some(unseen);
+                Ok(Vec::new())
+            }
+        }
+    }
+
     /// What was seen. What may not be seen is noted, what cannot be asked ends the search.
-    fn noted<T>(&mut self, seen: Result<T, Unseen>) -> Result<Option<T>, Failure> {
+    pub(super) fn noted<T>(&mut self, seen: Result<T, Unseen>) -> Result<Option<T>, Failure> {
         match seen {
             Ok(seen) => Ok(Some(seen)),
             Err(Unseen::Failed(failure)) => Err(failure),
@@ -96,20 +112,20 @@ impl Search<'_> {
         reports: &[BootstrapReport],
     ) -> Result<Objects, Failure> {
         if let Some(claim) = claim {
-            return Ok((Subject::claim(&self.wanted), Some(claim), node));
+            return Ok((Subject::claim(&self.wanted), Some(claim.into()), node));
         }
         let mut entries: Vec<Entry> = reports.iter().map(Entry::of_report).collect();
         if let Some(node) = node {
             return self.owner(node, &entries).await;
         }
         if let Meaning::One(subject) = exactly(&self.wanted, &entries) {
-            return self.with_claim(subject, None).await;
+            return self.with_object(subject, None).await;
         }
         let listed = self.cluster.claim_names().await;
         let rows = self.noted(listed)?.unwrap_or_default();
         entries.extend(rows.iter().map(Entry::of_claim));
         if let Some(subject) = self.one(&entries)? {
-            return self.with_claim(subject, None).await;
+            return self.with_object(subject, None).await;
         }
         // A VM whose name nothing but its id tells, or a Node that is nobody's.
         let (rows, nodes) =
@@ -118,7 +134,7 @@ impl Search<'_> {
         let nodes = self.noted(nodes)?.unwrap_or_default();
         let vms: Vec<Entry> = rows.iter().map(Entry::of_claim).collect();
         if let Some(subject) = self.one(&vms)? {
-            return self.with_claim(subject, None).await;
+            return self.with_object(subject, None).await;
         }
         let nodes: Vec<Entry> = nodes
             .into_iter()
@@ -137,7 +153,7 @@ impl Search<'_> {
     }
 
     /// The only subject with that name or beginning.
-    fn one(&self, entries: &[Entry]) -> Result<Option<Subject>, Failure> {
+    pub(super) fn one(&self, entries: &[Entry]) -> Result<Option<Subject>, Failure> {
         match meaning(&self.wanted, entries) {
             Meaning::Nothing => Ok(None),
             Meaning::One(subject) => Ok(Some(subject)),
@@ -150,7 +166,7 @@ impl Search<'_> {
         let owners = node.metadata.owner_references.iter().flatten();
         let owner = owners.into_iter().find(|owner| owner.kind == "NodeClaim");
         if let Some(subject) = owner.map(|owner| Subject::claim(&owner.name)) {
-            return self.with_claim(subject, Some(node)).await;
+            return self.with_object(subject, Some(node)).await;
         }
         let called = node.metadata.name.clone().unwrap_or_default();
         let vm = node.spec.provider_id.as_deref().and_then(vm::name);
@@ -165,39 +181,49 @@ impl Search<'_> {
         let rows = self.noted(listed)?.unwrap_or_default();
         let claims: Vec<Entry> = rows.iter().map(Entry::of_claim).collect();
         match find(&claims).or_else(|| find(reports)) {
-            Some(subject) => self.with_claim(subject, Some(node)).await,
+            Some(subject) => self.with_object(subject, Some(node)).await,
             None => Ok((Subject::node(&called), None, Some(node))),
         }
     }
 
-    async fn with_claim(
+    pub(super) async fn with_object(
         &mut self,
         subject: Subject,
         node: Option<Node>,
     ) -> Result<Objects, Failure> {
-        if subject.kind != "NodeClaim" {
-            return Ok((subject, None, node));
-        }
-        let seen = get_claim(self.cluster, &subject.name).await;
-        let claim = self.noted(seen)?.flatten();
-        Ok((subject, claim, node))
+        let living = match subject.kind.as_str() {
+            "NodeClaim" => {
+                let seen = get_claim(self.cluster, &subject.name).await;
+                self.noted(seen)?.flatten().map(Living::from)
+            }
+            MACHINE => {
+                let namespace = subject.namespace.as_deref();
+                let seen = self.cluster.machines_called(namespace, &subject.name).await;
+                self.noted(seen)?.unwrap_or_default().pop().map(Living::from)
+            }
+            _ => None,
+        };
+        Ok((subject, living, node))
     }
 
-    fn finish(
+    pub(super) fn finish(
         self,
         subject: Subject,
-        claim: Option<NodeClaim>,
+        living: Option<Living>,
         node: Option<Node>,
         reports: Vec<BootstrapReport>,
     ) -> Result<Found, Failure> {
-        let watched = claim.as_ref().is_some_and(is_watched);
+        // Of a Machine we can see more ourselves than whether it is watched.
+        let is_told = living
+            .as_ref()
+            .is_some_and(|it| it.is_watched() || matches!(it.object, Object::Machine(_)));
         let own = reports.iter().filter(|report| Subject::of_report(report) == subject);
         let own = own.cloned().collect();
-        let mut case = Case::new(subject, claim, node, own, &self.wanted);
+        let mut case = Case::new(subject, living, node, own, &self.wanted);
         case.notes = self.notes;
         match self.no_reports {
             // Whether it came up is known without reports, and so is what the conditions say.
-            Some(unseen) if !watched && case.exit() != Exit::Fine => {
+            Some(unseen) if !is_told && case.exit() != Exit::Fine => {
                 return Err(unseen.failure());
             }
             Some(Unseen::NotServed) => {
@@ -207,6 +233,16 @@ impl Search<'_> {
             None => {}
         }
         Ok(Found { case, reports })
+    }
+
+    /// Where was looked, and where not.
+    pub(super) fn looked(&self, places: &str) -> String {
+        let mut looked = format!("looked at {places}");
+        for note in &self.notes {
+            looked.push_str("; ");
+            looked.push_str(note);
+        }
+        looked
     }
 
     /// Nothing has that name.
@@ -223,12 +259,11 @@ impl Search<'_> {
             Some(namespace) => format!("the reports of namespace {namespace}"),
             None => "the reports of all namespaces".to_owned(),
         };
-        let mut looked = format!("looked at the NodeClaims, the Nodes and {place}");
-        for note in &self.notes {
-            looked.push_str("; ");
-            looked.push_str(note);
-        }
-        let list = format!("`{program} reports` lists the failures that are kept");
+        let looked = self.looked(&format!("the NodeClaims, the Nodes and {place}"));
+        let list = format!(
+            "`{program} reports` lists the failures that are kept; Machines of Cluster API are \
+             asked for as machine/NAME"
+        );
         let near = nearest(&self.wanted, self.names.iter().map(String::as_str));
         failure.detail(looked).hint(match near {
             Some(name) => format!("did you mean `{name}`? {list}"),
@@ -238,7 +273,7 @@ impl Search<'_> {
 }
 
 /// A beginning that fits several.
-fn several(wanted: &str, subjects: &[Subject]) -> Failure {
+pub(super) fn several(wanted: &str, subjects: &[Subject]) -> Failure {
     let shown = subjects.iter().take(MOST_NAMES).map(Subject::words).collect::<Vec<_>>().join(", ");
     let more = subjects.len().saturating_sub(MOST_NAMES);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
@@ -250,14 +285,6 @@ fn several(wanted: &str, subjects: &[Subject]) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_can_be_typed_as_the_end_of_an_id() {
-        let id = "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/AKS-1";
-        assert_eq!(name_in(id), "aks-1");
-        assert_eq!(name_in("nodeclaim/default-x"), "default-x");
-        assert_eq!(name_in(" Default-X "), "default-x");
-    }
 
     #[test]
     fn only_what_can_be_a_name_is_asked_for() {

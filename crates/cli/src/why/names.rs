@@ -9,6 +9,9 @@ use crate::vm;
 /// How alike a name must be to be offered, of 1.
 const ALIKE: f64 = 0.8;
 
+/// The kind of Cluster API's Machines.
+pub(crate) const MACHINE: &str = "Machine";
+
 /// What a name can mean: something that was to become a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Subject {
@@ -22,6 +25,12 @@ impl Subject {
     /// A NodeClaim.
     pub(crate) fn claim(name: &str) -> Self {
         Self { kind: "NodeClaim".to_owned(), namespace: None, name: name.to_owned() }
+    }
+
+    /// A Machine.
+    pub(crate) fn machine(namespace: &str, name: &str) -> Self {
+        let (kind, name) = (MACHINE.to_owned(), name.to_owned());
+        Self { kind, namespace: Some(namespace.to_owned()), name }
     }
 
     /// A Node that nothing is known of otherwise.

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use bringup_diagnosis::Verdict;
-use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, karpenter};
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition};
 use bringup_objects::report::Phase;
 use jiff::Timestamp;
-use kube::ResourceExt as _;
 
 use super::case::{Case, made};
+use super::names::MACHINE;
 use crate::kept::{self, place};
 use crate::program::Program;
 use crate::report::sentence;
@@ -30,6 +30,9 @@ pub(crate) fn text(case: &Case, program: Program, now: Timestamp) -> String {
     if let (Verdict::Failed, Some(report)) = (case.verdict, &case.report) {
         text.push('\n');
         text.push_str(&kept::facts(report));
+        if case.look.is_none() {
+            text.push_str(&kept::whereabouts(report));
+        }
     }
     for (index, other) in case.others.iter().enumerate() {
         text.push_str(if index == 0 { "\nOther failures under this name:\n" } else { "" });
@@ -50,11 +53,14 @@ fn who(case: &Case, now: Timestamp) -> String {
     if let Some(pool) = case.pool() {
         let _ = write!(who, " of pool {pool}");
     }
+    if let Some(cluster) = case.cluster() {
+        let _ = write!(who, " of cluster {cluster}");
+    }
     if let Some(node) = case.node_name().filter(|_| case.subject.kind != "Node") {
         let _ = write!(who, ", node {node}");
     }
-    let fate = match &case.claim {
-        Some(claim) if claim.metadata.deletion_timestamp.is_some() => ", is being deleted",
+    let fate = match &case.living {
+        Some(living) if living.is_leaving() => ", is being deleted",
         Some(_) => "",
         None if case.subject.kind == "Node" => "",
         None => ", is gone",
@@ -70,7 +76,8 @@ fn who(case: &Case, now: Timestamp) -> String {
 fn told_by_conditions(case: &Case, now: Timestamp) -> String {
     let mut text = wrap(&format!("FAILED: {}", case.cause().unwrap_or("Unknown")), "");
     text.push_str(&wrap(&who(case, now), ""));
-    for held in [case.condition(BOOTSTRAP_SUCCEEDED), case.cse()].into_iter().flatten() {
+    let told = [case.condition(BOOTSTRAP_SUCCEEDED), case.cse(), case.replacement()];
+    for held in told.into_iter().flatten() {
         let _ = write!(text, "\n{}:\n{}", held.type_, wrap(&held.message, "  "));
     }
     text
@@ -95,6 +102,11 @@ fn came_up(case: &Case, now: Timestamp) -> String {
     if let Some(image) = case.image() {
         text.push_str(&wrap(&format!("Image {}.", image.version), ""));
     }
+    // The Node of a Machine is in another cluster: what is known of it is what was said.
+    let told = case.condition(BOOTSTRAP_SUCCEEDED).filter(|_| case.subject.kind == MACHINE);
+    if let Some(told) = told {
+        text.push_str(&wrap(&told.message, ""));
+    }
     let superseded = case.report.as_ref().filter(|report| report.phase() == Phase::Superseded);
     if let Some(report) = superseded {
         let judged = report.cause().unwrap_or("no cause");
@@ -110,35 +122,50 @@ fn underway(case: &Case, program: Program, now: Timestamp) -> String {
         Verdict::Failed | Verdict::Succeeded | Verdict::Unknown => "UNKNOWN\n".to_owned(),
     };
     text.push_str(&wrap(&who(case, now), ""));
-    let Some(claim) = &case.claim else {
+    let Some(living) = &case.living else {
         let report = case.report.as_ref().map(place).unwrap_or_default();
         text.push_str(&wrap(&format!("Its report {report} holds no verdict yet."), ""));
         return text;
     };
-    let age = claim.creation_timestamp().map(|time| time.0);
-    let since = format!("Created {}; its node has not joined yet.", table::ago(age, now));
-    text.push_str(&wrap(&since, ""));
+    let since = table::ago(living.created(), now);
+    text.push_str(&wrap(&format!("Created {since}; its node has not joined yet."), ""));
     text.push('\n');
-    let kinds = [karpenter::LAUNCHED, karpenter::REGISTERED];
-    let theirs = kinds.iter().filter_map(|kind| case.condition(kind));
     let ours = [case.cse(), case.condition(BOOTSTRAP_SUCCEEDED)];
-    for held in theirs.chain(ours.into_iter().flatten()) {
+    for held in living.steps().chain(ours.into_iter().flatten()) {
         text.push_str(&hang(&in_a_line(held), "  ", "    "));
     }
-    let todo = if case.is_watched() {
-        format!(
+    if let Some(look) = &case.look {
+        text.push_str(&kept::timeline(&look.timeline));
+        text.push_str(&kept::collectors(&look.asked));
+    }
+    let _ = write!(text, "\nWhat to do:\n{}", wrap(&todo(case, program), "  "));
+    text
+}
+
+/// How long to wait, and for whom.
+fn todo(case: &Case, program: Program) -> String {
+    let is_machine = case.subject.kind == MACHINE;
+    let typed = program.typed();
+    match (case.is_watched(), is_machine) {
+        (true, false) => format!(
             "Wait, and ask again. bringup decides 13 minutes after the creation at the latest; \
              Karpenter deletes a claim whose node has not joined after 15. What failed then is in \
-             `{} reports`.",
-            program.typed()
-        )
-    } else {
-        "bringup has not said anything about it yet. If that stays so, look whether its controller \
-         runs: `kubectl get pods --all-namespaces -l app.kubernetes.io/name=bringup`."
-            .to_owned()
-    };
-    let _ = write!(text, "\nWhat to do:\n{}", wrap(&todo, "  "));
-    text
+             `{typed} reports`."
+        ),
+        (true, true) => format!(
+            "Wait, and ask again. bringup decides 10 minutes after the VM is there at the latest, \
+             unless its controller was told otherwise. What failed then is in `{typed} reports \
+             --kind machine`."
+        ),
+        (false, is_machine) => {
+            let option = if is_machine { ", with --machines" } else { "" };
+            format!(
+                "bringup has not said anything about it yet. If that stays so, look whether its \
+                 controller runs{option}: `kubectl get pods --all-namespaces -l \
+                 app.kubernetes.io/name=bringup`."
+            )
+        }
+    }
 }
 
 /// `Registered=Unknown, NodeNotFound: Node not registered with cluster`.

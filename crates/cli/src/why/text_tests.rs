@@ -133,7 +133,8 @@ fn a_claim_that_bringup_does_not_watch_says_where_to_look() {
     let mut claim = NodeClaim::new("default-x", NodeClaimSpec::default());
     let status = claim.status.get_or_insert_default();
     status.conditions = vec![condition("Launched", Status::True, "Launched", "", now())];
-    let case = Case::new(Subject::claim("default-x"), Some(claim), None, Vec::new(), "default-x");
+    let case =
+        Case::new(Subject::claim("default-x"), Some(claim.into()), None, Vec::new(), "default-x");
     assert_eq!(case.verdict, Verdict::Running);
     let said = text(&case, Program::Plugin, now());
     assert!(said.contains("  Launched=True\n") && said.contains("has not said anything"), "{said}");
@@ -144,7 +145,8 @@ fn a_claim_that_is_watched_says_how_long_to_wait() {
     let mut claim = NodeClaim::new("default-x", NodeClaimSpec::default());
     let held = condition(BOOTSTRAP_SUCCEEDED, Status::Unknown, "Diagnosing", "Waiting.", now());
     claim.status.get_or_insert_default().conditions = vec![held];
-    let case = Case::new(Subject::claim("default-x"), Some(claim), None, Vec::new(), "default-x");
+    let case =
+        Case::new(Subject::claim("default-x"), Some(claim.into()), None, Vec::new(), "default-x");
     let said = text(&case, Program::Plugin, now());
     assert!(said.contains("BootstrapSucceeded=Unknown, Diagnosing: Waiting.\n"), "{said}");
     assert!(said.contains("13 minutes") && said.contains("`kubectl bringup"), "{said}");

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 use bringup_objects::report::definition;
-use bringup_testbed::{ControlPlane, CrdSet};
+use bringup_testbed::{ControlPlane, CrdSet, User};
 use serde_json::json;
 
 use crate::common::{Ran, file, fits, ran};
@@ -25,11 +25,18 @@ fn bringup_at(kubeconfig: &str, arguments: &[&str]) -> Ran {
     ran(&mut command)
 }
 
+/// Runs bringup as somebody whose way to Azure is there, and is never used.
+fn bringup_with_azure(user: &User, arguments: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
+    command.args(arguments).env("KUBECONFIG", user.kubeconfig_path());
+    ran(command.env("BRINGUP_AZURE_CREDENTIAL", "managed-identity"))
+}
+
 #[test]
 fn without_a_kubeconfig_there_is_no_cluster_to_ask() {
     let directory = tempfile::tempdir().unwrap();
     let nowhere = directory.path().join("none").display().to_string();
-    for command in [&["why", "x"][..], &["reports"], &["report", "x"]] {
+    for command in [&["why", "x"][..], &["why", "machine/x"], &["reports"], &["report", "x"]] {
         let ran = bringup_at(&nowhere, command);
         assert_eq!((ran.code, ran.out.as_str()), (1, ""));
         says(&ran.err, &["there is no cluster to ask", &nowhere, "--kubeconfig"]);
@@ -124,6 +131,29 @@ async fn without_reports_only_what_the_conditions_say_is_told() -> Result<()> {
     let ran = bringup_as(plane.admin(), &["why", "silent"]);
     assert_eq!(ran.code, 1);
     says(&ran.err, &["bringup is not installed in this cluster"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_cluster_api_a_machine_is_told_by_its_report_or_not_at_all() -> Result<()> {
+    let plane = ControlPlane::builder().crds([]).start().await?;
+    plane.install_definitions([definition()]).await?;
+    for command in ["why", "boot-log"] {
+        let ran = bringup_with_azure(plane.admin(), &[command, "machine/worker-1"]);
+        assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+        says(&ran.err, &["Cluster API is not installed in this cluster", "--context"]);
+        fits(&ran.err);
+    }
+    let mut told = report("default", "worker-1", "u1", "", "1.34.2", 60);
+    told["spec"]["targetRef"]["kind"] = "Machine".into();
+    told["spec"]["parentRef"] = json!({ "kind": "Cluster", "name": "prod" });
+    told["metadata"]["labels"] = json!({});
+    create(&plane.client(), &told).await?;
+    for name in ["machine/worker-1", "machine/work", "worker-1"] {
+        let ran = bringup_as(plane.admin(), &["why", name]);
+        assert_eq!(ran.code, 10, "{}", ran.err);
+        says(&ran.out, &["Machine default/worker-1 of cluster prod, node aks-worker-1, is gone"]);
+    }
     Ok(())
 }
 

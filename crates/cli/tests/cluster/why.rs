@@ -97,6 +97,8 @@ async fn a_node_that_came_up_is_0_and_one_that_is_awaited_is_11() -> Result<()> 
     assert_eq!(ran.code, 11, "{}", ran.err);
     says(&ran.out, &["RUNNING: no verdict yet", "BootstrapSucceeded=Unknown, Diagnosing"]);
     says(&ran.out, &["Registered=Unknown, NodeNotFound: Node not registered", "`bringup reports`"]);
+    says(&flat(&ran.out), &["Note: Azure was not asked: use the credential workload-identity:"]);
+    fits(&ran.out);
     Ok(())
 }
 
@@ -140,7 +142,7 @@ async fn kubectl_finds_it_as_a_plugin_and_usage_says_kubectl_bringup() -> Result
     let plugin = directory.path().join("kubectl-bringup");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bringup"), &plugin)?;
     let help = ran(Command::new(&plugin).args(["why", "--help"]));
-    says(&help.out, &["Usage: kubectl bringup why [OPTIONS] <NODECLAIM|NODE|VM>"]);
+    says(&help.out, &["Usage: kubectl bringup why [OPTIONS] <NODECLAIM|NODE|VM|machine/NAME>"]);
     says(&help.out, &["  kubectl bringup why default-x7k2p\n"]);
     fits(&help.out);
     let whole = ran(Command::new(&plugin).arg("--help"));

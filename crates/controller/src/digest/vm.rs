@@ -22,7 +22,7 @@ pub(super) fn script(vm: &VirtualMachine) -> Option<&Extension> {
 }
 
 /// The mark of what bringup-node says.
-const OURS: &str = "BRINGUP-NODE/1 ";
+pub(super) const OURS: &str = "BRINGUP-NODE/1 ";
 
 /// The extension that tells how the bootstrap of a machine of Cluster API ended: one in which
 /// bringup-node waited; or the provider's own, which only tells that it failed. Whatever else is on

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use bringup_contract::ImageVersion;
 use bringup_diagnosis::evidence::Content;
+use bringup_diagnosis::redaction::Redacted;
 use bringup_diagnosis::{Diagnosis, Evidence};
-use bringup_objects::cluster_api::REPLACEMENT_USEFUL;
+use bringup_objects::cluster_api::{CLUSTER_LABEL, REPLACEMENT_USEFUL};
 use bringup_objects::condition::{
     CSE_PROVISIONED, Condition, Status, condition, cut, find, settle,
 };
@@ -163,6 +164,8 @@ fn label(report: &mut BootstrapReport, subject: &Subject) {
     );
     let pool = subject.parent.as_ref().filter(|parent| parent.kind == "NodePool");
     labels.extend(pool.map(|pool| (POOL_LABEL, names::label(&pool.name))));
+    let cluster = subject.labels.cluster.as_deref();
+    labels.extend(cluster.map(|cluster| (CLUSTER_LABEL, names::label(cluster))));
     report.metadata.labels =
         Some(labels.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
 }
@@ -215,7 +218,10 @@ fn status(observation: Option<&Observation>, failure: &Failure, now: Timestamp) 
         verdict: Some(verdict(diagnosis)),
         cse: cse(diagnosis, observation),
         // Without a proof there are lines all the same, to look at.
-        root_evidence: lines.first().filter(|_| !diagnosis.proof.is_empty()).cloned(),
+        root_evidence: diagnosis.proof.first().zip(lines.first()).map(|(proof, line)| {
+            let (before, after) = (around(&proof.before), around(&proof.after));
+            EvidenceLine { before, after, ..line.clone() }
+        }),
         evidence: lines,
         contributing: contributing(diagnosis),
         timeline: timeline(diagnosis, observation, now),
@@ -307,6 +313,7 @@ fn lines(diagnosis: &Diagnosis, evidence: &Evidence, at: Timestamp) -> Vec<Evide
         at: Some(Time(at)),
         line: cut(proof.text.as_str().trim(), LONGEST_LINE),
         sha256: whole(&proof.name),
+        ..EvidenceLine::default()
     });
     let mut lines: Vec<EvidenceLine> = proof.collect();
     for piece in &evidence.pieces {
@@ -317,11 +324,17 @@ fn lines(diagnosis: &Diagnosis, evidence: &Evidence, at: Timestamp) -> Vec<Evide
         if !lines.iter().any(|known| known.line == line) {
             let source = piece.source.words().to_owned();
             let sha256 = Some(names::fingerprint(text));
-            lines.push(EvidenceLine { source, at: Some(Time(at)), line, sha256 });
+            let at = Some(Time(at));
+            lines.push(EvidenceLine { source, at, line, sha256, ..EvidenceLine::default() });
         }
     }
     lines.truncate(MOST_LINES);
     lines
+}
+
+/// What stands around a line.
+fn around(lines: &[Redacted]) -> Vec<String> {
+    lines.iter().map(|line| cut(line.as_str().trim(), LONGEST_LINE)).collect()
 }
 
 fn contributing(diagnosis: &Diagnosis) -> Vec<Contributing> {

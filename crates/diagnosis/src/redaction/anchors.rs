@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::rules::{
-    authorization, bearer, cookie, json_web_token, microsoft_header, named_value, password_hash,
-    private_key, sas_signature, tool_password, url_userinfo,
+    agent_token, authorization, bearer, cookie, json_web_token, microsoft_header, named_value,
+    password_hash, private_key, sas_signature, tool_password, url_userinfo,
 };
 use super::scan::Scan;
 use super::view::View;
@@ -68,6 +68,8 @@ const ANCHORS: &[Anchor] = &[
     anchor("cookie", 2, cookie::examine),
     anchor("x-ms-", 0, microsoft_header::examine),
     anchor("sig", 0, sas_signature::examine),
+    anchor("::server:", 0, agent_token::examine),
+    anchor("::node:", 0, agent_token::examine),
     anchor("://", 0, url_userinfo::examine),
     anchor("proxy", 2, url_userinfo::examine_proxy),
     anchor("begin", 0, private_key::examine_begin),

@@ -3,6 +3,7 @@
 //! The name in the marker is the rule's name, except for [`named_value`], whose markers say what
 //! kind of name it was.
 
+pub(super) mod agent_token;
 pub(super) mod authorization;
 pub(super) mod bearer;
 pub(super) mod bootstrap_token;
@@ -21,6 +22,7 @@ pub(super) mod vendor_token;
 
 /// Every name a marker can have.
 pub(super) const RULES: &[&str] = &[
+    "agent-token",
     "authorization",
     "basic-credential",
     "bearer-token",

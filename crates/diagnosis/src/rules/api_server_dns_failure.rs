@@ -46,6 +46,8 @@ pub static RULE: Rule = Rule {
         Sign::new(51, &["no such host", "kubeadm"]).fair(),
         Sign::new(50, &["azmk8s.io", "no such host"]),
         Sign::new(50, &["no such host", "cluster-info"]),
+        Sign::new(50, &["no such host", "/cacerts"]),
+        Sign::new(50, &["no such host", "failed to validate connection to cluster at"]),
         Sign::new(50, &["server misbehaving", "cluster-info"]),
         Sign::new(51, &["could not resolve host", ":6443"]),
         Sign::new(51, &["unable to resolve", "api server"]),

@@ -75,6 +75,15 @@ pub static RULE: Rule = Rule {
         Sign::new(78, &["check_api_server_connectivity"]),
         Sign::new(79, &["unable to connect to the server: dial tcp"]).fair(),
         Sign::new(77, &["failed to connect to", " port 6443"]),
+        Sign::new(77, &["failed to get ca certs", "connection refused"]),
+        Sign::new(77, &["failed to get ca certs", "i/o timeout"]),
+        Sign::new(77, &["failed to get ca certs", "deadline exceeded"]),
+        Sign::new(77, &["failed to get ca certs", "no route to host"]),
+        Sign::new(78, &["failed to get ca certs", "connection reset by peer"]).fair(),
+        Sign::new(78, &["failed to get ca certs", ": eof"]).fair(),
+        Sign::new(78, &["waiting to retrieve agent configuration; server is not ready"])
+            .unless(&["401", "password", "no such host", "x509"])
+            .fair(),
     ],
     subject: None,
 };

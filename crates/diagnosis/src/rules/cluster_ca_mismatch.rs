@@ -34,6 +34,7 @@ pub static RULE: Rule = Rule {
         Sign::new(59, &["ssl certificate problem"]).with_codes(&[51]),
         Sign::new(59, &["curl: (60)"]).with_codes(&[51]),
         Sign::new(60, &["x509: certificate signed by unknown authority", "apis/"]).fair(),
+        Sign::new(59, &["token ca hash does not match the cluster ca certificate hash"]),
         Sign::new(59, &["public key", "not pinned"]),
         Sign::new(59, &["x509: certificate is valid for", ":6443"]),
         Sign::new(59, &["x509: certificate is valid for", "azmk8s"]),

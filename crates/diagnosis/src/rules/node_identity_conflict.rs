@@ -31,6 +31,8 @@ pub static RULE: Rule = Rule {
         Sign::new(69, &["node name", "does not match"]).fair(),
         Sign::new(70, &["duplicate node name"]).fair(),
         Sign::new(70, &["hostname", "could not be reached"]).weak(),
+        Sign::new(69, &["node password rejected", "may not match server"]),
+        Sign::new(69, &["node password rejected, duplicate hostname"]),
         Sign::new(69, &["can only access node lease"]),
         Sign::new(69, &["is forbidden", "is not allowed to modify node"]),
         Sign::new(70, &["hostname override", "conflict"]).fair(),

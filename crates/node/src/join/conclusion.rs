@@ -114,7 +114,7 @@ impl<'a> Attempt<'a> {
         let text = self.agent.secrets.strike(&said);
         let mut pieces = vec![Piece::seen(Source::ScriptLog, "bringup-node join", &text)];
         pieces.extend(units::examine(self.agent, &text, Some(self.run.started)));
-        diagnose(&Evidence { pieces, image_version: None, os: Some(Os::Linux) })
+        diagnose(&Evidence { pieces, os: Some(Os::Linux), ..Evidence::default() })
     }
 
     fn summary(&self, end: &End, found: Option<&Diagnosis>) -> Summary {

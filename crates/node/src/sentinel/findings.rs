@@ -71,7 +71,7 @@ pub(crate) fn examine(pieces: Vec<Piece>, deeper: impl FnOnce() -> Vec<Piece>, o
     let written = texts.join("\n");
     let kubeadm = kubeadm::read(&written);
     let commands_failed = texts.iter().any(|text| commands_failed(text));
-    let mut evidence = Evidence { pieces, image_version: None, os: Some(os) };
+    let mut evidence = Evidence { pieces, os: Some(os), ..Evidence::default() };
     let mut diagnosis = diagnose(&evidence);
     if is_open(&diagnosis) && !kubeadm.joined {
         evidence.pieces.extend(deeper());

@@ -1,0 +1,74 @@
+//! Managed run commands: what somebody had a machine do, and what it printed.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::read::{list, moment, text};
+
+/// How many of a machine's commands are looked at.
+const MOST: usize = 25;
+
+/// A managed run command. What it was told to do is not kept: that may hold secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunCommand {
+    /// Its name.
+    pub name: String,
+    /// How far it is, such as `Running`, `Failed` or `TimedOut`.
+    pub execution_state: Option<String>,
+    /// What it ended with.
+    pub exit_code: Option<i64>,
+    /// The end of what it printed.
+    pub output: Option<String>,
+    /// The end of what it wrote to standard error.
+    pub error: Option<String>,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+}
+
+impl RunCommand {
+    fn of(value: &Value) -> Option<Self> {
+        let view = value.pointer("/properties/instanceView");
+        let view = view.filter(|view| view.is_object()).unwrap_or(&Value::Null);
+        Some(Self {
+            name: text(value, "/name")?,
+            execution_state: text(view, "/executionState"),
+            exit_code: view.pointer("/exitCode").and_then(Value::as_i64),
+            output: text(view, "/output"),
+            error: text(view, "/error"),
+            ended: moment(view, "/endTime"),
+        })
+    }
+
+    /// The commands of a list.
+    pub(crate) fn all(answer: &Value) -> Vec<Self> {
+        list(answer, "/value").iter().filter_map(Self::of).take(MOST).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_command_was_told_is_not_kept_and_what_is_missing_is_nothing() {
+        let answer = json!({ "value": [
+            { "name": "wait", "properties": {
+                "source": { "script": "wait --token secret" },
+                "instanceView": { "executionState": "Failed", "exitCode": 31, "output": "said", "error": "",
+                                  "endTime": "2026-01-27T14:30:02.1234567+00:00" } } },
+            { "name": "early", "properties": { "instanceView": null } },
+            { "properties": {} },
+            7,
+        ] });
+        let commands = RunCommand::all(&answer);
+        assert_eq!(commands.len(), 2, "{commands:?}");
+        assert!(!format!("{commands:?}").contains("secret"));
+        assert_eq!((commands[0].exit_code, commands[0].error.as_deref()), (Some(31), None));
+        assert_eq!(commands[0].output.as_deref(), Some("said"));
+        assert!(commands[0].ended.is_some());
+        assert_eq!(commands[1], RunCommand { name: "early".to_owned(), ..RunCommand::default() });
+        assert!(RunCommand::all(&json!([])).is_empty());
+    }
+}

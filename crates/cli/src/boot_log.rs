@@ -1,0 +1,219 @@
+//! `bringup boot-log`: what a VM wrote to its serial console. It goes to the terminal, without
+//! secrets, and nowhere else.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bringup_azure::budget::Limits;
+use bringup_azure::clock::WallClock;
+use bringup_azure::{InstanceId, ProviderId, ResourceId};
+use bringup_controller::collect::Console;
+use bringup_controller::digest::collector;
+use bringup_controller::observation::Observation;
+use bringup_controller::subject::{Kind, Place};
+use bringup_controller::witness::Witness;
+use bringup_diagnosis::{Piece, Source, boots_of};
+use bringup_objects::report::CollectorState;
+use clap::{Args, ValueEnum};
+
+use crate::args::ClusterArguments;
+use crate::azure::AzureArguments;
+use crate::cluster::{self, Choice, Cluster};
+use crate::failure::{Exit, Failure};
+use crate::program::Program;
+use crate::{output, safe, vm, why};
+
+/// Examples of use.
+pub(crate) const EXAMPLES: &str = "Examples:
+  bringup boot-log default-x7k2p
+  bringup boot-log machine/worker-abcde --namespace team-a --boot all
+  bringup boot-log aks-default-x7k2p --lines 100
+  bringup boot-log /subscriptions/S/resourceGroups/G/providers/Microsoft.Compute/virtualMachines/VM
+
+Secrets are removed, and nothing is stored. Azure is asked by whoever is logged
+in to the Azure CLI, unless --azure-credential says otherwise.
+
+It ends with 0 if there is a log, 64 if nothing or several things have that
+name, 1 if the log cannot be read; then it says why.";
+
+/// How long to wait before it is said what is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// `boot-log`.
+#[derive(Debug, Args)]
+pub(crate) struct BootLogArguments {
+    /// The name of a NodeClaim or a Node, of a Machine of Cluster API as
+    /// machine/NAME, or the id of a VM
+    #[arg(value_name = "NODECLAIM|NODE|machine/NAME|VM-ID")]
+    name: String,
+    /// Which boot, if there were several
+    #[arg(long, value_name = "BOOT", default_value = "last")]
+    boot: Boot,
+    /// Only so many lines, the last
+    #[arg(long, value_name = "NUMBER")]
+    lines: Option<NonZeroUsize>,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    #[command(flatten)]
+    azure: AzureArguments,
+}
+
+/// Which boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Boot {
+    Last,
+    First,
+    All,
+}
+
+/// Reads, and prints.
+pub(crate) fn run(typed: BootLogArguments, program: Program) -> Result<Exit, Failure> {
+    let clock = Arc::new(WallClock);
+    let arm = typed.azure.arm(Limits::default(), clock.clone()).map_err(|error| {
+        Failure::from(error).hint("log in with `az login`, or choose another --azure-credential")
+    })?;
+    let choice: Choice = typed.cluster.into();
+    let (name, seen) = cluster::run(async {
+        let (id, kind) = whose(&typed.name, &choice, program).await?;
+        let whole = ResourceId::from(&id).to_string();
+        let name = format!("VM {}", vm::name(&whole).unwrap_or(whole));
+        let console = Console::new(arm, clock, Witness::default());
+        let waiting = format!("Azure is asked for the serial log of {name}.");
+        Ok((name, patiently(console.look(&id, kind), &waiting).await))
+    })?;
+    let log = read(&seen).ok_or_else(|| missing(&name, &seen, program))?;
+    let boots = boots_of(log.text);
+    let (text, shown) = match typed.boot {
+        Boot::Last => (boots.last().copied().unwrap_or_default(), "the last is shown"),
+        Boot::First => (boots.first().copied().unwrap_or_default(), "the first is shown"),
+        Boot::All => (log.text, "all are shown"),
+    };
+    let several = match boots.len() {
+        0 | 1 => String::new(),
+        count => format!("; {count} boots, {shown}"),
+    };
+    output::aside(&format!("serial log of {name}: {}{several}", log.size));
+    output::answer(&lines(text, typed.lines))?;
+    Ok(Exit::Fine)
+}
+
+/// Which VM is meant, and what it was made for.
+async fn whose(
+    typed: &str,
+    choice: &Choice,
+    program: Program,
+) -> Result<(InstanceId, Kind), Failure> {
+    let typed = typed.trim();
+    if typed.starts_with('/') || typed.contains("://") {
+        let id = if typed.starts_with('/') { format!("azure://{typed}") } else { typed.to_owned() };
+        let id: ProviderId = id.parse().map_err(|error: bringup_azure::id::ProviderIdError| {
+            Failure::from(anyhow::Error::from(error)).exit(Exit::Usage)
+        })?;
+        return Ok((id.instance, Kind::NodeClaim));
+    }
+    let cluster = Cluster::find(choice, program).await?;
+    let case = why::find(&cluster, typed).await?.case;
+    let kind = match case.subject.kind.as_str() {
+        why::MACHINE => Kind::Machine,
+        _ => Kind::NodeClaim,
+    };
+    let place = match &case.living {
+        Some(living) => why::subject(&cluster, living).await.map(|subject| subject.place),
+        None => None,
+    };
+    let told = match place {
+        Some(Place::Known(id)) => return Ok((id.instance, kind)),
+        Some(Place::Malformed(why)) => Some(why),
+        Some(Place::NotSaid) | None => None,
+    };
+    // Whoever made it is gone, or not ours: the report or the Node remember.
+    let node = case.node.as_ref().and_then(|node| node.spec.provider_id.as_deref());
+    let report = case.report.as_ref().and_then(|report| report.spec.provider_id.as_deref());
+    if let Some(id) = node.or(report).and_then(|id| id.parse::<ProviderId>().ok()) {
+        return Ok((id.instance, kind));
+    }
+    let failure = Failure::error(format!("it is not known which VM {} has", case.subject.words()));
+    let why = told.as_deref().unwrap_or("its provider id is not there yet");
+    Err(failure.detail(safe::line(why)))
+}
+
+/// Waits, and says for what if it takes long.
+async fn patiently<T>(work: impl Future<Output = T>, waiting: &str) -> T {
+    let mut work = std::pin::pin!(work);
+    tokio::select! {
+        biased;
+        done = &mut work => return done,
+        () = tokio::time::sleep(PATIENCE) => output::aside(waiting),
+    }
+    work.await
+}
+
+/// A log, and how much of it was read.
+struct Log<'a> {
+    text: &'a str,
+    size: &'a str,
+}
+
+fn read(seen: &Observation) -> Option<Log<'_>> {
+    let log = seen.evidence.pieces.iter().find(|piece| piece.source == Source::SerialLog);
+    let asked = seen.collectors.iter().find(|asked| asked.name == collector::SERIAL_LOG);
+    Some(Log { text: log.and_then(Piece::text)?, size: asked?.detail.as_str() })
+}
+
+/// Why there is no log.
+fn missing(name: &str, seen: &Observation, program: Program) -> Failure {
+    let about = |wanted: &str| seen.collectors.iter().find(|asked| asked.name == wanted);
+    let Some(asked) = about(collector::SERIAL_LOG).or_else(|| about(collector::VM)) else {
+        return Failure::error(format!("nobody could be asked for the serial log of {name}"));
+    };
+    let (primary, hint) = match asked.state {
+        CollectorState::Late if asked.name == collector::VM => {
+            let told = format!("`{} why NAME` tells what was found before", program.typed());
+            (format!("{name} is gone, and its serial log with it"), told)
+        }
+        CollectorState::Late => (format!("there is no serial log of {name}"), EARLY.to_owned()),
+        CollectorState::Ok | CollectorState::Empty => {
+            (format!("the serial log of {name} is empty"), EARLY.to_owned())
+        }
+        CollectorState::Disabled => (format!("no serial log of {name} is kept"), OFF.to_owned()),
+        CollectorState::Denied => {
+            (format!("the serial log of {name} may not be read"), DENIED.to_owned())
+        }
+        CollectorState::Throttled | CollectorState::Failed => {
+            (format!("the serial log of {name} cannot be read"), FAILED.to_owned())
+        }
+    };
+    Failure::error(primary).detail(safe::line(&asked.detail)).hint(hint)
+}
+
+const EARLY: &str = "it comes minutes after the first output: ask again";
+const OFF: &str = "switch them on before a VM starts: what it writes earlier is lost";
+const DENIED: &str = "asking again makes a new address; the right to that, \
+                      retrieveBootDiagnosticsData/action, is not part of the role Reader";
+const FAILED: &str = "ask again; if it stays so, look at the network between here and Azure";
+
+/// The last lines of a text, fit for a terminal.
+fn lines(text: &str, most: Option<NonZeroUsize>) -> String {
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    let skipped = most.map_or(0, |most| all.len().saturating_sub(most.get()));
+    let mut shown = String::with_capacity(text.len());
+    for line in &all[skipped..] {
+        shown.push_str(safe::line(line).trim_end());
+        shown.push('\n');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_lines_are_shown_where_that_is_wanted() {
+        let text = "one\n\u{202e}two  \n\nfour\n\n";
+        assert_eq!(lines(text, None), "one\ntwo\n\nfour\n");
+        assert_eq!(lines(text, NonZeroUsize::new(2)), "\nfour\n");
+        assert_eq!(lines(text, NonZeroUsize::new(9)), lines(text, None));
+    }
+}

@@ -1,0 +1,21 @@
+//! `bringup why`, `reports` and `boot-log` of Machines, with the real definitions of Cluster API on a
+//! real API server and a simulated Azure.
+
+// The ground on which machines are observed is the same here.
+#[allow(dead_code, reason = "a part of it is used")]
+#[path = "../../../tests/tests/machines/common.rs"]
+mod common;
+#[allow(dead_code, reason = "a part of it is used")]
+#[path = "../../../tests/tests/machines/launch.rs"]
+mod launch;
+
+#[path = "machines/boot_log.rs"]
+mod boot_log;
+#[path = "machines/help.rs"]
+mod help;
+#[path = "common/mod.rs"]
+mod program;
+#[path = "common/terminal.rs"]
+mod terminal;
+#[path = "machines/why.rs"]
+mod why;

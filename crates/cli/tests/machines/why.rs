@@ -1,0 +1,236 @@
+//! `bringup why machine/NAME`, and the reports of Machines.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use kube::Api;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::core::GroupVersionKind;
+use kube::runtime::wait::await_condition;
+use serde_json::{Value, json};
+
+use crate::common::{Ground, plane};
+use crate::help::{bringup_as, says};
+use crate::launch::Wanted;
+use crate::program::fits;
+use crate::terminal::Terminal;
+
+/// A node whose token has expired, as cloud-init writes it to the console.
+const TOKEN: &str = r#"
+rules:
+- name: all
+  boot:
+    bootstrap: user-data
+    vmReadyAfter: 2s
+    script: {ends: {exitCode: 1, lasts: 5s}}
+    console: |
+      [   91.812] cloud-init[1021]: error execution phase preflight: couldn't validate the identity of the API Server: could not find a JWS signature in the cluster-info ConfigMap for token ID "abcdef"
+      [   91.900] cloud-init[1021]: To see the stack trace of this error execute with --v=5 or higher
+      [   92.010] cloud-init[1021]: Cloud-init v. 24.1 finished at Mon, 16 Nov 2026 06:00:00 +0000. Datasource DataSourceAzure. Up 92.01 seconds
+      [   92.020] systemd[1]: cloud-final.service: Failed with result 'exit-code'.
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_it() -> Result<()> {
+    let ground = Ground::new("cli-told", TOKEN).await?;
+    ground.launch(Wanted::linux("worker-told")).await?;
+    ground.verdict("worker-told").await?;
+    let terminal = Terminal::new(&ground.azure).await?;
+    for name in [
+        "machine/worker-told",
+        "machines.cluster.x-k8s.io/Worker-Told",
+        "azuremachine/worker-told",
+        "machine/worker-to",
+        // Its report is found without saying what it is about.
+        "worker-told",
+    ] {
+        let ran = terminal.run(&["why", name]).await?;
+        assert_eq!(ran.code, 10, "{name}: {}", ran.err);
+        says(
+            &ran.out,
+            &[
+                "FAILED: BootstrapTokenInvalid",
+                "Machine cli-told/worker-told of cluster prod, node worker-told; failed",
+                "Proof (serial log): | [ 91.812] cloud-init[1021]: error execution phase",
+                "Asked: virtual machine answered: Succeeded",
+                "serial log answered:",
+                "What to do: ",
+                "Machine: Standard_D4s_v5",
+                "Replace: not useful: BootstrapTokenInvalid: ",
+                "Report: cli-told/worker-told-",
+            ],
+        );
+        assert!(!ran.out.contains("Note:"), "{}", ran.out);
+        fits(&ran.out);
+    }
+    let json = terminal.run(&["why", "machine/worker-told", "-o", "json"]).await?.json();
+    assert_eq!((&json["kind"], &json["namespace"]), (&json!("Machine"), &json!("cli-told")));
+    assert_eq!((&json["cluster"], &json["exists"]), (&json!("prod"), &json!(true)));
+    assert_eq!(json["look"], Value::Null, "the controller has told");
+    let kinds: Vec<&Value> =
+        json["conditions"].as_array().into_iter().flatten().map(|held| &held["type"]).collect();
+    assert_eq!(kinds, ["BootstrapSucceeded", "bringup.dev/ReplacementUseful"]);
+    let yaml = terminal.run(&["why", "machine/worker-told", "-o", "yaml"]).await?.out;
+    says(&yaml, &["verdict: failed", "cause: BootstrapTokenInvalid", "cluster: prod"]);
+
+    let machines = ground.machines();
+    machines.delete("worker-told", &DeleteParams::default()).await?;
+    let is_gone = |object: Option<&DynamicObject>| object.is_none();
+    let gone = await_condition(machines, "worker-told", is_gone);
+    tokio::time::timeout(Duration::from_mins(1), gone).await.context("it stays")??;
+    let ran = terminal.run(&["why", "machine/worker-told", "-n", "cli-told"]).await?;
+    assert_eq!(ran.code, 10, "{}", ran.err);
+    says(&ran.out, &["FAILED: BootstrapTokenInvalid", "node worker-told, is gone; failed"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reports_of_machines_say_what_they_are_about_and_can_be_chosen() -> Result<()> {
+    let ground = Ground::new("cli-reports", TOKEN).await?;
+    ground.launch(Wanted::linux("worker-listed")).await?;
+    ground.verdict("worker-listed").await?;
+    let admin = plane().await?.admin();
+    let table = bringup_as(admin, &["reports", "-n", "cli-reports", "--kind", "machine"]);
+    assert_eq!(table.code, 0, "{}", table.err);
+    says(&table.out, &["NAMESPACE NAME KIND CAUSE POOL|CLUSTER AGE cli-reports worker-listed-"]);
+    says(&table.out, &[" Machine BootstrapTokenInvalid prod "]);
+    for (filter, count) in [
+        (&["--cluster", "prod"][..], 1),
+        (&["--cluster", "other"], 0),
+        (&["--kind", "nodeclaim"], 0),
+        (&["--cause", "BootstrapTokenInvalid"], 1),
+    ] {
+        let asked = [&["reports", "-n", "cli-reports", "-o", "json"], filter].concat();
+        let json = bringup_as(admin, &asked).json();
+        assert_eq!(json["items"].as_array().map(Vec::len), Some(count), "{filter:?}: {json}");
+    }
+    let all = bringup_as(admin, &["reports", "-A", "-o", "wide"]);
+    says(
+        &all.out,
+        &["NAMESPACE NAME KIND CAUSE CODE IMAGE POOL|CLUSTER NODE", "cli-reports worker-listed-"],
+    );
+    let both = bringup_as(admin, &["reports", "-A", "-n", "cli-reports"]);
+    assert_eq!(both.code, 64, "{}", both.out);
+    let report = bringup_as(admin, &["report", "worker-listed", "-n", "cli-reports"]);
+    says(&report.out, &["Machine cli-reports/worker-listed; judged", "Replace: not useful"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
+    let ground = Ground::unobserved("cli-look", TOKEN).await?;
+    ground.launch(Wanted::linux("worker-look")).await?;
+    let terminal = Terminal::new(&ground.azure).await?;
+    let ask = ["why", "machine/worker-look", "-n", "cli-look"];
+
+    let blind = bringup_as(plane().await?.admin(), &ask);
+    assert_eq!(blind.code, 11, "{}", blind.err);
+    says(&blind.out, &["RUNNING: no verdict yet", "InfrastructureReady=True", "with --machines:"]);
+    says(&blind.out, &["Note: Azure was not asked: use the credential workload-identity"]);
+    assert!(!blind.out.contains("Asked:"), "{}", blind.out);
+
+    let early = terminal.run(&ask).await?;
+    assert_eq!(early.code, 11, "{}", early.err);
+    says(&early.out, &["RUNNING: no verdict yet", "Asked: virtual machine answered: "]);
+    fits(&early.out);
+
+    ground.azure.advance(Duration::from_secs(90));
+    let late = terminal.run(&ask).await?;
+    assert_eq!(late.code, 10, "{}\n{}", late.out, late.err);
+    says(
+        &late.out,
+        &[
+            "FAILED: BootstrapTokenInvalid",
+            "Machine cli-look/worker-look of cluster prod",
+            "could not find a JWS signature",
+            "Replace: not useful: BootstrapTokenInvalid",
+            "Note: the controller has not said so yet: this was found just now, and is not kept",
+        ],
+    );
+    assert!(!late.out.contains("Report:"), "nobody keeps it: {}", late.out);
+    fits(&late.out);
+    let mut asked = ask.to_vec();
+    asked.extend(["-o", "json"]);
+    let json = terminal.run(&asked).await?.json();
+    assert_eq!(json["look"]["asked"][0]["name"], "virtual machine");
+    assert_eq!(json["report"]["status"]["verdict"]["cause"], "BootstrapTokenInvalid");
+    assert!(ground.reports().await?.is_empty(), "nothing is written");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_whose_node_is_there_came_up() -> Result<()> {
+    let ground = Ground::unobserved("cli-up", "{}").await?;
+    ground.launch(Wanted::linux("worker-up")).await?;
+    let node = json!({ "status": { "nodeRef": { "name": "node-up" } } });
+    let patch = kube::api::Patch::Merge(&node);
+    ground.machines().patch_status("worker-up", &kube::api::PatchParams::default(), &patch).await?;
+    let ran = bringup_as(plane().await?.admin(), &["why", "machine/worker-up"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    says(
+        &ran.out,
+        &["SUCCEEDED: the node has joined", "cli-up/worker-up of cluster prod, node no"],
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_is_not_there_says_where_was_looked_and_where_one_is() -> Result<()> {
+    let admin = plane().await?.admin();
+    for namespace in ["cli-one", "cli-two"] {
+        let ground = Ground::unobserved(namespace, "{}").await?;
+        ground.introduce(Wanted::linux("twin-machine"), None).await?;
+        if namespace == "cli-one" {
+            ground.introduce(Wanted::linux("single-machine"), None).await?;
+        }
+    }
+    let elsewhere = bringup_as(admin, &["why", "machine/single-machine", "-n", "cli-two"]);
+    assert_eq!((elsewhere.code, elsewhere.out.as_str()), (64, ""));
+    says(
+        &elsewhere.err,
+        &[
+            "no Machine single-machine is in namespace cli-two",
+            "looked at the Machines and the reports of namespace cli-two",
+            "there is one in namespace cli-one: `--namespace cli-one`",
+        ],
+    );
+    fits(&elsewhere.err);
+    let twins = bringup_as(admin, &["why", "machine/twin-machine"]);
+    assert_eq!(twins.code, 64);
+    says(&twins.err, &["Machine cli-one/twin-machine, Machine cli-two/twin-machine"]);
+    says(&twins.err, &["choose one of them with --namespace"]);
+    let wrong = bringup_as(admin, &["why", "machine/single-mahcine"]);
+    assert_eq!(wrong.code, 64);
+    says(&wrong.err, &["is in any namespace, nor its report", "did you mean `single-machine`?"]);
+    let begun = bringup_as(admin, &["why", "ma/single-ma"]);
+    assert_eq!(begun.code, 11, "{}", begun.err);
+    says(&begun.out, &["RUNNING: no verdict yet", "Machine cli-one/single-machine of cluster"]);
+    let provided = bringup_as(admin, &["why", "azuremachine/nothing-such"]);
+    says(&provided.err, &["no Machine of AzureMachine nothing-such is in any namespace"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_see_machines_is_told_by_their_reports() -> Result<()> {
+    let ground = Ground::new("cli-rights", TOKEN).await?;
+    ground.launch(Wanted::linux("worker-rights")).await?;
+    ground.verdict("worker-rights").await?;
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": "cli-reports-only" },
+        "rules": [{ "apiGroups": ["bringup.dev"], "resources": ["bootstrapreports"], "verbs": ["list"] }],
+    });
+    let kind = GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", "ClusterRole");
+    let roles: Api<DynamicObject> =
+        Api::all_with(ground.client.clone(), &ApiResource::from_gvk(&kind));
+    roles.create(&PostParams::default(), &serde_json::from_value(role)?).await?;
+    let reader = plane().await?.user("cli-reader", None).await?;
+    plane().await?.bind(&reader, "cli-reports-only").await?;
+    let ran = bringup_as(&reader, &["why", "machine/worker-rights"]);
+    assert_eq!(ran.code, 10, "{}", ran.err);
+    says(&ran.out, &["FAILED: BootstrapTokenInvalid", "you lack `list` on `machines.cluster.x-"]);
+    let none = bringup_as(&reader, &["why", "machine/nobody-there"]);
+    assert_eq!(none.code, 64);
+    says(&none.err, &["no Machine nobody-there", "not looked at: you lack `list` on `machines."]);
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! The console of a VM, by an address that is good for a while only. It is kept by nobody.
+
+use std::sync::Arc;
+
+use bringup_azure::clock::Clock;
+use bringup_azure::model::{BootDiagnostics, SerialLog, VirtualMachine};
+use bringup_azure::{Arm, ArmError, InstanceId, Priority, Turn};
+use bringup_objects::report::CollectorState;
+
+use crate::digest::{collected, collector, refusal};
+use crate::observation::Observation;
+use crate::subject::Kind;
+use crate::witness::Witness;
+
+/// How much of a serial log is read.
+const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
+/// How long the address of a serial log is to be good for, in minutes.
+const ADDRESS_MINUTES: u16 = 5;
+
+/// Whoever asks for consoles.
+#[derive(Clone)]
+pub struct Console {
+    arm: Arm,
+    clock: Arc<dyn Clock>,
+    witness: Witness,
+}
+
+impl Console {
+    /// Asks with these.
+    pub fn new(arm: Arm, clock: Arc<dyn Clock>, witness: Witness) -> Self {
+        Self { arm, clock, witness }
+    }
+
+    /// Looks at a VM and its console, and at nothing else.
+    pub async fn look(&self, id: &InstanceId, kind: Kind) -> Observation {
+        let (turn, now) = (Priority::Event.since(self.clock.now()), self.clock.now());
+        let seen = Observation { is_machine: kind == Kind::Machine, ..Observation::default() };
+        match self.asked(self.arm.instance(id, turn).await).await {
+            Ok(vm) => {
+                let seen = seen.with_vm(&vm, now).with_diagnostics(&vm);
+                self.read(id, kind, seen, turn).await
+            }
+            Err(error) if error.is_not_found() => seen.without_vm(&error, now),
+            // Whoever may not read the VM may still be let to its console.
+            Err(error) => self.read(id, kind, seen.without_vm(&error, now), turn).await,
+        }
+    }
+
+    /// Adds what the console shows, or what came of asking for it.
+    pub(super) async fn read(
+        &self,
+        id: &InstanceId,
+        kind: Kind,
+        mut seen: Observation,
+        turn: Turn,
+    ) -> Observation {
+        if seen.is_console_off() {
+            let remedy = match kind {
+                Kind::Machine => ": set spec.diagnostics.boot.storageAccountType to Managed",
+                Kind::NodeClaim => "",
+            };
+            let detail = format!("boot diagnostics are off for this VM{remedy}");
+            seen.collected(collected(collector::SERIAL_LOG, CollectorState::Disabled, &detail));
+            return seen;
+        }
+        match self.serial_log(id, turn).await {
+            Ok(SerialLog::Tail { bytes, cut }) => {
+                seen.with_console(&String::from_utf8_lossy(&bytes), cut)
+            }
+            Ok(SerialLog::Absent) => {
+                let detail = "the serial log does not exist yet, or not any more";
+                seen.collected(collected(collector::SERIAL_LOG, CollectorState::Late, detail));
+                seen
+            }
+            Ok(SerialLog::Refused { code }) => {
+                let code = code.unwrap_or_default();
+                let expired = ", as it does when the address has expired";
+                let expired = if code == "AuthenticationFailed" { expired } else { "" };
+                let detail = format!("the storage account refuses: {code}{expired}");
+                seen.collected(collected(collector::SERIAL_LOG, CollectorState::Denied, &detail));
+                seen
+            }
+            Err(error) => {
+                let (state, detail) = refusal(&error);
+                seen.collected(collected(collector::SERIAL_LOG, state, &detail));
+                seen
+            }
+        }
+    }
+
+    async fn serial_log(&self, id: &InstanceId, turn: Turn) -> Result<SerialLog, ArmError> {
+        let asked = self.arm.boot_diagnostics(id, ADDRESS_MINUTES, turn).await;
+        let addresses = self.asked(asked).await?;
+        match addresses.serial_log {
+            Some(address) => self.asked(self.arm.serial_log(&address, CONSOLE_BYTES).await).await,
+            None => Ok(SerialLog::Absent),
+        }
+    }
+
+    async fn asked<T>(&self, answer: Result<T, ArmError>) -> Result<T, ArmError> {
+        self.witness.saw("ARM read").await;
+        answer
+    }
+}
+
+impl Observation {
+    /// Notes whether there is a console to read.
+    pub(super) fn with_diagnostics(mut self, vm: &VirtualMachine) -> Self {
+        self.console = Some(vm.boot_diagnostics != BootDiagnostics::Disabled);
+        self
+    }
+
+    /// Whether the VM was seen to have no console.
+    fn is_console_off(&self) -> bool {
+        self.console == Some(false)
+    }
+}

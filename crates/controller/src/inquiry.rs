@@ -1,0 +1,47 @@
+//! One look from outside, for somebody who does not wait for the controller: the same questions, and
+//! the same judgement. Nothing is written.
+
+use bringup_azure::Priority;
+use bringup_objects::{BootstrapReport, Node};
+use jiff::Timestamp;
+
+use crate::cluster::{alike, joined};
+use crate::collect::Collect;
+use crate::faces::report;
+use crate::judge::{Case, Judgement};
+use crate::observation::Observation;
+use crate::subject::Subject;
+
+/// What an inquiry brought.
+#[derive(Debug)]
+pub struct Inquiry {
+    /// What was seen.
+    pub seen: Observation,
+    /// The report that the controller would write, if it has failed.
+    pub report: Option<BootstrapReport>,
+}
+
+/// Asks everybody about a subject, and judges. The reports are those of the others.
+pub async fn inquire<'a>(
+    collect: &Collect,
+    subject: &Subject,
+    node: Option<&Node>,
+    reports: impl IntoIterator<Item = &'a BootstrapReport>,
+    now: Timestamp,
+) -> Inquiry {
+    let priority = Priority::Event;
+    let seen = collect.look(subject, None, None, priority, now).await;
+    let seen = collect.deepen(subject, seen, node, priority).await;
+    let node = node.map(joined);
+    let (observation, node) = (Some(&seen), node.as_ref());
+    let judgement = Case { subject, observation, node, signal: None, departed: false, now }.judge();
+    let report = match judgement {
+        Judgement::Failed(failure) => {
+            let cause = failure.diagnosis.cause.reason.reason();
+            let earlier = alike(subject, reports).get(cause).copied().unwrap_or_default();
+            Some(report::of_failure(subject, Some(&seen), &failure, "", earlier, now))
+        }
+        Judgement::Underway | Judgement::Withdrawn | Judgement::Up => None,
+    };
+    Inquiry { seen, report }
+}

@@ -1,0 +1,64 @@
+//! Whoever makes machines of flex, in the process of a test: against an Azure of its own, with user
+//! data that does nothing.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bringup_azure::{Arm, Cloud};
+use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::simulator::Simulator;
+use bringup_controller::flex::{Flex, Home};
+use bringup_flex::engine::Bootstrap;
+use bringup_objects::flex::AzureFlexMachine;
+use kube::Client;
+use tokio::task::JoinHandle;
+
+use crate::stage::SimulatedClock;
+
+/// User data that does nothing.
+struct Nothing;
+
+#[async_trait]
+impl Bootstrap for Nothing {
+    async fn custom_data(&self, _: &AzureFlexMachine) -> Result<String, String> {
+        Ok("I2Nsb3VkLWNvbmZpZwo=".to_owned())
+    }
+}
+
+/// A client of an Azure, in whose time it lives.
+pub fn arm(azure: &Simulator) -> Arm {
+    Arm::new(
+        Cloud::Public.endpoint(),
+        Arc::new(AnyToken("flex")),
+        Arc::new(InProcess::new(azure.clone())),
+        Arc::new(SimulatedClock(azure.clone())),
+    )
+}
+
+/// Who makes them: their ledger is in `default`.
+pub fn home() -> Home {
+    Home {
+        cluster: "cluster-1".to_owned(),
+        namespace: "default".to_owned(),
+        identity: "test-0".to_owned(),
+    }
+}
+
+/// Makes machines until it is dropped.
+#[derive(Debug)]
+pub struct Maker(JoinHandle<()>);
+
+impl Maker {
+    /// Begins.
+    pub fn start(client: Client, azure: &Simulator) -> Self {
+        let clock = Arc::new(SimulatedClock(azure.clone()));
+        let flex = Flex::new(client, arm(azure), clock, &home(), Nothing);
+        Self(tokio::spawn(async move { Box::pin(flex.run()).await }))
+    }
+}
+
+impl Drop for Maker {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

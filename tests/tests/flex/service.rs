@@ -1,0 +1,217 @@
+//! The service that Karpenter's provider asks, asked by a client that knows only its definition: on a
+//! real API server, with machines that are really made in the simulated Azure.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bringup_flex::hash;
+use bringup_objects::flex::machine::Phase;
+use bringup_provider::refusal::trouble_in;
+use bringup_provider::v1;
+use bringup_provider::v1::provider_client::ProviderClient;
+use bringup_provider::v1::trouble::Class;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use crate::common::{self, Field, gone, until};
+
+const SIZE: &str = "node.kubernetes.io/instance-type";
+const ORDINARY: &str = "Standard_D8s_v5";
+const GPU: &str = "Standard_NC24ads_A100_v4";
+/// The end of a wait that only a broken test reaches.
+const FOREVER: Duration = Duration::from_mins(2);
+
+type Provider = ProviderClient<Channel>;
+
+fn claim(name: &str, uid: &str, class: &str, size: &str) -> v1::Claim {
+    v1::Claim {
+        name: name.to_owned(),
+        uid: uid.to_owned(),
+        node_class: class.to_owned(),
+        node_pool: "pool".to_owned(),
+        labels: [("team".to_owned(), "red".to_owned())].into(),
+        requirements: vec![v1::Requirement {
+            key: SIZE.to_owned(),
+            operator: "In".to_owned(),
+            values: vec![size.to_owned()],
+            min_values: None,
+        }],
+        requests: [("cpu".to_owned(), "2".to_owned())].into(),
+        ..v1::Claim::default()
+    }
+}
+
+/// What is asked for, asked again as Karpenter does as long as it is only not there yet.
+async fn created(provider: &mut Provider, claim: &v1::Claim) -> Result<v1::Instance, Status> {
+    let asked = async {
+        loop {
+            let request = v1::CreateRequest { claim: Some(claim.clone()) };
+            match provider.create(request).await {
+                Ok(made) => break Ok(made.into_inner().instance.unwrap_or_default()),
+                Err(status) if class_of(&status) == Class::Transient => {}
+                Err(status) => break Err(status),
+            }
+        }
+    };
+    tokio::time::timeout(FOREVER, asked).await.expect("an answer")
+}
+
+fn class_of(status: &Status) -> Class {
+    trouble_in(status).map_or(Class::Unspecified, |trouble| trouble.class())
+}
+
+fn refused<T: std::fmt::Debug>(answer: Result<T, Status>) -> (Code, Class, String) {
+    let status = answer.expect_err("a refusal");
+    let trouble = trouble_in(&status).expect("the trouble is among the details");
+    (status.code(), trouble.class(), trouble.message)
+}
+
+#[tokio::test]
+async fn a_client_of_the_service_makes_finds_and_removes_a_machine() -> Result<()> {
+    let field = Field::new("").await?;
+    field.ready_class("plain").await?;
+    let mut provider = field.provider().await?;
+
+    let types = v1::GetInstanceTypesRequest {
+        node_pool: "pool".to_owned(),
+        node_class: "plain".to_owned(),
+    };
+    let types = provider.get_instance_types(types).await?.into_inner().instance_types;
+    let ordinary = types.iter().find(|one| one.name == ORDINARY).context("the ordinary size")?;
+    assert_eq!(ordinary.capacity["cpu"], "8");
+    assert!(ordinary.offerings.iter().any(|one| one.available && one.price > 0.0));
+
+    let uid = field.claim("one", "plain").await?;
+    let wanted = claim("one", &uid, "plain", ORDINARY);
+    let instance = created(&mut provider, &wanted).await?;
+    assert!(instance.provider_id.starts_with("azure-flex:///subscriptions/"), "{instance:?}");
+    assert_eq!((instance.claim.as_str(), instance.deleting), ("one", false));
+    assert_eq!(instance.labels[SIZE], ORDINARY);
+    let machine = field.machine_in("one", Phase::Running).await?;
+    assert_eq!(machine.spec.labels["team"], "red");
+
+    // Asked once more, there is still one.
+    let again = created(&mut provider, &wanted).await?;
+    assert_eq!(again.provider_id, instance.provider_id);
+    assert_eq!(field.held().len(), 3, "a VM, a NIC and a disk: {:?}", field.held());
+
+    let listed = provider.list(v1::ListRequest {}).await?.into_inner().instances;
+    let ids: Vec<&str> = listed.iter().map(|one| one.provider_id.as_str()).collect();
+    assert_eq!(ids, [&instance.provider_id]);
+    let get = || v1::GetRequest { provider_id: instance.provider_id.clone() };
+    let found = provider.get(get()).await?.into_inner().instance.context("an instance")?;
+    assert_eq!(found.claim, "one");
+
+    // Its class changes, and it is drifted.
+    let annotated = v1::Claim { annotations: instance.annotations.clone(), ..wanted.clone() };
+    assert!(annotated.annotations.contains_key(hash::ANNOTATION));
+    let drifted = || v1::IsDriftedRequest { claim: Some(annotated.clone()) };
+    assert_eq!(provider.is_drifted(drifted()).await?.into_inner().reason, "");
+    let change = json!({ "spec": { "tags": { "cost": "7" } } });
+    field.classes().patch("plain", &PatchParams::default(), &Patch::Merge(&change)).await?;
+    let noticed = async {
+        while provider.is_drifted(drifted()).await?.into_inner().reason.is_empty() {}
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(FOREVER, noticed).await.context("the change is never noticed")??;
+
+    // It is asked to go until nothing of it is left.
+    let left = async {
+        loop {
+            let request = v1::DeleteRequest { claim: Some(wanted.clone()) };
+            match provider.delete(request).await {
+                Ok(_) => {}
+                Err(status) => break status,
+            }
+        }
+    };
+    let status = tokio::time::timeout(FOREVER, left).await.context("it never goes")?;
+    assert_eq!((status.code(), class_of(&status)), (Code::NotFound, Class::NotFound));
+    assert_eq!(field.held(), [""; 0]);
+    let (code, class, _) = refused(provider.get(get()).await);
+    assert_eq!((code, class), (Code::NotFound, Class::NotFound));
+    assert!(provider.list(v1::ListRequest {}).await?.into_inner().instances.is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_service_refuses_it_refuses_with_a_class_a_cause_and_words() -> Result<()> {
+    let scarce = "quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]\nrules: [{name: none, when: {size: Standard_D8s_v5}, refuse: {status: 409, code: SkuNotAvailable, message: \"The requested VM size is not available in location eastus2.\"}}]";
+    let field = Field::new(scarce).await?;
+    field.ready_class("plain").await?;
+    let mut provider = field.provider().await?;
+
+    // Nothing is asked of Azure for which there is no quota.
+    let uid = field.claim("dear", "plain").await?;
+    let answer = created(&mut provider, &claim("dear", &uid, "plain", GPU)).await;
+    let cause = answer.as_ref().err().and_then(trouble_in).unwrap_or_default().cause;
+    let (code, class, words) = refused(answer);
+    assert_eq!(
+        (code, class, cause.as_str()),
+        (Code::ResourceExhausted, Class::Capacity, "QuotaExceeded")
+    );
+    assert!(words.contains("0 of 0 processors") && words.contains("eastus2"), "{words}");
+
+    // What Azure has no capacity for is taken away again, and then not asked for a second time.
+    for name in ["scarce", "scarcer"] {
+        let uid = field.claim(name, "plain").await?;
+        let answer = created(&mut provider, &claim(name, &uid, "plain", ORDINARY)).await;
+        let cause = answer.as_ref().err().and_then(trouble_in).unwrap_or_default();
+        assert_eq!(cause.class(), Class::Capacity, "{cause:?}");
+        assert_eq!(cause.arm_code, "SkuNotAvailable", "{cause:?}");
+        field.claims().delete(name, &kube::api::DeleteParams::default()).await?;
+        until(field.machines(), name, "a machine that is gone", gone()).await?;
+    }
+    field.until_held(&[]).await?;
+    let asked = field.azure.with(|azure| {
+        let all = azure.journal().requests();
+        all.iter().filter(|one| one.method == "PUT" && one.path.contains("virtualMachines")).count()
+    });
+    assert_eq!(asked, 1, "the second was answered from what Azure had said to the first");
+
+    // A class that is not there, and one that is not ready.
+    let (code, class, words) =
+        refused(created(&mut provider, &claim("lost", "uid", "nowhere", ORDINARY)).await);
+    assert_eq!((code, class), (Code::FailedPrecondition, Class::NotReady));
+    assert!(words.contains("nowhere"), "{words}");
+    let mut broken = common::class("broken");
+    broken["spec"]["subnetID"] = json!(common::SUBNET.replace("/nodes", "/none"));
+    field.create_class(&broken).await?;
+    let unready = common::condition_is("Ready", "False");
+    until(field.classes(), "broken", "a class that is not ready", unready).await?;
+    let broken_class = async {
+        loop {
+            let answer = created(&mut provider, &claim("lost", "uid", "broken", ORDINARY)).await;
+            let (code, class, words) = refused(answer);
+            // Until it has heard of the class, there is none.
+            if !words.contains("there is no") {
+                break (code, class);
+            }
+        }
+    };
+    let broken_class = tokio::time::timeout(FOREVER, broken_class).await?;
+    assert_eq!(broken_class, (Code::FailedPrecondition, Class::NotReady));
+
+    // Requests that say nothing, or nonsense.
+    let empty = v1::Claim::default();
+    let no_uid = claim("x", "", "plain", ORDINARY);
+    let mut odd = claim("x", "u", "plain", ORDINARY);
+    odd.requests.insert("cpu".to_owned(), "many".to_owned());
+    for (wrong, field_name) in [(empty, "claim.name"), (no_uid, "claim.uid"), (odd, "cpu")] {
+        let (code, class, words) = refused(created(&mut provider, &wrong).await);
+        assert_eq!((code, class), (Code::InvalidArgument, Class::Request), "{words}");
+        assert!(words.contains(field_name), "{words}");
+    }
+    for id in ["", "aws:///i-1", "azure-flex:///nonsense"] {
+        let request = v1::GetRequest { provider_id: id.to_owned() };
+        let (code, _, words) = refused(provider.get(request).await);
+        assert_eq!(code, Code::InvalidArgument);
+        assert!(words.contains("provider_id"), "{words}");
+    }
+    // Somebody else's claim of the same name removes nothing.
+    let stranger = v1::DeleteRequest { claim: Some(claim("dear", "stranger", "plain", GPU)) };
+    assert_eq!(refused(provider.delete(stranger).await).0, Code::NotFound);
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! `bringup-node wait` in a managed run command: what it printed is read where nothing else tells.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bringup_objects::cluster_api::vm_name;
+use bringup_objects::report::{Collector, CollectorState};
+use bringup_world::arm::Arm;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+use crate::common::{Ground, condition};
+use crate::launch::{Form, Wanted};
+
+/// What the wait prints last.
+const WAIT: &str = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"BootstrapTokenInvalid\",\"conf\":\"high\",\"ev\":[\"cluster-info has no signature for it\"],\"end\":1}";
+/// A token that somebody printed before it.
+const SECRET: &str = "q1w2e3.0123456789abcdef";
+
+/// A rule for VMs of a case in which a run command prints this.
+fn rule(case: &str, prints: &str) -> Value {
+    json!({
+        "name": case, "when": { "tags": { "case": case } },
+        "boot": {
+            "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
+            "script": { "ends": { "exitCode": 1, "lasts": "5s" } },
+            "runCommands": { "bringup-wait": { "exitCode": 31, "lasts": "10s", "output": prints } },
+        },
+    })
+}
+
+/// The VM of a machine in Azure.
+fn vm(ground: &Ground, arm: &Arm, wanted: Wanted<'_>) -> Result<String> {
+    let compute = format!("{}/Microsoft.Compute", ground.providers());
+    let name = vm_name(wanted.name, wanted.os == "Windows");
+    if wanted.form == Form::Vm {
+        return Ok(format!("{compute}/virtualMachines/{name}"));
+    }
+    let all =
+        arm.get(&format!("{compute}/virtualMachineScaleSets/{}/virtualMachines", wanted.name))?;
+    Ok(all.body["value"][0]["id"].as_str().context("an instance")?.to_owned())
+}
+
+/// Machines with their commands, all of them seen.
+async fn ground(name: &str, scenario: &Value, machines: &[Wanted<'_>]) -> Result<Ground> {
+    let ground = Ground::new(name, &scenario.to_string()).await?;
+    let arm = Arm::new(ground.azure.clone());
+    for wanted in machines {
+        ground.launch(*wanted).await?;
+        let is = |it: &DynamicObject| condition(it, "BootstrapSucceeded").is_some();
+        ground.until(ground.machines(), wanted.name, "the Machine to be seen", is).await?;
+    }
+    // A command is taken once the agent is there.
+    ground.azure.advance(Duration::from_secs(10));
+    for wanted in machines {
+        let script = json!({ "script": "/usr/local/bin/bringup-node wait --timeout 8m" });
+        let command = json!({ "location": "eastus", "properties": { "source": script } });
+        let path = format!("{}/runCommands/bringup-wait", vm(&ground, &arm, *wanted)?);
+        arm.put(&path, &command)?;
+    }
+    Ok(ground)
+}
+
+fn is_down(machine: &DynamicObject) -> bool {
+    condition(machine, "BootstrapSucceeded").is_some_and(|it| it["status"] == "False")
+}
+
+/// The verdict on a machine: its cause, and what is said of it.
+async fn verdict(ground: &Ground, name: &str) -> Result<(String, String)> {
+    let what = format!("a verdict of {name}");
+    let machine = ground.until(ground.machines(), name, &what, is_down).await?;
+    let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
+    let text = |key: &str| verdict[key].as_str().unwrap_or_default().to_owned();
+    Ok((text("reason"), text("message")))
+}
+
+/// What the collector of run commands met.
+async fn asked(ground: &Ground, name: &str) -> Result<Collector> {
+    let reports = ground.reports().await?;
+    let report = reports.iter().find(|it| it.spec.target_ref.name == name).context("a report")?;
+    let all = &report.status.as_ref().context("there")?.collectors;
+    let asked = all.iter().find(|asked| asked.name == "run commands");
+    asked.cloned().with_context(|| format!("{name}: {all:?}"))
+}
+
+/// How often the run commands of a machine were asked for.
+fn reads(ground: &Ground, name: &str) -> usize {
+    let path = format!("/{name}/runCommands?");
+    ground.azure.with(|azure| {
+        let all = azure.journal().requests().iter();
+        all.filter(|one| one.method == "GET" && one.path.contains(&path)).count()
+    })
+}
+
+#[tokio::test]
+async fn test_22_28_the_line_of_a_wait_is_found_in_the_output_of_a_run_command() -> Result<()> {
+    let whole = format!("token {SECRET}\nwaiting\n{WAIT}\n");
+    let cut = &whole[..whole.len() - "],\"end\":1}\n".len()];
+    let scenario = json!({ "rules": [
+        rule("linux", &whole), rule("windows", &whole), rule("uniform", &whole), rule("cut", cut),
+    ] });
+    let of = |name| Wanted { case: name, ..Wanted::linux(name) };
+    let machines = [
+        of("linux"),
+        Wanted { os: "Windows", ..of("windows") },
+        Wanted { form: Form::Uniform, ..of("uniform") },
+        of("cut"),
+    ];
+    let ground = ground("commands", &scenario, &machines).await?;
+    ground.azure.advance(Duration::from_secs(70));
+    for wanted in machines {
+        let (reason, message) = verdict(&ground, wanted.name).await?;
+        assert_eq!(reason, "BootstrapTokenInvalid", "{}: {message}", wanted.name);
+        let is_sure = message.contains("Confidence high");
+        assert_eq!(is_sure, wanted.name != "cut", "{}: {message}", wanted.name);
+        if is_sure {
+            let proof = "cluster-info has no signature for it";
+            assert!(message.contains(proof), "{}: {message}", wanted.name);
+        }
+        let asked = asked(&ground, wanted.name).await?;
+        assert_eq!(asked.state, CollectorState::Ok, "{asked:?}");
+        assert!(asked.detail.contains("bringup-node in bringup-wait: Failed"), "{asked:?}");
+    }
+    let reports = serde_json::to_string(&ground.reports().await?)?;
+    assert!(reports.contains("run command"), "the source is named: {reports}");
+    assert!(!reports.contains(SECRET), "what else was printed is redacted");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_nobody_shows_of_run_commands_is_asked_once_before_the_verdict() -> Result<()> {
+    let denied = json!({ "error": { "code": "AuthorizationFailed", "message": "The client 'c' with object id 'o' does not have authorization to perform action 'Microsoft.Compute/virtualMachines/runCommands/read' over scope '/there' or the scope is invalid." } });
+    let scenario = json!({
+        "quirks": { "runCommandHandler": "hidden" },
+        "rules": [
+            rule("hidden", WAIT),
+            rule("users", "cp: error writing 'x': No space left on device"),
+            rule("denied", WAIT),
+        ],
+        "faults": [{
+            "on": { "method": "GET", "pathContains": "/denied/runCommands" },
+            "fault": { "answer": { "status": 403, "headers": {}, "body": denied.to_string() } },
+        }],
+    });
+    let machines =
+        ["hidden", "users", "denied"].map(|name| Wanted { case: name, ..Wanted::linux(name) });
+    let ground = ground("lastquestion", &scenario, &machines).await?;
+    ground.azure.advance(Duration::from_secs(70));
+    for wanted in machines {
+        ground.until_looked(wanted.name).await;
+        assert_eq!(reads(&ground, wanted.name), 0, "{}: nothing speaks of one", wanted.name);
+    }
+    ground.azure.advance(Duration::from_secs(550));
+    for (name, cause, state, detail) in [
+        ("hidden", "BootstrapTokenInvalid", CollectorState::Ok, "bringup-node in bringup-wait"),
+        ("users", "Unknown", CollectorState::Ok, "none is of bringup-node"),
+        ("denied", "Unknown", CollectorState::Denied, "virtualMachines/runCommands/read"),
+    ] {
+        let (reason, message) = verdict(&ground, name).await?;
+        assert_eq!(reason, cause, "{name}: {message}");
+        let asked = asked(&ground, name).await?;
+        assert_eq!(asked.state, state, "{name}: {asked:?}");
+        assert!(asked.detail.contains(detail), "{name}: {asked:?}");
+        assert_eq!(reads(&ground, name), 1, "{name}");
+    }
+    Ok(())
+}
