@@ -11,7 +11,8 @@ use anyhow::{Context as _, Result};
 use bringup_world::cluster_api::can_start;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, DynamicObject};
+use serde_json::Value;
 
 use common::{Cluster, Machines, condition, is_up, of_cause};
 
@@ -21,6 +22,10 @@ const INCURABLE: &str = "BinaryMissing";
 
 fn how_many_up(machines: &Machines) -> usize {
     machines.values().filter(|machine| is_up(machine)).count()
+}
+
+fn is_false(condition: &Value) -> bool {
+    condition["status"] == "False"
 }
 
 /// What the manager says of the health of a machine, whether or not that is still there.
@@ -86,7 +91,12 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
 
     // The manager has counted the new node, so it has seen all that was said of the other machine
     // before that. It has left it alone.
-    cluster.until_counted(5, 4).await?;
+    cluster
+        .until_check("the manager's count of nodes", |check| {
+            let status = &check.data["status"];
+            status["expectedMachines"] == 5 && status["currentHealthy"] == 4
+        })
+        .await?;
     let other = cluster.machines().get(&kept).await?;
     assert_eq!(other.uid(), incurable.uid());
     assert!(other.metadata.deletion_timestamp.is_none(), "{kept} is being deleted");
@@ -160,4 +170,45 @@ async fn a_health_check_of_the_verdict_itself_replaces_what_a_new_machine_cannot
     );
     assert!(message.contains(&why), "{message}");
     cluster.until("the useless replacement", |seen| !seen.present.contains_key(&name)).await
+}
+
+#[tokio::test]
+async fn with_too_many_machines_without_a_node_none_is_replaced() -> Result<()> {
+    if !can_start() {
+        return Ok(());
+    }
+    let cluster = Cluster::start("crowd", &[CURABLE, CURABLE]).await?;
+    // Two of three are more than 40 %. What is checked is checked at once here.
+    let check = |arguments: &[&str]| -> Result<String> {
+        let check = cluster.health_check(arguments)?;
+        Ok(check.replace("      timeoutSeconds: 30\n", "      timeoutSeconds: 0\n"))
+    };
+    cluster.apply(&check(&["--startup-timeout", "0s"])?)?;
+    cluster.grow(3).await?;
+    let is_judged =
+        |it: &&DynamicObject| condition(it, "HealthCheckSucceeded").is_some_and(is_false);
+    cluster
+        .until("both to be judged", |seen| seen.last.values().filter(is_judged).count() == 2)
+        .await?;
+    cluster
+        .until_check("the manager's refusal", |check| {
+            condition(check, "RemediationAllowed")
+                .is_some_and(|it| is_false(it) && it["reason"] == "TooManyUnhealthy")
+        })
+        .await?;
+    let seen = cluster.present();
+    let lost: Vec<_> = seen.values().filter(is_judged).collect();
+    assert_eq!((seen.len(), lost.len()), (3, 2));
+    for machine in &lost {
+        assert!(condition(machine, "OwnerRemediated").is_none(), "{:#}", machine.data["status"]);
+        assert!(machine.metadata.deletion_timestamp.is_none());
+    }
+
+    cluster.apply(&check(&["--startup-timeout", "0s", "--max-unhealthy", "2"])?)?;
+    cluster
+        .until("both to be replaced, once that is allowed", |seen| {
+            lost.iter().all(|it| !seen.present.contains_key(&it.name_any()))
+                && how_many_up(&seen.present) == 3
+        })
+        .await
 }

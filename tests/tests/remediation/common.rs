@@ -192,18 +192,18 @@ impl Cluster {
         api(&self.client, self.name, "Machine")
     }
 
-    /// Waits until the manager's own count is so: machines of the check, and those that are Nodes.
-    pub(crate) async fn until_counted(&self, all: usize, healthy: usize) -> Result<()> {
+    /// Waits until the check is as wanted.
+    pub(crate) async fn until_check(
+        &self,
+        what: &str,
+        is: impl Fn(&DynamicObject) -> bool,
+    ) -> Result<()> {
         let checks = api(&self.client, self.name, "MachineHealthCheck");
         let name = format!("{}-bringup", self.name);
-        let is = |object: Option<&DynamicObject>| {
-            object.is_some_and(|it| {
-                let status = &it.data["status"];
-                status["expectedMachines"] == all && status["currentHealthy"] == healthy
-            })
-        };
-        let counted = tokio::time::timeout(FOREVER, await_condition(checks, &name, is)).await;
-        counted.with_context(|| format!("the manager never counted {healthy} of {all}"))??;
+        let is = |object: Option<&DynamicObject>| object.is_some_and(&is);
+        let found = tokio::time::timeout(FOREVER, await_condition(checks, &name, is)).await;
+        found
+            .with_context(|| format!("waited in vain for {what}\n{}", self.management.told()))??;
         Ok(())
     }
 
