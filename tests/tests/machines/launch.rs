@@ -137,12 +137,11 @@ impl Ground {
         if wanted.is_said {
             let mut status = json!({ "status": {
                 "conditions": [{ "type": "InfrastructureReady", "status": "True", "reason": "Ready", "message": "it is there", "lastTransitionTime": now }] } });
-            match self.version {
-                "v1beta1" => status["status"]["infrastructureReady"] = json!(true),
-                _ => {
-                    let made = json!({ "infrastructureProvisioned": true });
-                    status["status"]["initialization"] = made;
-                }
+            if self.version == "v1beta1" {
+                status["status"]["infrastructureReady"] = json!(true);
+            } else {
+                let made = json!({ "infrastructureProvisioned": true });
+                status["status"]["initialization"] = made;
             }
             let patch = Patch::Merge(&status);
             self.machines().patch_status(name, &PatchParams::default(), &patch).await?;
