@@ -38,7 +38,7 @@ lint: cargo $(DENY) ## Checks format, lints, licences, sources and shell scripts
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(DENY) --log-level error check licenses sources bans
-	@for script in testbed/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh crates/node/extension/*.sh crates/node/extension/linux/bin/ext tests/guest/*.sh .ci/run; do bash -n "$$script"; done
+	@for script in testbed/build.sh testbed/cluster-api/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh crates/node/extension/*.sh crates/node/extension/linux/bin/ext tests/guest/*.sh .ci/run; do bash -n "$$script"; done
 	@test -z "$$(gofmt -l testbed karpenter)" || { echo "gofmt: testbed or karpenter is not formatted" >&2; exit 1; }
 
 unit: cargo testbed chart-tools ## Runs unit and end-to-end tests

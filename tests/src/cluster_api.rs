@@ -73,8 +73,18 @@ impl Management {
 
     /// Applies manifests as people do; an unknown field or a warning is an error.
     pub fn apply(&self, manifests: &str) -> Result<()> {
+        self.give(manifests, "none")
+    }
+
+    /// Would apply manifests: the API server and the webhooks look at them, and nothing is stored.
+    pub fn try_out(&self, manifests: &str) -> Result<()> {
+        self.give(manifests, "server")
+    }
+
+    fn give(&self, manifests: &str, dry_run: &str) -> Result<()> {
         let mut kubectl = self.control_plane.kubectl()?;
         kubectl.args(["apply", "--server-side", "--validate=strict", "--warnings-as-errors"]);
+        kubectl.arg(format!("--dry-run={dry_run}"));
         kubectl.args(["--filename", "-"]).stdin(Stdio::piped());
         kubectl.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = kubectl.spawn().context("run kubectl")?;

@@ -107,6 +107,32 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
 }
 
 #[tokio::test]
+async fn every_printed_health_check_is_accepted_by_the_real_webhooks() -> Result<()> {
+    if !can_start() {
+        return Ok(());
+    }
+    let cluster = Cluster::start("asked", &[]).await?;
+    let forms: [&[&str]; 5] = [
+        &[],
+        &["--startup-timeout", "0s"],
+        &["--machine-deployment", "asked-md-0", "--max-unhealthy", "3"],
+        &["--machine-deployment", "1"],
+        &["--control-plane", "--max-unhealthy", "100%"],
+    ];
+    for arguments in forms {
+        let check = cluster.health_check(arguments)?;
+        cluster.try_out(&check).with_context(|| format!("{arguments:?}"))?;
+    }
+    // That they are asked: what the definitions allow and only they refuse.
+    let check = cluster.health_check(&["--startup-timeout", "30s"])?;
+    let wrong =
+        check.replace("TimeoutSeconds: 30\n    unhealthy", "TimeoutSeconds: 29\n    unhealthy");
+    let refused = cluster.try_out(&wrong).err().context("it is accepted")?;
+    assert!(format!("{refused:#}").contains("must be at least 30s"), "{refused:#}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_health_check_of_the_verdict_itself_replaces_what_a_new_machine_cannot_cure() -> Result<()>
 {
     if !can_start() {

@@ -82,7 +82,7 @@ pub(crate) fn run(typed: BootLogArguments, program: Program) -> Result<Exit, Fai
         let waiting = format!("Azure is asked for the serial log of {name}.");
         Ok((name, patiently(console.look(&id, kind), &waiting).await))
     })?;
-    let log = read(&seen).ok_or_else(|| missing(&name, &seen))?;
+    let log = read(&seen).ok_or_else(|| missing(&name, &seen, program))?;
     let boots = boots_of(log.text);
     let (text, shown) = match typed.boot {
         Boot::Last => (boots.last().copied().unwrap_or_default(), "the last is shown"),
@@ -162,37 +162,36 @@ fn read(seen: &Observation) -> Option<Log<'_>> {
 }
 
 /// Why there is no log.
-fn missing(name: &str, seen: &Observation) -> Failure {
+fn missing(name: &str, seen: &Observation, program: Program) -> Failure {
     let about = |wanted: &str| seen.collectors.iter().find(|asked| asked.name == wanted);
     let Some(asked) = about(collector::SERIAL_LOG).or_else(|| about(collector::VM)) else {
         return Failure::error(format!("nobody could be asked for the serial log of {name}"));
     };
     let (primary, hint) = match asked.state {
         CollectorState::Late if asked.name == collector::VM => {
-            (format!("{name} is gone, and its serial log with it"), GONE)
+            let told = format!("`{} why NAME` tells what was found before", program.typed());
+            (format!("{name} is gone, and its serial log with it"), told)
         }
-        CollectorState::Late => (format!("there is no serial log of {name}"), EARLY),
+        CollectorState::Late => (format!("there is no serial log of {name}"), EARLY.to_owned()),
         CollectorState::Ok | CollectorState::Empty => {
-            (format!("the serial log of {name} is empty"), EARLY)
+            (format!("the serial log of {name} is empty"), EARLY.to_owned())
         }
-        CollectorState::Disabled => (format!("boot diagnostics are off for {name}"), OFF),
-        CollectorState::Denied => (format!("the serial log of {name} may not be read"), PERMISSION),
+        CollectorState::Disabled => (format!("no serial log of {name} is kept"), OFF.to_owned()),
+        CollectorState::Denied => {
+            (format!("the serial log of {name} may not be read"), DENIED.to_owned())
+        }
         CollectorState::Throttled | CollectorState::Failed => {
-            (format!("the serial log of {name} cannot be read"), AGAIN)
+            (format!("the serial log of {name} cannot be read"), FAILED.to_owned())
         }
     };
     Failure::error(primary).detail(safe::line(&asked.detail)).hint(hint)
 }
 
-const GONE: &str =
-    "`bringup why NAME` and `bringup reports` tell what was found while it was there";
 const EARLY: &str = "it comes minutes after the first output: ask again";
-const OFF: &str = "`az vm boot-diagnostics enable --ids ID` switches them on; what was written \
-                   before that is lost";
-const PERMISSION: &str = "the action retrieveBootDiagnosticsData is needed, which Reader lacks and \
-                          Virtual Machine Contributor has; an address that has expired is made \
-                          anew by asking again";
-const AGAIN: &str = "ask again; `az account show` tells who you are to Azure";
+const OFF: &str = "switch them on before a VM starts: what it writes earlier is lost";
+const DENIED: &str = "asking again makes a new address; the right to that, \
+                      retrieveBootDiagnosticsData/action, is not part of the role Reader";
+const FAILED: &str = "ask again; if it stays so, look at the network between here and Azure";
 
 /// The last lines of a text, fit for a terminal.
 fn lines(text: &str, most: Option<NonZeroUsize>) -> String {

@@ -6,6 +6,8 @@ mod common;
 mod reports;
 #[path = "cluster/story.rs"]
 mod story;
+#[path = "common/terminal.rs"]
+mod terminal;
 #[path = "cluster/trouble.rs"]
 mod trouble;
 #[path = "cluster/why.rs"]

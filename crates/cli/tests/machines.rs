@@ -11,9 +11,11 @@ mod launch;
 
 #[path = "machines/boot_log.rs"]
 mod boot_log;
+#[path = "machines/help.rs"]
+mod help;
 #[path = "common/mod.rs"]
 mod program;
-#[path = "machines/terminal.rs"]
+#[path = "common/terminal.rs"]
 mod terminal;
 #[path = "machines/why.rs"]
 mod why;

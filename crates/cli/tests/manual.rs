@@ -13,6 +13,7 @@ fn the_help_of_every_command_has_examples() {
         "boot-log",
         "reports",
         "report",
+        "machine-health-check",
         "completions",
         "man",
         "docs",

@@ -143,16 +143,26 @@ impl Cluster {
         self.management.apply(manifests)
     }
 
+    /// Would apply manifests.
+    pub(crate) fn try_out(&self, manifests: &str) -> Result<()> {
+        self.management.try_out(manifests)
+    }
+
     /// Waits until the Machines are as wanted.
     pub(crate) async fn until(&self, what: &str, is: impl Fn(&Seen) -> bool) -> Result<()> {
         let mut seen = self.seen.clone();
-        let why = tokio::select! {
-            found = seen.wait_for(|seen| is(seen)) => match found {
-                Ok(_) => return Ok(()),
-                Err(_) => "Machines are not watched any more".to_owned(),
-            },
-            trouble = self.provider.trouble() => format!("the providers: {trouble}"),
-            () = tokio::time::sleep(FOREVER) => "it took too long".to_owned(),
+        let found = async {
+            tokio::select! {
+                found = seen.wait_for(|seen| is(seen)) => match found {
+                    Ok(_) => None,
+                    Err(_) => Some("Machines are not watched any more".to_owned()),
+                },
+                trouble = self.provider.trouble() => Some(format!("the providers: {trouble}")),
+            }
+        };
+        let found = tokio::time::timeout(FOREVER, found).await;
+        let Some(why) = found.unwrap_or_else(|_| Some("it took too long".to_owned())) else {
+            return Ok(());
         };
         let present = self.machines();
         let shown = present.values().map(|it| format!("{}: {:#}", it.name_any(), it.data));

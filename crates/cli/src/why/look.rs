@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bringup_azure::budget::Limits;
 use bringup_azure::clock::WallClock;
-use bringup_controller::claims;
+use bringup_controller::claims::{self, NodeClassKind};
 use bringup_controller::collect::Collect;
 use bringup_controller::health::Health;
 use bringup_controller::inquiry::inquire;
@@ -35,10 +35,15 @@ fn collect(cluster: &Cluster, azure: &AzureArguments) -> anyhow::Result<Collect>
     Ok(Collect::new(arm, cluster.client(), clock, Health::default(), Witness::default()))
 }
 
-/// What the controller makes of an object; nothing if it is none of its.
+/// What the controller makes of an object; nothing if its VM is not on Azure.
 pub(crate) async fn subject(cluster: &Cluster, living: &Living) -> Option<Subject> {
     match &living.object {
-        Object::Claim(claim) => claims::subject(claim, &claims::default_classes()),
+        Object::Claim(claim) => {
+            // Which classes are the controller's is not known here; who asks wants to know.
+            let class = &claim.spec.node_class_ref;
+            let (group, kind) = (class.group.clone(), class.kind.clone());
+            claims::subject(claim, &[NodeClassKind { group, kind }])
+        }
         Object::Machine(machine) => machine_subject(cluster, machine).await,
     }
 }

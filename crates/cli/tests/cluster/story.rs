@@ -6,7 +6,8 @@ use anyhow::Result;
 use bringup_objects::BootstrapReport;
 use bringup_world::stage::{Stage, shared};
 
-use crate::common::fits;
+use crate::common::{fits, ran};
+use crate::terminal::Terminal;
 use crate::world::{bringup_as, flat};
 
 /// An image without oras, and the one before.
@@ -54,5 +55,35 @@ async fn what_the_controller_found_is_told_after_the_claims_are_gone() -> Result
         assert!(said.contains(part), "`{part}` in\n{}", ran.out);
     }
     fits(&ran.out);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_nobody_observes_is_looked_at() -> Result<()> {
+    let stage = Stage::set("unseen", ORAS_MISSING).await?;
+    let terminal = Terminal::new(&stage.azure).await?;
+    let admin = shared().await?.admin();
+    let claim = stage.claim_name("x7k2p");
+    stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
+    let early = ran(&mut terminal.bringup(admin, &["why", &claim]));
+    assert_eq!(early.code, 11, "{}", early.err);
+    assert!(early.out.contains("\nAsked:\n  virtual machine answered"), "{}", early.out);
+    assert!(!early.out.contains("Note:"), "{}", early.out);
+
+    stage.karpenter.bootstrap(&claim)?.expect("this image has no oras");
+    let late = ran(&mut terminal.bringup(admin, &["why", &claim]));
+    assert_eq!(late.code, 10, "{}{}", late.out, late.err);
+    assert!(late.out.starts_with("FAILED: BinaryMissing, exit code 211"), "{}", late.out);
+    let said = flat(&late.out);
+    for part in
+        ["NodeClaim unseen-x7k2p of pool unseen", "Note: the controller has not said so yet"]
+    {
+        assert!(said.contains(part), "`{part}` in\n{}", late.out);
+    }
+    fits(&late.out);
+
+    let log = ran(&mut terminal.bringup(admin, &["boot-log", &claim]));
+    assert_eq!((log.code, log.out.as_str()), (1, ""), "Karpenter's VMs have no boot diagnostics");
+    assert!(log.err.starts_with("error: no serial log of VM aks-unseen-x7k2p"), "{}", log.err);
     Ok(())
 }

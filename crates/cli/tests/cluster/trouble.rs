@@ -25,7 +25,7 @@ fn bringup_at(kubeconfig: &str, arguments: &[&str]) -> Ran {
     ran(&mut command)
 }
 
-/// Runs bringup as somebody whose way to Azure is never gone.
+/// Runs bringup as somebody whose way to Azure is there, and is never used.
 fn bringup_with_azure(user: &User, arguments: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
     command.args(arguments).env("KUBECONFIG", user.kubeconfig_path());

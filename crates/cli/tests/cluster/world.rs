@@ -1,7 +1,5 @@
 //! A cluster with nodes that came up and nodes that did not.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result};
 use bringup_objects::report::definition;
 use bringup_testbed::{ControlPlane, CrdSet, User};
@@ -14,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::common::{Ran, ran};
+use crate::terminal;
 
 /// The image without oras.
 pub(crate) const BAD: &str = "202601.27.0";
@@ -214,12 +213,7 @@ fn resource(object: &Value) -> ApiResource {
 
 /// Runs bringup as somebody.
 pub(crate) fn bringup_as(user: &User, arguments: &[&str]) -> Ran {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
-    command.args(arguments).env("KUBECONFIG", user.kubeconfig_path());
-    // Nobody who runs the tests is asked who they are to Azure.
-    command.env("BRINGUP_AZURE_CREDENTIAL", "workload-identity");
-    command.env_remove("AZURE_FEDERATED_TOKEN_FILE");
-    ran(&mut command)
+    ran(&mut terminal::bringup(user, arguments))
 }
 
 /// Runs bringup as somebody who may do everything, in the shared cluster.

@@ -7,9 +7,10 @@ use bringup_world::arm::Arm;
 use serde_json::{Value, json};
 
 use crate::common::Ground;
+use crate::help::says;
 use crate::launch::Wanted;
 use crate::program::fits;
-use crate::terminal::{Terminal, says};
+use crate::terminal::Terminal;
 
 const SECRET: &str = "abcdef.0123456789abcdef";
 
@@ -69,30 +70,33 @@ async fn a_log_is_printed_without_secrets_and_what_keeps_it_away_is_said() -> Re
         ("worker-boot", &["the serial log of VM worker-boot is empty", "nothing was written yet"]),
         ("worker-boot", &["the serial log of VM worker-boot cannot be read", "an HTML page"]),
         ("denied", &["serial log of VM denied may not be read", "BootDiagnosticsData/action on"]),
-        ("dark", &["boot diagnostics are off for VM dark", "storageAccountType to Managed"]),
+        (
+            "dark",
+            &["no serial log of VM dark is kept", "are off for this VM: set spec.diagnostics.boot"],
+        ),
         ("vanished", &["VM vanished is gone, and its serial log with it"]),
         ("nowhere", &["it is not known which VM Machine cli-boot/nowhere has", "provider id"]),
     ] {
         let typed = format!("machine/{name}");
-        let ran = terminal.bringup(&[&["boot-log", &typed], &in_namespace[..]].concat()).await?;
+        let ran = terminal.run(&[&["boot-log", &typed], &in_namespace[..]].concat()).await?;
         assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{name}: {}", ran.err);
         says(&ran.err, parts);
         assert!(!ran.err.contains("sig="), "an address got out: {}", ran.err);
         fits(&ran.err);
     }
 
-    let last = terminal.bringup(&["boot-log", "machine/worker-boot"]).await?;
+    let last = terminal.run(&["boot-log", "machine/worker-boot"]).await?;
     assert_eq!(last.code, 0, "{}", last.err);
     says(&last.out, &["(boot two)", "kubeadm join --token", "last line"]);
     assert!(!last.out.contains("first boot"), "{}", last.out);
     says(&last.err, &["serial log of VM worker-boot:", "2 boots, the last is shown"]);
     let id = format!("{there}/worker-boot");
-    let first = terminal.bringup(&["boot-log", &id, "--boot", "first"]).await?;
+    let first = terminal.run(&["boot-log", &id, "--boot", "first"]).await?;
     assert_eq!(first.code, 0, "{}", first.err);
     assert!(first.out.contains("first boot") && !first.out.contains("boot two"), "{}", first.out);
-    let all = terminal.bringup(&["boot-log", &id, "--boot", "all"]).await?;
+    let all = terminal.run(&["boot-log", &id, "--boot", "all"]).await?;
     says(&all.out, &["first boot", "(boot two)"]);
-    let end = terminal.bringup(&["boot-log", &id, "--boot", "all", "--lines", "2"]).await?;
+    let end = terminal.run(&["boot-log", &id, "--boot", "all", "--lines", "2"]).await?;
     assert_eq!(end.out.lines().count(), 2, "{}", end.out);
     assert!(all.out.ends_with(&end.out), "{}", end.out);
     for ran in [last, first, all, end] {
@@ -103,7 +107,7 @@ async fn a_log_is_printed_without_secrets_and_what_keeps_it_away_is_said() -> Re
     }
     Arm::new(ground.azure.clone()).send("DELETE", &id, None)?;
     ground.azure.advance(Duration::from_mins(10));
-    let gone = terminal.bringup(&["boot-log", &id]).await?;
+    let gone = terminal.run(&["boot-log", &id]).await?;
     assert_eq!(gone.code, 1);
     says(&gone.err, &["VM worker-boot is gone"]);
     Ok(())
@@ -114,13 +118,13 @@ async fn what_is_no_vm_and_what_nobody_has_is_64() -> Result<()> {
     let ground = Ground::unobserved("cli-bootless", "{}").await?;
     let terminal = Terminal::new(&ground.azure).await?;
     let disk = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/d";
-    let ran = terminal.bringup(&["boot-log", disk]).await?;
+    let ran = terminal.run(&["boot-log", disk]).await?;
     assert_eq!((ran.code, ran.out.as_str()), (64, ""));
     says(&ran.err, &["does not name a machine", "disks"]);
-    let ran = terminal.bringup(&["boot-log", "machine/nobody", "-n", "cli-bootless"]).await?;
+    let ran = terminal.run(&["boot-log", "machine/nobody", "-n", "cli-bootless"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
     says(&ran.err, &["no Machine nobody is in namespace cli-bootless"]);
-    let ran = terminal.bringup(&["boot-log", "nobody", "--lines", "0"]).await?;
+    let ran = terminal.run(&["boot-log", "nobody", "--lines", "0"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
     Ok(())
 }

@@ -10,9 +10,10 @@ use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 
 use crate::common::{Ground, plane};
+use crate::help::{bringup_as, says};
 use crate::launch::Wanted;
 use crate::program::fits;
-use crate::terminal::{Terminal, bringup_as, says};
+use crate::terminal::Terminal;
 
 /// A node whose token has expired, as cloud-init writes it to the console.
 const TOKEN: &str = r#"
@@ -43,7 +44,7 @@ async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_
         // Its report is found without saying what it is about.
         "worker-told",
     ] {
-        let ran = terminal.bringup(&["why", name]).await?;
+        let ran = terminal.run(&["why", name]).await?;
         assert_eq!(ran.code, 10, "{name}: {}", ran.err);
         says(
             &ran.out,
@@ -62,14 +63,14 @@ async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_
         assert!(!ran.out.contains("Note:"), "{}", ran.out);
         fits(&ran.out);
     }
-    let json = terminal.bringup(&["why", "machine/worker-told", "-o", "json"]).await?.json();
+    let json = terminal.run(&["why", "machine/worker-told", "-o", "json"]).await?.json();
     assert_eq!((&json["kind"], &json["namespace"]), (&json!("Machine"), &json!("cli-told")));
     assert_eq!((&json["cluster"], &json["exists"]), (&json!("prod"), &json!(true)));
     assert_eq!(json["look"], Value::Null, "the controller has told");
     let kinds: Vec<&Value> =
         json["conditions"].as_array().into_iter().flatten().map(|held| &held["type"]).collect();
     assert_eq!(kinds, ["BootstrapSucceeded", "bringup.dev/ReplacementUseful"]);
-    let yaml = terminal.bringup(&["why", "machine/worker-told", "-o", "yaml"]).await?.out;
+    let yaml = terminal.run(&["why", "machine/worker-told", "-o", "yaml"]).await?.out;
     says(&yaml, &["verdict: failed", "cause: BootstrapTokenInvalid", "cluster: prod"]);
 
     let machines = ground.machines();
@@ -77,7 +78,7 @@ async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_
     let is_gone = |object: Option<&DynamicObject>| object.is_none();
     let gone = await_condition(machines, "worker-told", is_gone);
     tokio::time::timeout(Duration::from_mins(1), gone).await.context("it stays")??;
-    let ran = terminal.bringup(&["why", "machine/worker-told", "-n", "cli-told"]).await?;
+    let ran = terminal.run(&["why", "machine/worker-told", "-n", "cli-told"]).await?;
     assert_eq!(ran.code, 10, "{}", ran.err);
     says(&ran.out, &["FAILED: BootstrapTokenInvalid", "node worker-told, is gone; failed"]);
     Ok(())
@@ -128,13 +129,13 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
     says(&blind.out, &["Note: Azure was not asked: use the credential workload-identity"]);
     assert!(!blind.out.contains("Asked:"), "{}", blind.out);
 
-    let early = terminal.bringup(&ask).await?;
+    let early = terminal.run(&ask).await?;
     assert_eq!(early.code, 11, "{}", early.err);
     says(&early.out, &["RUNNING: no verdict yet", "Asked: virtual machine answered: "]);
     fits(&early.out);
 
     ground.azure.advance(Duration::from_secs(90));
-    let late = terminal.bringup(&ask).await?;
+    let late = terminal.run(&ask).await?;
     assert_eq!(late.code, 10, "{}\n{}", late.out, late.err);
     says(
         &late.out,
@@ -150,7 +151,7 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
     fits(&late.out);
     let mut asked = ask.to_vec();
     asked.extend(["-o", "json"]);
-    let json = terminal.bringup(&asked).await?.json();
+    let json = terminal.run(&asked).await?.json();
     assert_eq!(json["look"]["asked"][0]["name"], "virtual machine");
     assert_eq!(json["report"]["status"]["verdict"]["cause"], "BootstrapTokenInvalid");
     assert!(ground.reports().await?.is_empty(), "nothing is written");

@@ -1,0 +1,28 @@
+//! Somebody at a terminal, in the management cluster.
+
+use anyhow::Result;
+use bringup_testbed::User;
+
+use crate::common::plane;
+use crate::program::{Ran, ran};
+use crate::terminal::{self, Terminal};
+
+impl Terminal {
+    /// Runs bringup, as somebody who may do everything.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Result<Ran> {
+        Ok(ran(&mut self.bringup(plane().await?.admin(), arguments)))
+    }
+}
+
+/// Runs bringup without Azure, as somebody.
+pub(crate) fn bringup_as(user: &User, arguments: &[&str]) -> Ran {
+    ran(&mut terminal::bringup(user, arguments))
+}
+
+/// Whether a text has these parts, line breaks aside: they depend on the length of names.
+pub(crate) fn says(text: &str, parts: &[&str]) {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in parts {
+        assert!(flat.contains(part), "`{part}` in\n{text}");
+    }
+}
