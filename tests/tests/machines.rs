@@ -5,6 +5,7 @@ mod agents;
 #[path = "machines/commands.rs"]
 mod commands;
 #[path = "machines/common.rs"]
+#[allow(dead_code, reason = "the tests of the command line use the rest")]
 mod common;
 #[path = "machines/conditions.rs"]
 mod conditions;

@@ -123,7 +123,8 @@ impl Controller {
             self.clock.clone(),
             self.health.clone(),
             self.witness.clone(),
-        );
+        )
+        .with_signatures(self.settings.signatures.clone());
         let writer = Writer::new(
             self.client.clone(),
             &self.settings.namespace,

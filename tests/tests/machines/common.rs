@@ -10,6 +10,8 @@ use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::{Controller, Settings};
+use bringup_diagnosis::Signatures;
+use bringup_diagnosis::signatures::SignatureFile;
 use bringup_objects::BootstrapReport;
 use bringup_objects::report::definition;
 use bringup_testbed::{ControlPlane, CrdSet};
@@ -77,6 +79,7 @@ impl Ground {
         let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
         settings.machines = true;
         settings.only_namespace = Some(name.to_owned());
+        settings.signatures = signatures()?;
         let controller = Controller::new(settings, ground.client.clone(), arm, clock);
         ground.task = Some(tokio::spawn(async move { controller.observe().await }));
         Ok(ground)
@@ -190,6 +193,13 @@ impl Ground {
         let api: Api<BootstrapReport> = Api::namespaced(self.client.clone(), &self.namespace);
         Ok(api.list(&ListParams::default()).await?.items)
     }
+}
+
+/// What only whoever runs this controller knows.
+fn signatures() -> Result<Signatures> {
+    let own = json!({ "id": "contoso.license", "literal": "license server says no", "cause": "ConfigRejected", "rank": 20, "reference": "https://wiki.contoso.example/license" });
+    let file: SignatureFile = serde_json::from_value(json!({ "version": 1, "signatures": [own] }))?;
+    Ok(Signatures::try_from(file)?)
 }
 
 /// A condition of an object.
