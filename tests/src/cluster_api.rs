@@ -44,7 +44,7 @@ pub struct Management {
 impl Management {
     /// Starts it, building the manager if need be.
     pub async fn start() -> Result<Self> {
-        let build = tokio::task::spawn_blocking(build);
+        let building = tokio::task::spawn_blocking(build);
         let control_plane = ControlPlane::builder()
             // It collects what has no owner any more.
             .with_controller_manager()
@@ -59,7 +59,7 @@ impl Management {
             .context("start the control plane")?;
         control_plane.install_definitions([definition()]).await.context("define reports")?;
         say_contracts(control_plane.client()).await?;
-        let built = build.await.context("build the manager")??;
+        let built = building.await.context("build the manager")??;
         let port = free_port()?;
         let manager = manager(&control_plane, built.join("manager"), port);
         manager.start(&control_plane)?;

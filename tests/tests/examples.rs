@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use bringup_testbed::{ControlPlane, CrdSet};
+use serde_json::Value;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/cluster-api")
@@ -17,6 +18,53 @@ fn output(command: &mut Command) -> Result<String> {
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?} failed: {errors}");
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// What would be there after a file was applied.
+fn objects(control_plane: &ControlPlane, file: &Path) -> Result<Vec<Value>> {
+    let mut kubectl = control_plane.kubectl()?;
+    kubectl.args(["create", "--dry-run=server", "--output", "json", "--filename"]);
+    // One after the other, each a value of its own.
+    let text = output(kubectl.arg(file))?;
+    let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    Ok(values.collect::<serde_json::Result<_>>()?)
+}
+
+/// The extensions of the machines that an object describes, each as `publisher.name`.
+fn extensions(object: &Value) -> Vec<String> {
+    let lists = ["/spec/template/spec/vmExtensions", "/spec/template/vmExtensions"];
+    let found = lists.iter().filter_map(|list| object.pointer(list)?.as_array());
+    let word = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
+    found.flatten().map(|one| format!("{}.{}", word(one, "publisher"), word(one, "name"))).collect()
+}
+
+#[tokio::test]
+async fn test_27_no_example_takes_a_machines_one_custom_script_twice() -> Result<()> {
+    let sets = [CrdSet::ClusterApi, CrdSet::ClusterApiKubeadm, CrdSet::ClusterApiAzure];
+    let control_plane = ControlPlane::builder().crds(sets).start().await?;
+    let scripts =
+        ["Microsoft.Azure.Extensions.CustomScript", "Microsoft.Compute.CustomScriptExtension"];
+    let mut with_script = BTreeSet::new();
+    for file in fs::read_dir(folder())? {
+        let path = file?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        for object in objects(&control_plane, &path)? {
+            let all = extensions(&object);
+            let taken = all.iter().filter(|one| scripts.contains(&one.as_str())).count();
+            ensure!(taken <= 1, "{name} has {taken} on one machine: {all:?}");
+            if taken == 1 {
+                with_script.insert(name.clone());
+            }
+        }
+        // Whoever copies it is told what to do if it is taken.
+        if with_script.contains(&name) {
+            let text = fs::read_to_string(&path)?;
+            ensure!(text.contains("one CustomScript"), "{name} does not say that there is but one");
+        }
+    }
+    let wanted = ["cluster.yaml", "machine-pool.yaml", "nodes-linux.yaml", "nodes-windows.yaml"];
+    assert_eq!(with_script.iter().map(String::as_str).collect::<Vec<_>>(), wanted);
+    Ok(())
 }
 
 /// Would apply a file; an unknown field or a warning is an error.

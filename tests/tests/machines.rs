@@ -5,7 +5,7 @@ mod agents;
 #[path = "machines/commands.rs"]
 mod commands;
 #[path = "machines/common.rs"]
-#[allow(dead_code, reason = "the tests of the command line use the rest")]
+#[allow(dead_code, reason = "each test file uses its own part")]
 mod common;
 #[path = "machines/conditions.rs"]
 mod conditions;
@@ -19,6 +19,8 @@ mod latency;
 mod launch;
 #[path = "machines/matrix.rs"]
 mod matrix;
+#[path = "machines/shapes.rs"]
+mod shapes;
 #[path = "machines/verdicts.rs"]
 mod verdicts;
 #[path = "machines/waits.rs"]

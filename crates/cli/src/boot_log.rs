@@ -79,8 +79,9 @@ pub(crate) fn run(typed: BootLogArguments, program: Program) -> Result<Exit, Fai
         let whole = ResourceId::from(&id).to_string();
         let name = format!("VM {}", vm::name(&whole).unwrap_or(whole));
         let console = Console::new(arm, clock, Witness::default());
-        let waiting = format!("Azure is asked for the serial log of {name}.");
-        Ok((name, patiently(console.look(&id, kind), &waiting).await))
+        let say = || output::aside(&format!("Azure is asked for the serial log of {name}."));
+        let seen = patiently(console.look(&id, kind), PATIENCE, say).await;
+        Ok((name, seen))
     })?;
     let log = read(&seen).ok_or_else(|| missing(&name, &seen, program))?;
     let boots = boots_of(log.text);
@@ -139,12 +140,12 @@ async fn whose(
 }
 
 /// Waits, and says for what if it takes long.
-async fn patiently<T>(work: impl Future<Output = T>, waiting: &str) -> T {
+async fn patiently<T>(work: impl Future<Output = T>, patience: Duration, say: impl FnOnce()) -> T {
     let mut work = std::pin::pin!(work);
     tokio::select! {
         biased;
         done = &mut work => return done,
-        () = tokio::time::sleep(PATIENCE) => output::aside(waiting),
+        () = tokio::time::sleep(patience) => say(),
     }
     work.await
 }
@@ -208,6 +209,15 @@ fn lines(text: &str, most: Option<NonZeroUsize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_takes_long_is_said_and_goes_on() {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let say = || tell.send("said").expect("somebody waits for it");
+        assert_eq!(patiently(told, Duration::ZERO, say).await, Ok("said"));
+        let done = std::future::ready(3);
+        assert_eq!(patiently(done, Duration::ZERO, || panic!("nobody waits")).await, 3);
+    }
 
     #[test]
     fn only_the_last_lines_are_shown_where_that_is_wanted() {

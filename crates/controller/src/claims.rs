@@ -10,6 +10,7 @@ use bringup_objects::karpenter::{
 use jiff::Timestamp;
 
 use crate::schedule::FORCED;
+use crate::shape::Shape;
 use crate::subject::{Kind, Labels, Launch, Parent, Place, Subject};
 
 /// A kind of class whose claims are ours to look after.
@@ -80,6 +81,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
         .and_then(|id| id.parse::<MachineId>().ok());
     Some(Subject {
         kind: Kind::NodeClaim,
+        shape: Shape::of_claims(),
         namespace: None,
         name: meta.name.clone()?,
         uid: meta.uid.clone()?,

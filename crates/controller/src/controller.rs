@@ -115,6 +115,7 @@ impl Controller {
             cluster,
             agenda,
             health: self.health.clone(),
+            clock: self.clock.clone(),
             ready: Arc::new(watch::Sender::default()),
         };
         let collect = Collect::new(
@@ -131,6 +132,7 @@ impl Controller {
             self.health.clone(),
             self.witness.clone(),
             self.metrics.clone(),
+            self.clock.clone(),
             self.settings.dry_run,
         );
         let observer = Observer::new(

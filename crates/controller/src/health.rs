@@ -36,11 +36,13 @@ pub enum Right {
     Machines,
     /// Watch what the Azure provider of Cluster API has behind them.
     Provided,
+    /// Read the schemas of both.
+    Schemas,
 }
 
 impl Right {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NodeClaims,
         Self::Nodes,
         Self::Events,
@@ -52,6 +54,7 @@ impl Right {
         Self::CertificateRequests,
         Self::Machines,
         Self::Provided,
+        Self::Schemas,
     ];
 
     /// A word for a label.
@@ -68,6 +71,7 @@ impl Right {
             Self::CertificateRequests => "certificate-requests",
             Self::Machines => "machines",
             Self::Provided => "azuremachines",
+            Self::Schemas => "schemas",
         }
     }
 
@@ -84,7 +88,8 @@ impl Right {
             | Self::WriteEvents
             | Self::CertificateRequests
             | Self::Machines
-            | Self::Provided => false,
+            | Self::Provided
+            | Self::Schemas => false,
         }
     }
 }

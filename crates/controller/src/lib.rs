@@ -31,6 +31,7 @@ pub mod plan;
 pub mod rights;
 pub mod schedule;
 pub mod settings;
+pub mod shape;
 pub mod subject;
 mod view;
 pub mod watch;

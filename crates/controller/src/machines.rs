@@ -1,18 +1,22 @@
 //! Machines of Cluster API as subjects: a Machine, the provider's object behind it, and the cluster
 //! that says where both are.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod facts;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bringup_azure::ProviderId;
 use bringup_diagnosis::redaction::redact;
 use bringup_objects::cluster_api::{
-    AnyCondition, AzureCluster, AzureClusterSpec, AzureMachine, CLUSTER_LABEL, DEPLOYMENT_LABEL,
-    GROUP, MOST_CONDITIONS, Machine, NODE_BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL, any, vm_name,
+    AzureCluster, AzureClusterSpec, AzureMachine, CLUSTER_LABEL, GROUP, Machine, vm_name,
 };
-use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, cut};
-use jiff::{SignedDuration, Timestamp};
+use bringup_objects::condition::cut;
+use jiff::SignedDuration;
+use kube::api::ObjectMeta;
 
+use self::facts::{Behind, Facts};
+use crate::shape::{MACHINE, Shapes};
 use crate::subject::{Kind, Labels, Launch, Mirror, Parent, Place, Subject};
 
 /// The provider's kinds that have a VM behind them.
@@ -21,27 +25,30 @@ pub const PROVIDED: [&str; 2] = ["AzureMachine", "AzureMachinePoolMachine"];
 /// after which Cluster API itself gives it up.
 pub const DEADLINE: SignedDuration = SignedDuration::from_mins(10);
 
-/// An object in a namespace.
-type Named = (String, String);
+/// An object in a namespace: that, and its name.
+pub type Named = (String, String);
 
 /// What is known of machines, in parts.
 #[derive(Debug)]
 pub struct Land {
     deadline: SignedDuration,
+    /// How conditions look on Machines, and on what is behind them.
+    pub shapes: Arc<Shapes>,
     parts: Mutex<Parts>,
 }
 
 #[derive(Debug, Default)]
 struct Parts {
-    machines: HashMap<Named, Machine>,
-    provided: HashMap<(String, String, String), AzureMachine>,
+    machines: HashMap<Named, Facts>,
+    /// By kind.
+    provided: HashMap<String, HashMap<Named, Behind>>,
     clusters: HashMap<Named, AzureClusterSpec>,
 }
 
 impl Land {
     /// Nothing is known yet. Machines are judged so long after their VM is there.
     pub fn new(deadline: SignedDuration) -> Self {
-        Self { deadline, parts: Mutex::default() }
+        Self { deadline, shapes: Arc::default(), parts: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Parts> {
@@ -51,9 +58,10 @@ impl Land {
     /// A Machine was seen: what it is now.
     pub fn machine_seen(&self, machine: Machine) -> Option<Subject> {
         let name = named(&machine.metadata)?;
+        let facts = Facts::of(machine)?;
         let mut parts = self.lock();
-        parts.machines.insert(name.clone(), trimmed(machine));
-        parts.subject(&name, self.deadline)
+        parts.machines.insert(name.clone(), facts);
+        self.subject(&parts, &name)
     }
 
     /// A Machine is gone.
@@ -63,24 +71,36 @@ impl Land {
         }
     }
 
+    /// The Machines that exist are these, by uid.
+    pub fn only_machines(&self, uids: &HashSet<String>) {
+        self.lock().machines.retain(|_, facts| uids.contains(&facts.uid));
+    }
+
     /// An object of the provider was seen: what its Machine is now.
-    pub fn provided_seen(&self, kind: &str, mut object: AzureMachine) -> Option<Subject> {
-        let (namespace, name) = named(&object.metadata)?;
-        object.metadata.managed_fields = None;
+    pub fn provided_seen(&self, kind: &str, object: AzureMachine) -> Option<Subject> {
+        let name = named(&object.metadata)?;
+        let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
+        let owner = owners.iter().find(|owner| owner.kind == MACHINE).map(|it| it.name.clone());
+        let behind = Behind::of(object);
         let mut parts = self.lock();
-        parts.provided.insert((kind.to_owned(), namespace.clone(), name.clone()), object);
-        let owner = parts.machines.iter().find(|((within, _), machine)| {
-            let reference = &machine.spec.infrastructure_ref;
-            *within == namespace && reference.kind == kind && reference.name == name
-        });
-        let owner = owner.map(|(owner, _)| owner.clone())?;
-        parts.subject(&owner, self.deadline)
+        parts.provided.entry(kind.to_owned()).or_default().insert(name.clone(), behind);
+        let owner = parts.owner(kind, name, owner)?;
+        self.subject(&parts, &owner)
     }
 
     /// An object of the provider is gone.
     pub fn provided_gone(&self, kind: &str, object: &AzureMachine) {
-        if let Some((namespace, name)) = named(&object.metadata) {
-            self.lock().provided.remove(&(kind.to_owned(), namespace, name));
+        if let (Some(name), Some(of_kind)) =
+            (named(&object.metadata), self.lock().provided.get_mut(kind))
+        {
+            of_kind.remove(&name);
+        }
+    }
+
+    /// The objects of one of the provider's kinds that exist are these.
+    pub fn only_provided(&self, kind: &str, names: &HashSet<Named>) {
+        if let Some(of_kind) = self.lock().provided.get_mut(kind) {
+            of_kind.retain(|name, _| names.contains(name));
         }
     }
 
@@ -96,111 +116,64 @@ impl Land {
         if parts.clusters.insert(key, cluster.spec.clone()).as_ref() == Some(&cluster.spec) {
             return Vec::new();
         }
-        let of_cluster: Vec<Named> = parts
+        let of_cluster = parts
             .machines
             .iter()
-            .filter(|((within, _), machine)| {
-                *within == namespace && machine.spec.cluster_name == cluster_name
-            })
-            .map(|(name, _)| name.clone())
-            .collect();
-        of_cluster.iter().filter_map(|name| parts.subject(name, self.deadline)).collect()
+            .filter(|((within, _), facts)| *within == namespace && facts.cluster == cluster_name);
+        of_cluster.filter_map(|(name, _)| self.subject(&parts, name)).collect()
     }
-}
 
-/// Lets go of what is not looked at.
-fn trimmed(mut machine: Machine) -> Machine {
-    let meta = &mut machine.metadata;
-    meta.managed_fields = None;
-    meta.annotations = None;
-    meta.owner_references = None;
-    meta.finalizers = None;
-    let kept = [
-        BOOTSTRAP_SUCCEEDED,
-        REPLACEMENT_USEFUL,
-        "InfrastructureReady",
-        "NodeHealthy",
-        "NodeReady",
-    ];
-    let count = machine.status.conditions.len();
-    machine.status.conditions.retain(|one| kept.contains(&one.kind.as_str()));
-    machine.status.conditions.shrink_to_fit();
-    machine.status.count = count;
-    machine
-}
-
-fn named(meta: &kube::api::ObjectMeta) -> Option<Named> {
-    Some((meta.namespace.clone()?, meta.name.clone()?))
-}
-
-impl Parts {
     /// A Machine as a subject; none if its VM is not on Azure.
-    fn subject(&self, (namespace, name): &Named, deadline: SignedDuration) -> Option<Subject> {
-        let machine = self.machines.get(&(namespace.clone(), name.clone()))?;
-        let reference = &machine.spec.infrastructure_ref;
+    fn subject(&self, parts: &Parts, named: &Named) -> Option<Subject> {
+        let (namespace, name) = named;
+        let facts = parts.machines.get(named)?;
+        let reference = &facts.behind;
         let is_known = PROVIDED.contains(&reference.kind.as_str());
-        let id = machine.spec.provider_id.as_deref().unwrap_or_default();
+        let id = facts.provider_id.as_deref().unwrap_or_default();
         if !is_known && !id.starts_with("azure://") {
             return None;
         }
-        let key = (reference.kind.clone(), namespace.clone(), reference.name.clone());
-        let provided = self.provided.get(&key);
-        let cluster = self.clusters.get(&(namespace.clone(), machine.spec.cluster_name.clone()));
-        let meta = &machine.metadata;
-        let label = |name: &str| meta.labels.as_ref()?.get(name).cloned();
-        let created = meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |at| at.0);
-        let conditions = &machine.status.conditions;
-        let ready = any(conditions, "InfrastructureReady").filter(|ready| ready.status == "True");
-        let made = machine.status.initialization.as_ref();
-        let is_made = made.is_some_and(|made| made.infrastructure_provisioned)
-            || machine.status.infrastructure_ready
-            || ready.is_some();
-        let since = ready.and_then(AnyCondition::since);
-        let begun = provided.and_then(|it| it.metadata.creation_timestamp.as_ref()).map(|at| at.0);
-        let place = place(machine, provided, cluster);
+        let provided = parts.behind(namespace, facts);
+        let cluster = parts.clusters.get(&(namespace.clone(), facts.cluster.clone()));
+        let since = facts.ready_since;
+        let begun = provided.and_then(|provided| provided.created);
+        let place = place(facts, provided, cluster);
         // From when on its VM may exist.
         let launch = match (&place, begun) {
-            (Place::NotSaid, _) if !is_made => Launch::NotYet,
+            (Place::NotSaid, _) if !facts.is_made => Launch::NotYet,
             (_, Some(begun)) => Launch::Accepted(since.unwrap_or(begun)),
-            (_, None) if is_made => Launch::Accepted(since.unwrap_or(created)),
+            (_, None) if facts.is_made => Launch::Accepted(since.unwrap_or(facts.created)),
             (_, None) => Launch::NotYet,
         };
-        let node = machine.status.node_ref.as_ref().filter(|node| !node.name.is_empty());
-        let healthy = any(conditions, "NodeHealthy").or_else(|| any(conditions, "NodeReady"));
-        let spec = provided.map(|provided| &provided.spec);
+        let shape = self.shapes.of(MACHINE);
         Some(Subject {
             kind: Kind::Machine,
             namespace: Some(namespace.clone()),
             name: name.clone(),
-            uid: meta.uid.clone()?,
-            resource_version: meta.resource_version.clone().unwrap_or_default(),
-            generation: meta.generation,
-            created,
-            deleting: meta.deletion_timestamp.as_ref().map(|at| at.0),
-            parent: Some(parent(namespace, label(DEPLOYMENT_LABEL), &machine.spec.cluster_name)),
+            uid: facts.uid.clone(),
+            resource_version: facts.resource_version.clone(),
+            generation: facts.generation,
+            created: facts.created,
+            deleting: facts.deleting,
+            parent: Some(parent(namespace, facts.deployment.clone(), &facts.cluster)),
             launch,
-            registered: node.map(|_| healthy.and_then(AnyCondition::since).unwrap_or(created)),
+            registered: facts.node.as_ref().map(|_| facts.healthy_since.unwrap_or(facts.created)),
             place,
             machine: None,
-            node_name: node.map(|node| node.name.clone()),
+            node_name: facts.node.clone(),
             image: None,
             labels: Labels {
-                size: spec.and_then(|spec| spec.vm_size.clone()),
-                zone: spec.and_then(|spec| spec.failure_domain.clone()),
+                size: provided.and_then(|it| it.size.clone()),
+                zone: provided.and_then(|it| it.zone.clone()),
                 region: cluster.map(|cluster| cluster.location.clone()),
                 capacity: None,
-                os: spec.and_then(|spec| spec.os_disk.os_type.clone()).map(|os| os.to_lowercase()),
-                cluster: Some(machine.spec.cluster_name.clone()).filter(|name| !name.is_empty()),
+                os: provided.and_then(|it| it.os.clone()),
+                cluster: Some(facts.cluster.clone()).filter(|name| !name.is_empty()),
             },
-            conditions: conditions
-                .iter()
-                .filter(|one| {
-                    [BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL].contains(&one.kind.as_str())
-                })
-                .map(AnyCondition::plain)
-                .collect(),
-            deadline: since.or(begun).unwrap_or(created) + deadline,
-            has_room: has_room(machine),
+            conditions: facts.conditions.clone(),
+            deadline: since.or(begun).unwrap_or(facts.created) + self.deadline,
+            has_room: facts.has_room(shape.most),
+            shape,
             // Cluster API copies it from here to the Cluster.
             api_server: cluster
                 .map(|cluster| cluster.control_plane_endpoint.host.clone())
@@ -212,21 +185,43 @@ impl Parts {
                 }
                 None => Some(format!("objects of kind {} are not known", reference.kind)),
             },
-            mirror: provided.map(|provided| Mirror {
-                kind: reference.kind.clone(),
-                name: reference.name.clone(),
-                condition: any(&provided.status.conditions, NODE_BOOTSTRAP_SUCCEEDED).cloned(),
+            mirror: provided.map(|provided| {
+                Box::new(Mirror {
+                    shape: self.shapes.of(&reference.kind),
+                    name: reference.name.clone(),
+                    condition: provided.condition.clone(),
+                })
             }),
         })
     }
 }
 
-/// Whether a Machine takes our conditions: those that are there do not count.
-fn has_room(machine: &Machine) -> bool {
-    let ours = [BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL];
-    let missing =
-        ours.iter().filter(|kind| any(&machine.status.conditions, kind).is_none()).count();
-    machine.status.count + missing <= MOST_CONDITIONS
+fn named(meta: &ObjectMeta) -> Option<Named> {
+    Some((meta.namespace.clone()?, meta.name.clone()?))
+}
+
+impl Parts {
+    /// What is behind a Machine.
+    fn behind(&self, namespace: &str, facts: &Facts) -> Option<&Behind> {
+        let of_kind = self.provided.get(&facts.behind.kind)?;
+        of_kind.get(&(namespace.to_owned(), facts.behind.name.clone()))
+    }
+
+    /// Whose Machine an object of the provider is: the one it names as its owner, or else whichever
+    /// names it.
+    fn owner(&self, kind: &str, (namespace, name): Named, owner: Option<String>) -> Option<Named> {
+        if let Some(owner) = owner {
+            let owner = (namespace.clone(), owner);
+            if self.machines.get(&owner).is_some_and(|facts| facts.has_behind(kind, &name)) {
+                return Some(owner);
+            }
+        }
+        let found = self
+            .machines
+            .iter()
+            .find(|((within, _), facts)| *within == namespace && facts.has_behind(kind, &name));
+        found.map(|(owner, _)| owner.clone())
+    }
 }
 
 /// What outlives a Machine.
@@ -244,28 +239,21 @@ fn parent(namespace: &str, deployment: Option<String>, cluster: &str) -> Parent 
 }
 
 /// Where the VM is: as somebody said, or as follows from its name before anybody says so.
-fn place(
-    machine: &Machine,
-    provided: Option<&AzureMachine>,
-    cluster: Option<&AzureClusterSpec>,
-) -> Place {
-    let said = machine.spec.provider_id.as_deref();
-    let said = said.or_else(|| provided.and_then(|it| it.spec.provider_id.as_deref()));
-    if let Some(id) = said.filter(|id| !id.is_empty()) {
+fn place(facts: &Facts, provided: Option<&Behind>, cluster: Option<&AzureClusterSpec>) -> Place {
+    let said = facts.provider_id.as_deref();
+    if let Some(id) = said.or_else(|| provided.and_then(|it| it.provider_id.as_deref())) {
         return known(id);
     }
     let (Some(provided), Some(cluster)) = (provided, cluster) else { return Place::NotSaid };
     let whole = !cluster.subscription_id.is_empty() && !cluster.resource_group.is_empty();
     // An instance of a scale set has no name before it is made.
-    if machine.spec.infrastructure_ref.kind != PROVIDED[0] || !whole {
+    if facts.behind.kind != PROVIDED[0] || !whole {
         return Place::NotSaid;
     }
-    let os = provided.spec.os_disk.os_type.as_deref().unwrap_or_default();
-    let name = provided.metadata.name.as_deref().unwrap_or_default();
     let AzureClusterSpec { subscription_id, resource_group, .. } = cluster;
     known(&format!(
         "azure:///subscriptions/{subscription_id}/resourceGroups/{resource_group}/providers/Microsoft.Compute/virtualMachines/{}",
-        vm_name(name, os.eq_ignore_ascii_case("windows"))
+        vm_name(&facts.behind.name, provided.os.as_deref() == Some("windows"))
     ))
 }
 

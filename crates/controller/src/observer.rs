@@ -388,7 +388,8 @@ impl Observer {
         let Some(mirror) = &subject.mirror else { return Ok(Next::Never) };
         if let Some(object) = self.writer.mirror(subject, mirror, condition).await?
             && let Some(object) = kinds::read(object)
-            && let Some(subject) = self.watches.kinds.land.provided_seen(&mirror.kind, object)
+            && let Some(subject) =
+                self.watches.kinds.land.provided_seen(&mirror.shape.resource.kind, object)
         {
             self.cluster.seen(subject);
         }

@@ -27,6 +27,9 @@ pub const SILENCE: SignedDuration = SignedDuration::from_mins(3);
 /// How soon after the registration the extension's result is read.
 const AFTER_JOIN: [i64; 4] = [3, 15, 60, 120];
 
+/// The longest pause after the first conflict of a write.
+const FIRST_CONFLICT: SignedDuration = SignedDuration::from_millis(20);
+
 /// When a pending subject is to be looked at next, given how often it was looked at and what was
 /// seen last.
 pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) -> Option<Timestamp> {
@@ -81,6 +84,18 @@ fn pause_after(last: Timestamp, looks: usize, uid: &str) -> Timestamp {
     last + jittered(SignedDuration::from_secs(seconds), uid)
 }
 
+/// How long to pause after somebody else has changed an object first, so that two who go on doing so
+/// do not meet again and again: anything up to a limit that doubles each time. It follows from what was
+/// met, so that it is the same whoever computes it.
+pub fn after_conflict(attempt: u32, uid: &str, version: &str) -> SignedDuration {
+    let limit = FIRST_CONFLICT * (1_i32 << attempt.min(6));
+    let limit = u64::try_from(limit.as_millis()).unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    (attempt, uid, version).hash(&mut hasher);
+    let chosen = hasher.finish() % (limit + 1);
+    SignedDuration::from_millis(i64::try_from(chosen).unwrap_or_default())
+}
+
 /// A duration up to a fifth longer, always the same for the same subject: a thousand claims made
 /// at once are not read at once.
 fn jittered(duration: SignedDuration, uid: &str) -> SignedDuration {
@@ -89,4 +104,24 @@ fn jittered(duration: SignedDuration, uid: &str) -> SignedDuration {
     let share = i64::try_from(hasher.finish() % 200).unwrap_or_default();
     let added = duration.as_millis().saturating_mul(i128::from(share)) / 1000;
     duration + SignedDuration::from_millis(i64::try_from(added).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_after_conflicts_differ_and_their_limit_doubles() {
+        let pauses = |attempt| -> Vec<SignedDuration> {
+            (0..200).map(|version| after_conflict(attempt, "u", &version.to_string())).collect()
+        };
+        for (attempt, limit) in [(0, 20), (1, 40), (4, 320), (99, 1280)] {
+            let (all, limit) = (pauses(attempt), SignedDuration::from_millis(limit));
+            assert!(all.iter().all(|pause| *pause <= limit && !pause.is_negative()));
+            assert!(all.iter().any(|pause| *pause > limit / 2), "attempt {attempt}: up to {limit}");
+            assert!(all.iter().any(|pause| *pause < limit / 4), "attempt {attempt}: from nothing");
+        }
+        assert_eq!(pauses(2), pauses(2));
+        assert_ne!(after_conflict(3, "u", "1"), after_conflict(3, "v", "1"));
+    }
 }

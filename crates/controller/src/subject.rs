@@ -1,11 +1,15 @@
 //! What is observed: something that is to become a node. A NodeClaim is one kind of it; whatever
 //! else becomes one is turned into this at the door, and everything behind is the same.
 
+use std::sync::Arc;
+
 use bringup_azure::id::Scheme;
 use bringup_azure::{InstanceId, MachineId, ProviderId};
 use bringup_objects::cluster_api::{AnyCondition, REPLACEMENT_USEFUL};
 use bringup_objects::condition::{CSE_PROVISIONED, Condition};
 use jiff::{SignedDuration, Timestamp};
+
+use crate::shape::Shape;
 
 /// A kind of subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,14 +26,6 @@ impl Kind {
         match self {
             Self::NodeClaim => "NodeClaim",
             Self::Machine => "Machine",
-        }
-    }
-
-    /// Its API version.
-    pub fn api_version(self) -> &'static str {
-        match self {
-            Self::NodeClaim => "karpenter.sh/v1",
-            Self::Machine => "cluster.x-k8s.io/v1beta2",
         }
     }
 }
@@ -79,6 +75,8 @@ pub enum Place {
 pub struct Subject {
     /// What it is.
     pub kind: Kind,
+    /// How its conditions look, and where it is served.
+    pub shape: Arc<Shape>,
     /// Its namespace, if it is in one.
     pub namespace: Option<String>,
     /// Its name.
@@ -120,14 +118,14 @@ pub struct Subject {
     /// What is wrong with the provider's object behind it.
     pub trouble: Option<String>,
     /// Another object that is to say the same.
-    pub mirror: Option<Mirror>,
+    pub mirror: Option<Box<Mirror>>,
 }
 
 /// An object of a provider that is to say the same as its subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
-    /// Its kind.
-    pub kind: String,
+    /// What it is, and how its conditions look.
+    pub shape: Arc<Shape>,
     /// Its name; its namespace is that of the subject.
     pub name: String,
     /// What it says now.

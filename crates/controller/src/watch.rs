@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use bringup_azure::clock::Clock;
 use bringup_diagnosis::redaction::redact;
 use bringup_objects::report::BootstrapReport;
 use bringup_objects::{Node, NodeClaim};
@@ -47,6 +48,8 @@ pub struct Watches {
     pub agenda: Arc<Agenda<Key>>,
     /// Who hears of trouble.
     pub health: Health,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
     /// Which first lists are complete: nothing is decided before.
     pub ready: Arc<watch::Sender<Listed>>,
 }
@@ -91,7 +94,9 @@ impl Watches {
                 uids.extend(claim.uid());
                 self.plan(seen(claim));
             }
-            Event::InitDone => self.plan(self.cluster.only(Kind::NodeClaim, &uids)),
+            Event::InitDone => {
+                self.plan(self.cluster.only(Kind::NodeClaim, &std::mem::take(&mut uids)));
+            }
             Event::Apply(claim) => self.plan(seen(claim)),
             Event::Delete(claim) => {
                 let uid = claim.uid();
@@ -113,7 +118,7 @@ impl Watches {
                 self.plan(self.cluster.node_seen(node.trimmed()));
             }
             Event::InitDone => {
-                self.plan(self.cluster.only_nodes(&names));
+                self.plan(self.cluster.only_nodes(&std::mem::take(&mut names)));
                 self.ready.send_modify(|listed| listed.nodes = true);
             }
             Event::Apply(node) => self.plan(self.cluster.node_seen(node.trimmed())),
@@ -136,7 +141,7 @@ impl Watches {
                 self.plan(self.cluster.report_seen(without_managers(report)));
             }
             Event::InitDone => {
-                self.cluster.only_reports(&names);
+                self.cluster.only_reports(&std::mem::take(&mut names));
                 self.ready.send_modify(|listed| listed.reports = true);
             }
             Event::Apply(report) => {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bringup_azure::clock::Clock;
 use bringup_objects::cluster_api::AnyCondition;
 use bringup_objects::condition::Condition;
 use bringup_objects::report::BootstrapReport;
@@ -16,13 +17,14 @@ use tokio::sync::Semaphore;
 
 use crate::faces::events::NAMESPACE as EVENT_NAMESPACE;
 use crate::health::{Health, Right};
-use crate::kinds::{Kinds, provided_resource};
 use crate::metrics::Metrics;
+use crate::schedule::after_conflict;
+use crate::shape::{List, Shape};
 use crate::subject::{Mirror, Parent, Subject};
 use crate::witness::Witness;
 
 /// How often somebody else may be first before we pause.
-const MIRROR_ATTEMPTS: usize = 5;
+const MIRROR_ATTEMPTS: u32 = 5;
 /// How many writes are under way at once.
 const AT_ONCE: usize = 16;
 
@@ -46,6 +48,7 @@ pub struct Writer {
     witness: Witness,
     turns: Arc<Semaphore>,
     metrics: Metrics,
+    clock: Arc<dyn Clock>,
     dry_run: bool,
 }
 
@@ -57,6 +60,7 @@ impl Writer {
         health: Health,
         witness: Witness,
         metrics: Metrics,
+        clock: Arc<dyn Clock>,
         dry_run: bool,
     ) -> Self {
         Self {
@@ -66,6 +70,7 @@ impl Writer {
             witness,
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             metrics,
+            clock,
             dry_run,
         }
     }
@@ -77,7 +82,7 @@ impl Writer {
 
     /// Where a subject is written to.
     fn subjects(&self, subject: &Subject) -> Api<DynamicObject> {
-        self.objects(&Kinds::resource(subject.kind), subject.namespace.as_deref())
+        self.objects(&subject.shape.resource, subject.namespace.as_deref())
     }
 
     fn objects(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
@@ -173,20 +178,37 @@ impl Writer {
         subject: &Subject,
         conditions: &[Condition],
     ) -> kube::Result<Written<DynamicObject>> {
+        let subjects = self.subjects(subject);
+        let (patch, force) = match subject.shape.list {
+            List::ByType => {
+                let Shape { resource, .. } = &*subject.shape;
+                let body = json!({
+                    "apiVersion": resource.api_version,
+                    "kind": resource.kind,
+                    "metadata": { "name": subject.name, "resourceVersion": subject.resource_version },
+                    "status": { "conditions": conditions },
+                });
+                (Patch::Apply(body), true)
+            }
+            // Everybody's are written, so everybody's are read, of the version that was judged.
+            List::Whole => {
+                let Some(object) = self.read_again(subject).await? else {
+                    return Ok(Written::Gone);
+                };
+                if object.resource_version().as_ref() != Some(&subject.resource_version) {
+                    return Ok(Written::Stale(object));
+                }
+                let conditions: Vec<AnyCondition> =
+                    conditions.iter().map(|one| subject.shape.shaped(one)).collect();
+                (Patch::Merge(with(&object, &conditions)), false)
+            }
+        };
         let parameters = PatchParams {
             field_manager: Some(MANAGER.to_owned()),
-            force: true,
+            force,
             dry_run: self.dry_run,
             ..PatchParams::default()
         };
-        let body = json!({
-            "apiVersion": subject.kind.api_version(),
-            "kind": subject.kind.word(),
-            "metadata": { "name": subject.name, "resourceVersion": subject.resource_version },
-            "status": { "conditions": conditions },
-        });
-        let subjects = self.subjects(subject);
-        let patch = Patch::Apply(&body);
         let apply = subjects.patch_status(&subject.name, &parameters, &patch);
         match self.write("conditions applied", Right::WriteConditions, apply).await {
             Ok(object) => Ok(Written::Done(object)),
@@ -248,19 +270,23 @@ impl Writer {
         mirror: &Mirror,
         condition: &AnyCondition,
     ) -> kube::Result<Option<DynamicObject>> {
-        let resource = provided_resource(&mirror.kind);
-        let objects = self.objects(&resource, subject.namespace.as_deref());
+        let objects = self.objects(&mirror.shape.resource, subject.namespace.as_deref());
         let parameters =
             PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let mut last = None;
-        for _ in 0..MIRROR_ATTEMPTS {
+        for attempt in 0..MIRROR_ATTEMPTS {
             let Some(object) = objects.get_opt(&mirror.name).await? else { return Ok(None) };
-            let body = mirrored(&object, condition);
+            let body = with(&object, std::slice::from_ref(condition));
             let patch = Patch::Merge(&body);
             let write = objects.patch_status(&mirror.name, &parameters, &patch);
             match self.write("condition mirrored", Right::WriteConditions, write).await {
                 Ok(object) => return Ok(Some(object)),
-                Err(error) if is(&error, 409) => last = Some(error),
+                Err(error) if is(&error, 409) => {
+                    last = Some(error);
+                    let version = object.resource_version().unwrap_or_default();
+                    let pause = after_conflict(attempt, &subject.uid, &version);
+                    self.clock.reach(self.clock.now() + pause).await;
+                }
                 Err(error) if is(&error, 404) => return Ok(None),
                 Err(error) => return Err(error),
             }
@@ -310,14 +336,17 @@ impl Writer {
     }
 }
 
-/// The whole list, with our condition in it and everybody else's as it was.
-fn mirrored(object: &DynamicObject, condition: &AnyCondition) -> Value {
+/// The whole list, with our conditions in it and everybody else's as they were; to be written only as
+/// long as nobody else has.
+fn with(object: &DynamicObject, conditions: &[AnyCondition]) -> Value {
     let present = object.data.pointer("/status/conditions").and_then(Value::as_array);
     let mut all = present.cloned().unwrap_or_default();
-    let ours = serde_json::to_value(condition).unwrap_or_default();
-    match all.iter_mut().find(|one| one["type"] == condition.kind.as_str()) {
-        Some(known) => *known = ours,
-        None => all.push(ours),
+    for condition in conditions {
+        let ours = serde_json::to_value(condition).unwrap_or_default();
+        match all.iter_mut().find(|one| one["type"] == condition.kind.as_str()) {
+            Some(known) => *known = ours,
+            None => all.push(ours),
+        }
     }
     json!({
         "metadata": { "resourceVersion": object.metadata.resource_version },

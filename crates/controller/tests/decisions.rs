@@ -11,6 +11,7 @@ use bringup_controller::judge::{Joined, Signal};
 use bringup_controller::observation::{Agent, Cse, Mode, Observation, Vm};
 use bringup_controller::plan::{Looks, Snapshot, Step};
 use bringup_controller::schedule;
+use bringup_controller::shape::Shape;
 use bringup_controller::subject::{Kind, Labels, Launch, Parent, Place, Subject};
 use bringup_diagnosis::{Evidence, Piece, Source};
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, Status, condition, find};
@@ -28,6 +29,7 @@ fn at(seconds: i64) -> Timestamp {
 fn subject() -> Subject {
     Subject {
         kind: Kind::NodeClaim,
+        shape: Shape::of_claims(),
         namespace: None,
         name: "a".to_owned(),
         uid: "uid-a".to_owned(),

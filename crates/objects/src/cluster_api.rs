@@ -3,9 +3,13 @@
 //! They are read by what they say, not by one version: Machines are served in two, and the conditions
 //! of the provider have a shape that is on its way out.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Resource;
 use kube::api::ObjectMeta;
+use kube::core::{ApiResource, DynamicResourceScope};
 use serde::{Deserialize, Serialize};
 
 use crate::condition::Condition;
@@ -127,9 +131,6 @@ pub struct MachineStatus {
     pub infrastructure_ready: bool,
     /// The new way.
     pub initialization: Option<Initialization>,
-    /// How many conditions it has, of which not all may be kept.
-    #[serde(skip)]
-    pub count: usize,
 }
 
 /// Which Node.
@@ -223,6 +224,46 @@ pub struct Endpoint {
     /// Its host: a name or an address.
     pub host: String,
 }
+
+/// They are served in several versions, so where is told by whoever asks.
+macro_rules! served_somewhere {
+    ($($object:ty),+) => { $(
+        impl Resource for $object {
+            type DynamicType = ApiResource;
+            type Scope = DynamicResourceScope;
+
+            fn kind(resource: &ApiResource) -> Cow<'_, str> {
+                resource.kind.as_str().into()
+            }
+
+            fn group(resource: &ApiResource) -> Cow<'_, str> {
+                resource.group.as_str().into()
+            }
+
+            fn version(resource: &ApiResource) -> Cow<'_, str> {
+                resource.version.as_str().into()
+            }
+
+            fn api_version(resource: &ApiResource) -> Cow<'_, str> {
+                resource.api_version.as_str().into()
+            }
+
+            fn plural(resource: &ApiResource) -> Cow<'_, str> {
+                resource.plural.as_str().into()
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    )+ };
+}
+
+served_somewhere!(Machine, AzureMachine, AzureCluster);
 
 /// The name of the VM of an `AzureMachine`: its own, but for Windows, which takes 15 letters.
 pub fn vm_name(name: &str, is_windows: bool) -> String {

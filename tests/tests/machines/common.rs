@@ -31,13 +31,15 @@ const FOREVER: Duration = Duration::from_mins(1);
 /// The control plane that all tests here share.
 pub(crate) async fn plane() -> Result<&'static ControlPlane> {
     static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
-    let start = || async {
-        let sets = [CrdSet::KarpenterAzure, CrdSet::ClusterApi, CrdSet::ClusterApiAzure];
-        let plane = ControlPlane::builder().crds(sets).start().await?;
-        plane.install_definitions([definition()]).await?;
-        anyhow::Ok(plane)
-    };
-    PLANE.get_or_try_init(start).await
+    PLANE.get_or_try_init(own_plane).await
+}
+
+/// A control plane for one test, which may change its definitions.
+pub(crate) async fn own_plane() -> Result<ControlPlane> {
+    let sets = [CrdSet::KarpenterAzure, CrdSet::ClusterApi, CrdSet::ClusterApiAzure];
+    let plane = ControlPlane::builder().crds(sets).start().await?;
+    plane.install_definitions([definition()]).await?;
+    Ok(plane)
 }
 
 /// A namespace with a cluster, an Azure of its own, and mostly a controller.
@@ -45,6 +47,8 @@ pub(crate) struct Ground {
     pub(crate) client: Client,
     pub(crate) azure: Simulator,
     pub(crate) namespace: String,
+    /// The version of Machines.
+    pub(crate) version: &'static str,
     task: Option<JoinHandle<()>>,
 }
 
@@ -68,30 +72,50 @@ impl Ground {
 
     /// The same with a clock that moves otherwise, from now on.
     pub(crate) async fn paced(name: &str, text: &str, pace: Pace) -> Result<Self> {
-        let mut ground = Self::made(name, text, pace).await?;
-        let clock = Arc::new(SimulatedClock(ground.azure.clone()));
+        Self::made(plane().await?, name, text, pace, "v1beta2").await?.observed()
+    }
+
+    /// The same on a control plane of its own, where Machines are served in a version.
+    pub(crate) async fn on(
+        plane: &ControlPlane,
+        name: &str,
+        text: &str,
+        version: &'static str,
+    ) -> Result<Self> {
+        Self::made(plane, name, text, Pace::Real, version).await?.observed()
+    }
+
+    fn observed(mut self) -> Result<Self> {
+        let name = &self.namespace;
+        let clock = Arc::new(SimulatedClock(self.azure.clone()));
         let arm = Client_::new(
             Cloud::Public.endpoint(),
             Arc::new(AnyToken("observer")),
-            Arc::new(InProcess::new(ground.azure.clone())),
+            Arc::new(InProcess::new(self.azure.clone())),
             clock.clone(),
         );
         let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
         settings.machines = true;
         settings.only_namespace = Some(name.to_owned());
         settings.signatures = signatures()?;
-        let controller = Controller::new(settings, ground.client.clone(), arm, clock);
-        ground.task = Some(tokio::spawn(async move { controller.observe().await }));
-        Ok(ground)
+        let controller = Controller::new(settings, self.client.clone(), arm, clock);
+        self.task = Some(tokio::spawn(async move { controller.observe().await }));
+        Ok(self)
     }
 
     /// The same, and nobody observes it.
     pub(crate) async fn unobserved(name: &str, text: &str) -> Result<Self> {
-        Self::made(name, text, Pace::Real).await
+        Self::made(plane().await?, name, text, Pace::Real, "v1beta2").await
     }
 
-    async fn made(name: &str, text: &str, pace: Pace) -> Result<Self> {
-        let client = plane().await?.client();
+    async fn made(
+        plane: &ControlPlane,
+        name: &str,
+        text: &str,
+        pace: Pace,
+        version: &'static str,
+    ) -> Result<Self> {
+        let client = plane.client();
         let mut scenario = scenario::parse(name, text)?;
         // The API server goes by the wall's clock: it has to be about the same time there.
         scenario.start = jiff::Timestamp::now();
@@ -101,7 +125,7 @@ impl Ground {
             let namespace = json!({ "metadata": { "name": one } });
             namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
         }
-        let ground = Self { client, azure, namespace: name.to_owned(), task: None };
+        let ground = Self { client, azure, namespace: name.to_owned(), version, task: None };
         ground.make_cluster().await?;
         Ok(ground)
     }
@@ -112,7 +136,7 @@ impl Ground {
     }
 
     pub(crate) fn machines(&self) -> Api<DynamicObject> {
-        self.api("cluster.x-k8s.io", "v1beta2", "Machine")
+        self.api("cluster.x-k8s.io", self.version, "Machine")
     }
 
     pub(crate) fn provided(&self) -> Api<DynamicObject> {

@@ -1,5 +1,6 @@
 //! Conditions that others write at the same time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -11,6 +12,7 @@ use bringup_controller::subject::Subject;
 use bringup_controller::witness::Witness;
 use bringup_controller::writer::Writer;
 use bringup_objects::cluster_api::{AnyCondition, NODE_BOOTSTRAP_SUCCEEDED};
+use bringup_world::stage::SimulatedClock;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
@@ -20,7 +22,7 @@ use serde_json::{Value, json};
 use crate::common::{Ground, condition, kinds};
 use crate::launch::Wanted;
 
-const FAILS: &str = r#"
+pub(crate) const FAILS: &str = r#"
 rules:
 - name: all
   boot:
@@ -180,6 +182,7 @@ async fn test_03_five_hundred_interleaved_writes_lose_nobodys_condition() -> Res
         Health::default(),
         Witness::default(),
         Metrics::default(),
+        Arc::new(SimulatedClock(ground.azure.clone())),
         false,
     );
     let we = async {

@@ -119,19 +119,30 @@ impl Ground {
             let group = "bootstrap.cluster.x-k8s.io";
             bootstrap["configRef"] = json!({ "apiGroup": group, "kind": kind, "name": name });
         }
+        let mut reference = json!({ "kind": wanted.kind(), "name": name });
+        let group = "infrastructure.cluster.x-k8s.io";
+        match self.version {
+            "v1beta1" => reference["apiVersion"] = json!(format!("{group}/v1beta1")),
+            _ => reference["apiGroup"] = json!(group),
+        }
         let machine = json!({
-            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+            "apiVersion": format!("cluster.x-k8s.io/{}", self.version), "kind": "Machine",
             "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": cluster } },
             "spec": { "clusterName": cluster, "providerID": id,
-                      "bootstrap": bootstrap,
-                      "infrastructureRef": { "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": wanted.kind(), "name": name } },
+                      "bootstrap": bootstrap, "infrastructureRef": reference },
         });
         let machine = serde_json::from_value(machine)?;
         let made = self.machines().create(&PostParams::default(), &machine).await;
         made.context("create the Machine")?;
         if wanted.is_said {
-            let status = json!({ "status": { "initialization": { "infrastructureProvisioned": true },
-                "conditions": [{ "type": "InfrastructureReady", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": now }] } });
+            let mut status = json!({ "status": {
+                "conditions": [{ "type": "InfrastructureReady", "status": "True", "reason": "Ready", "message": "it is there", "lastTransitionTime": now }] } });
+            if self.version == "v1beta1" {
+                status["status"]["infrastructureReady"] = json!(true);
+            } else {
+                let made = json!({ "infrastructureProvisioned": true });
+                status["status"]["initialization"] = made;
+            }
             let patch = Patch::Merge(&status);
             self.machines().patch_status(name, &PatchParams::default(), &patch).await?;
         }
@@ -164,8 +175,8 @@ impl Ground {
         let made = api.create(&PostParams::default(), &serde_json::from_value(provided)?).await;
         made.with_context(|| format!("create the {}", wanted.kind()))?;
         let theirs = json!({ "status": { "ready": id.is_some(), "conditions": [
-            { "type": "Ready", "status": "True", "lastTransitionTime": now },
-            { "type": "VMRunning", "status": "True", "lastTransitionTime": now },
+            { "type": "Ready", "status": "True", "reason": "Ready", "message": "it is", "lastTransitionTime": now },
+            { "type": "VMRunning", "status": "True", "reason": "Running", "message": "it is", "lastTransitionTime": now },
         ] } });
         api.patch_status(name, &PatchParams::default(), &Patch::Merge(&theirs)).await?;
         Ok(())

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bringup_world::arm::Arm;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -204,5 +205,45 @@ async fn test_26_35_a_node_that_joins_is_up_and_what_was_wrong_is_said() -> Resu
         let useful = condition(&machine, "bringup.dev/ReplacementUseful").context("there")?;
         assert_eq!(useful["status"], "False", "nobody replaces {name}: {useful}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn test_27_a_custom_script_of_the_users_stays_the_only_one_and_azure_is_only_read()
+-> Result<()> {
+    let jws = "[  91.8] cloud-init[1021]: error: error execution phase preflight: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
+    let rules = [rule("theirs", 0, "all is well", jws), rule("joins", 0, "all is well", "")];
+    let ground = Ground::new("taken", &json!({ "rules": rules }).to_string()).await?;
+    let script = ["CustomScript"];
+    for name in ["theirs", "joins"] {
+        ground.launch(with(name, &script)).await?;
+    }
+    let vm = format!("{}/Microsoft.Compute/virtualMachines/theirs", ground.providers());
+    // What Azure says to whoever tries: so it would be seen below.
+    let arm = Arm::new(ground.azure.clone());
+    let another = json!({ "location": "eastus", "properties": { "publisher": "Microsoft.Azure.Extensions", "type": "CustomScript", "typeHandlerVersion": "2.1", "settings": {} } });
+    let refused = arm.put(&format!("{vm}/extensions/bringup-wait"), &another);
+    let refused = refused.err().context("a second one is accepted")?.to_string();
+    assert!(refused.contains("Multiple VMExtensions per handler"), "{refused}");
+
+    let of_this_test = ground.azure.with(|azure| azure.journal().requests().len());
+    joins(&ground, "joins").await?;
+    verdict(&ground, "joins", "True").await?;
+    ground.azure.advance(Duration::from_secs(70));
+    let machine = verdict(&ground, "theirs", "False").await?;
+    assert_eq!(said(&machine, "reason"), "BootstrapTokenInvalid");
+    let is = |it: &DynamicObject| condition(it, "NodeBootstrapSucceeded").is_some();
+    ground.until(ground.provided(), "theirs", "the same behind it", is).await?;
+    let asked = ground.azure.with(|azure| azure.journal().requests()[of_this_test..].to_vec());
+    assert!(!asked.is_empty());
+    for one in asked {
+        let is_read = one.method == "GET"
+            || one.method == "POST" && one.path.contains("/retrieveBootDiagnosticsData?");
+        assert!(is_read, "{} {}", one.method, one.path);
+    }
+    let all = arm.get(&format!("{vm}/extensions"))?;
+    let names: Vec<&Value> =
+        all.body["value"].as_array().into_iter().flatten().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["CustomScript"]);
     Ok(())
 }

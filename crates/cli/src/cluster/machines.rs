@@ -1,11 +1,9 @@
 //! What is read of Cluster API.
 
-use bringup_controller::kinds::{machine_resource, provided_resource};
 use bringup_objects::cluster_api::{AzureCluster, AzureMachine, GROUP, INFRASTRUCTURE, Machine};
 use http::HeaderValue;
 use http::header::ACCEPT;
-use kube::api::{ApiResource, DynamicObject, ListParams, Request};
-use kube::core::{ObjectMeta, Resource as _};
+use kube::api::{ListParams, ObjectMeta, Request};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -17,6 +15,9 @@ const NAMES: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io");
 
 const MACHINES: Asked = Asked { verb: "list", resource: "machines", group: GROUP };
+/// The versions in which kinds of Cluster API are served, the newest first: of the provider's, not
+/// all are in the same.
+const VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 
 #[derive(Debug, Deserialize)]
 struct Items<T> {
@@ -36,7 +37,7 @@ impl Cluster {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Vec<Machine>, Unseen> {
-        self.called(&machine_resource(), namespace, Some(name), MACHINES).await
+        self.listed(MACHINES, namespace, Some(name), None).await
     }
 
     /// Namespace and name of every Machine, in a namespace or in all.
@@ -44,15 +45,9 @@ impl Cluster {
         &self,
         namespace: Option<&str>,
     ) -> Result<Vec<(String, String)>, Unseen> {
-        let path = DynamicObject::url_path(&machine_resource(), namespace);
-        let mut request =
-            Request::new(path).list(&ListParams::default()).map_err(kube::Error::BuildRequest);
-        if let Ok(request) = &mut request {
-            request.headers_mut().insert(ACCEPT, NAMES);
-        }
-        let list: Items<Named> = self.ask(request, MACHINES).await?;
-        let all = list.items.into_iter().flatten();
-        Ok(all.filter_map(|one| Some((one.metadata.namespace?, one.metadata.name?))).collect())
+        let all: Vec<Named> = self.listed(MACHINES, namespace, None, Some(NAMES)).await?;
+        let names = all.into_iter().map(|one| one.metadata);
+        Ok(names.filter_map(|meta| Some((meta.namespace?, meta.name?))).collect())
     }
 
     /// The provider's objects of a kind and name, in a namespace or in all.
@@ -67,7 +62,7 @@ impl Cluster {
             _ => "azuremachinepoolmachines",
         };
         let asked = Asked { verb: "list", resource, group: INFRASTRUCTURE };
-        self.called(&provided_resource(kind), namespace, Some(name), asked).await
+        self.listed(asked, namespace, Some(name), None).await
     }
 
     /// Where the clusters of a namespace are.
@@ -76,22 +71,31 @@ impl Cluster {
         namespace: &str,
     ) -> Result<Vec<AzureCluster>, Unseen> {
         let asked = Asked { verb: "list", resource: "azureclusters", group: INFRASTRUCTURE };
-        self.called(&provided_resource("AzureCluster"), Some(namespace), None, asked).await
+        self.listed(asked, Some(namespace), None, None).await
     }
 
-    /// A list, also of one: nothing of that name and no such kind are two things.
-    async fn called<T: DeserializeOwned>(
+    /// A list, also of one name: that nothing has it and that there is no such kind are two things.
+    async fn listed<T: DeserializeOwned>(
         &self,
-        resource: &ApiResource,
+        asked: Asked,
         namespace: Option<&str>,
         name: Option<&str>,
-        asked: Asked,
+        form: Option<HeaderValue>,
     ) -> Result<Vec<T>, Unseen> {
         let field_selector = name.map(|name| format!("metadata.name={name}"));
         let params = ListParams { field_selector, ..ListParams::default() };
-        let path = DynamicObject::url_path(resource, namespace);
-        let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest);
-        let found: Items<T> = self.ask(request, asked).await?;
-        Ok(found.items.unwrap_or_default())
+        let place = namespace.map(|it| format!("namespaces/{it}/")).unwrap_or_default();
+        for version in VERSIONS {
+            let path = format!("/apis/{}/{version}/{place}{}", asked.group, asked.resource);
+            let mut request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest);
+            if let (Ok(request), Some(form)) = (&mut request, &form) {
+                request.headers_mut().insert(ACCEPT, form.clone());
+            }
+            match self.ask::<Items<T>>(request, asked).await {
+                Err(Unseen::NotServed) => {}
+                answer => return Ok(answer?.items.unwrap_or_default()),
+            }
+        }
+        Err(Unseen::NotServed)
     }
 }

@@ -51,7 +51,8 @@ async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_
             &[
                 "FAILED: BootstrapTokenInvalid",
                 "Machine cli-told/worker-told of cluster prod, node worker-told; failed",
-                "Proof (serial log): | [ 91.812] cloud-init[1021]: error execution phase",
+                "Proof (serial log): ",
+                "| [ 91.812] cloud-init[1021]: error execution phase preflight: couldn't | validate",
                 "Asked: virtual machine answered: Succeeded",
                 "serial log answered:",
                 "What to do: ",

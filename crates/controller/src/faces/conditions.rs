@@ -45,7 +45,7 @@ pub fn desired(
         let present = find(&subject.conditions, &wanted.type_);
         // A report carries the moments itself.
         let mut settled = if report.is_some() { wanted } else { settle(wanted, present) };
-        settled.observed_generation = subject.generation;
+        settled.observed_generation = subject.generation.filter(|_| !subject.shape.has_severity);
         settled
     });
     settled.collect()
@@ -56,16 +56,11 @@ pub fn desired(
 pub fn mirrored(subject: &Subject, wanted: &[Condition]) -> Option<AnyCondition> {
     let mirror = subject.mirror.as_ref()?;
     let verdict = find(wanted, BOOTSTRAP_SUCCEEDED)?;
-    let is_false = verdict.status == Status::False.word();
-    let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let wanted = AnyCondition {
         kind: NODE_BOOTSTRAP_SUCCEEDED.to_owned(),
-        status: verdict.status.clone(),
-        severity: is_false.then(|| "Error".to_owned()),
-        reason: some(&verdict.reason),
-        message: some(&verdict.message),
-        last_transition_time: Some(verdict.last_transition_time.clone()),
+        // The subject's, and not that of this object.
         observed_generation: None,
+        ..mirror.shape.shaped(verdict)
     };
     let says_so = mirror.condition.as_ref().is_some_and(|present| {
         let same_severity = present.severity.is_none() || present.severity == wanted.severity;

@@ -1,7 +1,6 @@
 //! The Events of a verdict, by name the same whoever makes them: a second attempt to create one
 //! finds it there.
 
-use bringup_objects::cluster_api::MOST_CONDITIONS;
 use bringup_objects::condition::{CSE_PROVISIONED, cut, find, reason};
 use bringup_objects::report::{BootstrapReport, Phase};
 use bringup_objects::{MANAGER, names};
@@ -75,7 +74,7 @@ pub fn on_parent(
 pub fn no_room(subject: &Subject, instance: &str, now: Timestamp) -> Event {
     let reason = "NoRoomForConditions";
     let regarding = ObjectReference {
-        api_version: Some(subject.kind.api_version().to_owned()),
+        api_version: Some(subject.shape.resource.api_version.clone()),
         kind: Some(subject.kind.word().to_owned()),
         name: Some(subject.name.clone()),
         namespace: subject.namespace.clone(),
@@ -83,8 +82,9 @@ pub fn no_room(subject: &Subject, instance: &str, now: Timestamp) -> Event {
         ..ObjectReference::default()
     };
     let name = names::stable(&subject.name, '.', &[&subject.uid, reason]);
+    let most = subject.shape.most.unwrap_or_default();
     let note = format!(
-        "It has {MOST_CONDITIONS} conditions, and takes no more: what is known of its bootstrap is in its BootstrapReport, if it failed."
+        "It has {most} conditions, and takes no more: what is known of its bootstrap is in its BootstrapReport, if it failed."
     );
     event(name, reason, Tone::Warning, note, regarding, None, instance, now)
 }

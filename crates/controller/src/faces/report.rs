@@ -180,7 +180,7 @@ fn spec(subject: &Subject, observation: Option<&Observation>, diagnosis: &Diagno
         .map(|version| version.to_string());
     ReportSpec {
         target_ref: TargetReference {
-            api_version: subject.kind.api_version().to_owned(),
+            api_version: subject.shape.resource.api_version.clone(),
             kind: subject.kind.word().to_owned(),
             name: subject.name.clone(),
             uid: subject.uid.clone(),

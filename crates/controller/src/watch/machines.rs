@@ -1,51 +1,83 @@
 //! Watches of Cluster API: Machines, the provider's objects behind them, and where clusters are.
 
 use std::collections::HashSet;
+use std::fmt::Debug;
 
 use bringup_objects::cluster_api::{AzureCluster, AzureMachine, Machine};
 use futures::StreamExt as _;
-use kube::api::DynamicObject;
-use kube::core::ApiResource;
+use jiff::{SignedDuration, Timestamp};
+use kube::core::{ApiResource, DynamicResourceScope};
 use kube::runtime::watcher::{Config, Error, Event};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 
 use super::Watches;
 use crate::health::Right;
-use crate::kinds::{machine_resource, provided_resource, read};
 use crate::machines::PROVIDED;
+use crate::shape::{MACHINE, Schemas, Shape};
 use crate::subject::{Kind, Subject};
 
 /// The definitions whose absence is said.
-const SAID: [&str; 2] = ["Machine", PROVIDED[0]];
+const SAID: [&str; 2] = [MACHINE, PROVIDED[0]];
+/// How often it is seen whether definitions have changed, if nothing hints at it.
+const SCHEMAS_EACH: SignedDuration = SignedDuration::from_mins(5);
+/// How soon, if one that is served is not published yet.
+const SCHEMAS_SOON: SignedDuration = SignedDuration::from_secs(5);
 
 impl Watches {
     /// Watches everything of Cluster API, for ever. Where it is not installed, that is said, and it is
     /// noticed when it is.
     pub(super) async fn cluster_api(&self) {
+        let mut schemas = Schemas::default();
+        let next = self.learn(&mut schemas).await;
         tokio::join!(
             self.machines(),
             self.provided(PROVIDED[0]),
             self.provided(PROVIDED[1]),
-            self.azure_clusters()
+            self.azure_clusters(),
+            self.keep_learning(schemas, next)
         );
+    }
+
+    /// Reads how conditions look; when to do so again is answered. As long as nobody says so, what was
+    /// known stays.
+    async fn learn(&self, schemas: &mut Schemas) -> Timestamp {
+        let learnt = schemas.refresh(&self.client, &self.kinds.land.shapes).await;
+        match &learnt {
+            Ok(_) => self.health.may(Right::Schemas),
+            Err(error) => self.health.failed(Right::Schemas, error),
+        }
+        let is_complete = learnt.unwrap_or(true);
+        self.clock.now() + if is_complete { SCHEMAS_EACH } else { SCHEMAS_SOON }
+    }
+
+    async fn keep_learning(&self, mut schemas: Schemas, mut next: Timestamp) {
+        loop {
+            tokio::select! {
+                () = self.clock.reach(next) => {}
+                () = self.kinds.land.shapes.doubted() => {}
+            }
+            next = self.learn(&mut schemas).await;
+        }
     }
 
     async fn machines(&self) {
         let land = &self.kinds.land;
         let mut uids = HashSet::new();
-        self.follow_any(&machine_resource(), Right::Machines, |event| match event {
+        self.follow_any(MACHINE, Right::Machines, |event: Event<Machine>| match event {
             Event::Init => uids.clear(),
-            Event::InitApply(object) => {
-                uids.extend(object.uid());
-                self.plan_subject(read::<Machine>(object).and_then(|it| land.machine_seen(it)));
+            Event::InitApply(machine) => {
+                uids.extend(machine.uid());
+                self.plan_subject(land.machine_seen(machine));
             }
-            Event::InitDone => self.plan(self.cluster.only(Kind::Machine, &uids)),
-            Event::Apply(object) => {
-                self.plan_subject(read::<Machine>(object).and_then(|it| land.machine_seen(it)));
+            Event::InitDone => {
+                let uids = std::mem::take(&mut uids);
+                land.only_machines(&uids);
+                self.plan(self.cluster.only(Kind::Machine, &uids));
             }
-            Event::Delete(object) => {
-                let Some(machine) = read::<Machine>(object) else { return };
+            Event::Apply(machine) => self.plan_subject(land.machine_seen(machine)),
+            Event::Delete(machine) => {
                 // Its last state, with the moment of its deletion, counts.
                 if let Some(subject) = land.machine_seen(machine.clone()) {
                     self.cluster.seen(subject);
@@ -57,28 +89,25 @@ impl Watches {
         .await;
     }
 
-    async fn provided(&self, kind: &str) {
+    async fn provided(&self, kind: &'static str) {
         let land = &self.kinds.land;
-        self.follow_any(&provided_resource(kind), Right::Provided, |event| match event {
-            Event::InitApply(object) | Event::Apply(object) => {
-                let object = read::<AzureMachine>(object);
-                self.plan_subject(object.and_then(|object| land.provided_seen(kind, object)));
+        let mut names = HashSet::new();
+        self.follow_any(kind, Right::Provided, |event: Event<AzureMachine>| match event {
+            Event::Init => names.clear(),
+            Event::InitApply(object) => {
+                names.insert((object.namespace().unwrap_or_default(), object.name_any()));
+                self.plan_subject(land.provided_seen(kind, object));
             }
-            Event::Delete(object) => {
-                if let Some(object) = read::<AzureMachine>(object) {
-                    land.provided_gone(kind, &object);
-                }
-            }
-            Event::Init | Event::InitDone => {}
+            Event::InitDone => land.only_provided(kind, &std::mem::take(&mut names)),
+            Event::Apply(object) => self.plan_subject(land.provided_seen(kind, object)),
+            Event::Delete(object) => land.provided_gone(kind, &object),
         })
         .await;
     }
 
     async fn azure_clusters(&self) {
-        let resource = provided_resource("AzureCluster");
-        self.follow_any(&resource, Right::Provided, |event| {
-            let (Event::InitApply(object) | Event::Apply(object)) = event else { return };
-            let Some(cluster) = read::<AzureCluster>(object) else { return };
+        self.follow_any("AzureCluster", Right::Provided, |event: Event<AzureCluster>| {
+            let (Event::InitApply(cluster) | Event::Apply(cluster)) = event else { return };
             for subject in self.kinds.land.cluster_seen(&cluster) {
                 self.plan_subject(Some(subject));
             }
@@ -90,14 +119,32 @@ impl Watches {
         self.plan(subject.and_then(|subject| self.cluster.seen(subject)));
     }
 
-    /// Follows one kind of object that we have no type for.
-    async fn follow_any(
+    /// Follows one kind of object, in the version that is served: from the start again whenever its
+    /// definition says something else.
+    async fn follow_any<K>(
         &self,
-        resource: &ApiResource,
+        kind: &'static str,
         right: Right,
-        mut handle: impl FnMut(Event<DynamicObject>),
-    ) {
-        let api: Api<DynamicObject> = match &self.only_namespace {
+        mut handle: impl FnMut(Event<K>),
+    ) where
+        K: Followed,
+    {
+        let shapes = &self.kinds.land.shapes;
+        loop {
+            let shape = shapes.of(kind);
+            tokio::select! {
+                () = self.follow_as(&shape, right, &mut handle) => {}
+                () = shapes.other_than(&shape) => {}
+            }
+        }
+    }
+
+    async fn follow_as<K>(&self, shape: &Shape, right: Right, handle: &mut impl FnMut(Event<K>))
+    where
+        K: Followed,
+    {
+        let resource = &shape.resource;
+        let api: Api<K> = match &self.only_namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
             None => Api::all_with(self.client.clone(), resource),
         };
@@ -113,11 +160,50 @@ impl Watches {
                     }
                     handle(event);
                 }
-                // What comes with another definition is not said beside it.
-                Err(Error::InitialListFailed(kube::Error::Api(status)))
-                    if status.code == 404 && !SAID.contains(&resource.kind.as_str()) => {}
-                Err(error) => self.trouble(right, &resource.kind, error),
+                Err(error) => {
+                    let is_absent = is_absent(&error);
+                    if is_absent {
+                        // It may be served in another version.
+                        self.kinds.land.shapes.doubt();
+                    }
+                    // What comes with another definition is not said beside it.
+                    if !is_absent || SAID.contains(&resource.kind.as_str()) {
+                        self.trouble(right, &resource.kind, error);
+                    }
+                }
             }
         }
     }
+}
+
+/// What can be followed in whichever version it is served.
+trait Followed:
+    Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+    + Clone
+    + DeserializeOwned
+    + Debug
+    + Send
+    + 'static
+{
+}
+
+impl<K> Followed for K where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug
+        + Send
+        + 'static
+{
+}
+
+/// Nothing is served there.
+fn is_absent(error: &Error) -> bool {
+    let (Error::InitialListFailed(error)
+    | Error::WatchStartFailed(error)
+    | Error::WatchFailed(error)) = error
+    else {
+        return false;
+    };
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }

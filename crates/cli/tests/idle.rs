@@ -1,0 +1,73 @@
+//! The real controller in a cluster where nobody makes nodes: neither Karpenter nor Cluster API.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use bringup_azure_sim::scenario;
+use bringup_objects::report::definition;
+use bringup_world::World;
+use bringup_world::process::ControllerProcess;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+
+const NAMESPACE: &str = "bringup-system";
+
+/// What it answers on `/readyz`.
+fn readyz(controller: &ControllerProcess) -> Result<String> {
+    let mut stream = TcpStream::connect(controller.address())?;
+    stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+#[tokio::test]
+async fn without_karpenter_and_cluster_api_it_idles_says_what_it_waits_for_and_ends_when_asked()
+-> Result<()> {
+    let world = World::start(scenario::parse("idle", "{}")?, &[]).await?;
+    world.control_plane.install_definitions([definition()]).await?;
+    let client = world.control_plane.client();
+    let namespace = Namespace {
+        metadata: ObjectMeta { name: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() },
+        ..Namespace::default()
+    };
+    Api::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+    let program = Path::new(env!("CARGO_BIN_EXE_bringup"));
+    for (arguments, kinds) in [
+        (&[][..], &["NodeClaim"][..]),
+        (&["--machines"][..], &["AzureMachine", "Machine", "NodeClaim"][..]),
+    ] {
+        let wanted: BTreeSet<String> =
+            kinds.iter().map(|kind| format!("the definition of {kind} is not installed")).collect();
+        let mut controller =
+            ControllerProcess::start(program, &world, NAMESPACE, arguments).await?;
+        let mut said = BTreeSet::new();
+        controller.logged("leading").await?;
+        while said.len() < wanted.len() {
+            let line = controller.logged("waiting").await?;
+            assert_eq!(line["level"], "INFO", "it is no trouble: {line}");
+            said.insert(line["why"].as_str().context("it says why")?.to_owned());
+        }
+        assert_eq!(said, wanted);
+        let answer = readyz(&controller)?;
+        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+        let (_, body) = answer.split_once("\r\n\r\n").context("an answer has a body")?;
+        let mut lines = body.lines();
+        assert_eq!(lines.next(), Some("ok"));
+        assert_eq!(lines.map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
+
+        assert_eq!(controller.terminate()?, Some(0));
+        let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let lease = leases.get("bringup-controller").await?;
+        let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+        assert_eq!(holder, "", "the lease is given back");
+    }
+    let asked = world.azure.with(|azure| azure.journal().requests().len());
+    assert_eq!(asked, 0, "nothing is asked of Azure");
+    Ok(())
+}

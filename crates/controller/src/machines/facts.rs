@@ -1,0 +1,111 @@
+//! What is kept of a Machine, and of the provider's object behind it: a fleet has thousands.
+
+use bringup_objects::cluster_api::{
+    AnyCondition, AzureMachine, DEPLOYMENT_LABEL, InfrastructureReference, Machine,
+    NODE_BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL, any,
+};
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition};
+use jiff::Timestamp;
+use kube::api::ObjectMeta;
+
+/// The conditions that are ours on a Machine.
+const OURS: [&str; 2] = [BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL];
+
+/// A Machine.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) uid: String,
+    pub(super) resource_version: String,
+    pub(super) generation: Option<i64>,
+    pub(super) created: Timestamp,
+    pub(super) deleting: Option<Timestamp>,
+    pub(super) deployment: Option<String>,
+    pub(super) cluster: String,
+    pub(super) behind: InfrastructureReference,
+    pub(super) provider_id: Option<String>,
+    pub(super) node: Option<String>,
+    /// When its Node was said to be well.
+    pub(super) healthy_since: Option<Timestamp>,
+    /// When its VM was said to be there.
+    pub(super) ready_since: Option<Timestamp>,
+    /// Its VM is there.
+    pub(super) is_made: bool,
+    /// The conditions on it that are ours.
+    pub(super) conditions: Vec<Condition>,
+    /// How many conditions of others there are.
+    pub(super) others: usize,
+}
+
+impl Facts {
+    /// What a Machine says; none if it does not even say which it is.
+    pub(super) fn of(machine: Machine) -> Option<Self> {
+        let Machine { metadata, spec, status } = machine;
+        let all = &status.conditions;
+        let ready = any(all, "InfrastructureReady").filter(|ready| ready.status == "True");
+        let healthy = any(all, "NodeHealthy").or_else(|| any(all, "NodeReady"));
+        let ours = all.iter().filter(|one| OURS.contains(&one.kind.as_str()));
+        let conditions: Vec<Condition> = ours.map(AnyCondition::plain).collect();
+        let made = status.initialization.as_ref();
+        Some(Self {
+            created: created(&metadata).unwrap_or(Timestamp::UNIX_EPOCH),
+            deleting: metadata.deletion_timestamp.as_ref().map(|at| at.0),
+            deployment: metadata.labels.and_then(|mut all| all.remove(DEPLOYMENT_LABEL)),
+            uid: metadata.uid?,
+            resource_version: metadata.resource_version.unwrap_or_default(),
+            generation: metadata.generation,
+            cluster: spec.cluster_name,
+            behind: spec.infrastructure_ref,
+            provider_id: spec.provider_id.filter(|id| !id.is_empty()),
+            healthy_since: healthy.and_then(AnyCondition::since),
+            ready_since: ready.and_then(AnyCondition::since),
+            is_made: made.is_some_and(|made| made.infrastructure_provisioned)
+                || status.infrastructure_ready
+                || ready.is_some(),
+            others: all.len() - conditions.len(),
+            conditions,
+            node: status.node_ref.map(|node| node.name).filter(|name| !name.is_empty()),
+        })
+    }
+
+    /// Whether it takes our conditions where there may be so many: those that are there do not count.
+    pub(super) fn has_room(&self, most: Option<usize>) -> bool {
+        most.is_none_or(|most| self.others + OURS.len() <= most)
+    }
+
+    /// Whether this is what is behind it.
+    pub(super) fn has_behind(&self, kind: &str, name: &str) -> bool {
+        self.behind.kind == kind && self.behind.name == name
+    }
+}
+
+/// The provider's object behind a Machine.
+#[derive(Debug)]
+pub(super) struct Behind {
+    pub(super) created: Option<Timestamp>,
+    pub(super) provider_id: Option<String>,
+    pub(super) size: Option<String>,
+    pub(super) zone: Option<String>,
+    /// Its system, in small letters.
+    pub(super) os: Option<String>,
+    /// What is ours on it.
+    pub(super) condition: Option<AnyCondition>,
+}
+
+impl Behind {
+    pub(super) fn of(object: AzureMachine) -> Self {
+        let AzureMachine { metadata, spec, status } = object;
+        let is_ours = |one: &AnyCondition| one.kind == NODE_BOOTSTRAP_SUCCEEDED;
+        Self {
+            created: created(&metadata),
+            provider_id: spec.provider_id.filter(|id| !id.is_empty()),
+            size: spec.vm_size,
+            zone: spec.failure_domain,
+            os: spec.os_disk.os_type.map(|os| os.to_lowercase()),
+            condition: status.conditions.into_iter().find(is_ours),
+        }
+    }
+}
+
+fn created(metadata: &ObjectMeta) -> Option<Timestamp> {
+    metadata.creation_timestamp.as_ref().map(|at| at.0)
+}

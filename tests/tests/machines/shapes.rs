@@ -1,0 +1,230 @@
+//! Definitions of other shapes and versions than the newest.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bringup_objects::cluster_api::{NODE_BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::common::{Ground, condition, kinds, own_plane};
+use crate::conditions::FAILS;
+use crate::launch::Wanted;
+
+/// The end of a wait that only a broken test reaches.
+const FOREVER: Duration = Duration::from_mins(1);
+/// More than the time after which definitions are looked at again.
+const LATER: Duration = Duration::from_mins(6);
+
+/// Changes the versions of a definition.
+async fn edit(client: &Client, name: &str, change: impl Fn(&mut Vec<Value>)) -> Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    loop {
+        let mut definition = serde_json::to_value(definitions.get(name).await?)?;
+        change(definition["spec"]["versions"].as_array_mut().context("it has versions")?);
+        let definition = serde_json::from_value(definition)?;
+        match definitions.replace(name, &PostParams::default(), &definition).await {
+            // Its status is written at the same time.
+            Err(kube::Error::Api(status)) if status.code == 409 => tokio::task::yield_now().await,
+            other => return other.map(drop).context("change the definition"),
+        }
+    }
+}
+
+/// Waits until the API server publishes that the conditions of an `AzureMachine` are a map.
+async fn until_published(client: &Client) -> Result<()> {
+    let address = "/openapi/v3/apis/infrastructure.cluster.x-k8s.io/v1beta1";
+    let list = "/properties/status/properties/conditions/x-kubernetes-list-type";
+    let wait = async {
+        loop {
+            let request = http::Request::get(address).body(Vec::new())?;
+            let document: Value = client.request(request).await?;
+            let schemas = document.pointer("/components/schemas").and_then(Value::as_object);
+            let is_it = |schema: &&Value| {
+                let kind = schema.pointer("/x-kubernetes-group-version-kind/0/kind");
+                kind == Some(&json!("AzureMachine"))
+            };
+            let schema = schemas.into_iter().flat_map(|all| all.values()).find(is_it);
+            if schema.and_then(|it| it.pointer(list)) == Some(&json!("map")) {
+                return anyhow::Ok(());
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(FOREVER, wait).await.context("waited in vain for the schema")?
+}
+
+/// The conditions of an `AzureMachine` are of the new shape from now on. What is not in it is kept all
+/// the same, so that it shows if anybody writes it.
+async fn renew(client: &Client) -> Result<()> {
+    let text = json!({ "type": "string" });
+    let conditions = json!({
+        "type": "array", "maxItems": 32,
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "type": text, "status": text, "reason": text, "message": text,
+                "lastTransitionTime": { "type": "string", "format": "date-time" },
+                "observedGeneration": { "type": "integer", "format": "int64" },
+            },
+        },
+    });
+    let schema = "/schema/openAPIV3Schema/properties/status/properties/conditions";
+    edit(client, "azuremachines.infrastructure.cluster.x-k8s.io", |versions| {
+        for version in versions {
+            if let Some(known) = version.pointer_mut(schema) {
+                known.clone_from(&conditions);
+            }
+        }
+    })
+    .await?;
+    until_published(client).await
+}
+
+fn is_down(object: &DynamicObject, kind: &str, severity: Option<&str>) -> bool {
+    condition(object, kind).is_some_and(|it| {
+        it["status"] == "False" && it.get("severity").and_then(Value::as_str) == severity
+    })
+}
+
+#[tokio::test]
+async fn test_06_a_definition_of_the_new_shape_gets_a_condition_without_severity() -> Result<()> {
+    let plane = own_plane().await?;
+    renew(&plane.client()).await?;
+    let ground = Ground::on(&plane, "renewed", FAILS, "v1beta2").await?;
+    ground.launch(Wanted::linux("worker-1")).await?;
+    ground.verdict("worker-1").await?;
+    let is = |it: &DynamicObject| is_down(it, NODE_BOOTSTRAP_SUCCEEDED, None);
+    let provided = ground.until(ground.provided(), "worker-1", "the new shape", is).await?;
+    assert_eq!(kinds(&provided), ["Ready", "VMRunning", NODE_BOOTSTRAP_SUCCEEDED]);
+    let ours = condition(&provided, NODE_BOOTSTRAP_SUCCEEDED).context("ours")?;
+    assert_eq!(ours["reason"], "BootstrapTokenInvalid");
+    assert!(ours["message"].as_str().is_some_and(|text| !text.is_empty()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn test_06_a_definition_that_changes_later_is_noticed() -> Result<()> {
+    let plane = own_plane().await?;
+    let ground = Ground::on(&plane, "changed", FAILS, "v1beta2").await?;
+    ground.launch(Wanted::linux("worker-1")).await?;
+    ground.verdict("worker-1").await?;
+    let old = |it: &DynamicObject| is_down(it, NODE_BOOTSTRAP_SUCCEEDED, Some("Error"));
+    ground.until(ground.provided(), "worker-1", "the old shape", old).await?;
+    renew(&plane.client()).await?;
+    ground.azure.advance(LATER);
+    let new = |it: &DynamicObject| is_down(it, NODE_BOOTSTRAP_SUCCEEDED, None);
+    let provided = ground.until(ground.provided(), "worker-1", "the new shape", new).await?;
+    assert_eq!(kinds(&provided), ["Ready", "VMRunning", NODE_BOOTSTRAP_SUCCEEDED]);
+    Ok(())
+}
+
+/// Machines are served and stored in this version alone.
+async fn serve_only(client: &Client, only: &str) -> Result<()> {
+    edit(client, "machines.cluster.x-k8s.io", |versions| {
+        for version in versions {
+            let is_it = version["name"] == only;
+            version["served"] = json!(is_it);
+            version["storage"] = json!(is_it);
+        }
+    })
+    .await?;
+    let wait = async {
+        loop {
+            let group = kube::discovery::group(client, "cluster.x-k8s.io").await?;
+            let mut served = group.resources_by_stability().into_iter();
+            if served.any(|(it, _)| it.kind == "Machine" && it.version == only) {
+                return anyhow::Ok(());
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(FOREVER, wait).await.context("waited in vain for the version")?
+}
+
+/// Writes a condition of somebody else's, as controllers of Cluster API do where the list is whole.
+async fn write_theirs(api: &Api<DynamicObject>, name: &str, round: usize) -> Result<()> {
+    loop {
+        let object = api.get(name).await?;
+        let all = object.data.pointer("/status/conditions").and_then(Value::as_array);
+        let mut all = all.cloned().unwrap_or_default();
+        all.retain(|one| one["type"] != "Theirs");
+        all.push(json!({ "type": "Theirs", "status": "False", "severity": "Info", "reason": format!("Round{round}"), "message": "theirs", "lastTransitionTime": "2026-01-01T00:00:00Z" }));
+        let body = json!({ "metadata": { "resourceVersion": object.metadata.resource_version }, "status": { "conditions": all } });
+        match api.patch_status(name, &PatchParams::default(), &Patch::Merge(&body)).await {
+            Ok(_) => return Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 409 => tokio::task::yield_now().await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// How often somebody else writes while we do.
+const ROUNDS: usize = 60;
+
+#[tokio::test]
+async fn machines_of_v1beta1_alone_are_observed_and_written_as_that_version_has_it() -> Result<()> {
+    let plane = own_plane().await?;
+    let client = plane.client();
+    serve_only(&client, "v1beta1").await?;
+    let mut ground = Ground::on(&plane, "older", FAILS, "v1beta1").await?;
+    ground.launch(Wanted::linux("worker-1")).await?;
+    let machines = ground.machines();
+    let they = async {
+        for round in 0..ROUNDS {
+            write_theirs(&machines, "worker-1", round).await?;
+        }
+        anyhow::Ok(())
+    };
+    let (theirs, ours) = tokio::join!(they, ground.verdict("worker-1"));
+    theirs?;
+    ours?;
+    let is = |it: &DynamicObject| is_down(it, "BootstrapSucceeded", Some("Error"));
+    let machine = ground.until(machines.clone(), "worker-1", "the old shape", is).await?;
+    let mut all = kinds(&machine);
+    all.sort_unstable();
+    assert_eq!(all, ["BootstrapSucceeded", "InfrastructureReady", "Theirs", REPLACEMENT_USEFUL]);
+    let theirs = condition(&machine, "Theirs").context("theirs")?;
+    assert_eq!(theirs["reason"], format!("Round{}", ROUNDS - 1));
+    assert_eq!(theirs["severity"], "Info");
+    let ours = condition(&machine, "BootstrapSucceeded").context("ours")?;
+    assert_eq!(ours["reason"], "BootstrapTokenInvalid");
+    let behind = |it: &DynamicObject| is_down(it, NODE_BOOTSTRAP_SUCCEEDED, Some("Error"));
+    ground.until(ground.provided(), "worker-1", "the same behind it", behind).await?;
+    let report = ground.reports().await?.pop().context("a report")?;
+    assert_eq!(report.spec.target_ref.api_version, "cluster.x-k8s.io/v1beta1");
+
+    // Cluster API is upgraded. Nothing here converts what was written before, so that goes first.
+    machines.delete("worker-1", &DeleteParams::default()).await?;
+    serve_only(&client, "v1beta2").await?;
+    ground.version = "v1beta2";
+    ground.launch(Wanted::linux("worker-2")).await?;
+    let machine = ground.verdict("worker-2").await?;
+    let ours = condition(&machine, "BootstrapSucceeded").context("ours")?;
+    assert_eq!((ours.get("severity"), &ours["observedGeneration"]), (None, &json!(1)));
+    let writers = machine.metadata.managed_fields.unwrap_or_default();
+    let applies = writers.iter().any(|one| one.operation.as_deref() == Some("Apply"));
+    assert!(applies, "each entry has its own writer");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_served_any_more_is_left_for_the_one_that_is() -> Result<()> {
+    let plane = own_plane().await?;
+    let client = plane.client();
+    let mut ground = Ground::on(&plane, "lowered", FAILS, "v1beta2").await?;
+    ground.launch(Wanted::linux("before")).await?;
+    ground.verdict("before").await?;
+    serve_only(&client, "v1beta1").await?;
+    ground.version = "v1beta1";
+    ground.launch(Wanted::linux("after")).await?;
+    ground.verdict("after").await?;
+    let is = |it: &DynamicObject| is_down(it, "BootstrapSucceeded", Some("Error"));
+    ground.until(ground.machines(), "after", "the old shape", is).await?;
+    assert_eq!(ground.machines().list(&ListParams::default()).await?.items.len(), 2);
+    Ok(())
+}
