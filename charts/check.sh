@@ -40,6 +40,8 @@ check_chart() {
     render >"$work/default.yaml"
     render --values charts/tests/everything.yaml >"$work/everything.yaml"
     ! grep -qE '^ *(-|resources:|verbs:|apiGroups:).*(\bsecrets\b|\*)' "$work/everything.yaml" || fail "a role names secrets or everything"
+    grep -q 'path: signatures.yaml' "$work/everything.yaml" || fail "signatures are not mounted"
+    grep -q 'value: /etc/bringup/signatures/signatures.yaml' "$work/everything.yaml" || fail "signatures are not read"
     charts/render.sh >"$work/plain.yaml"
     diff -u manifests/bringup.yaml "$work/plain.yaml" >&2 || fail "manifests/bringup.yaml is stale: run make manifests"
 }
@@ -69,6 +71,7 @@ check_flex() {
 }
 
 check_schema() {
+    refuses signatures.configMap=Ours_ /signatures/configMap
     refuses colour=red ''
     refuses azure.clientID=x /azure
     refuses azure.cloud=mars /azure/cloud

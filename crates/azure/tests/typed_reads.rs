@@ -53,6 +53,29 @@ async fn a_virtual_machine_whose_script_failed_says_so_in_every_field() {
 }
 
 #[tokio::test]
+async fn managed_run_commands_say_what_they_printed() {
+    let world = World::new(ORAS_MISSING);
+    world.bootstrap("a", "202601.27.0").await;
+    let id = InstanceId::from(vm("a"));
+    assert!(world.arm.run_commands(&id, Priority::Schedule).await.unwrap().is_empty());
+    let path = format!("{}/Microsoft.Compute/virtualMachines/a/runCommands/collect", group());
+    let script = json!({ "script": "bringup-node report --token hunter2" });
+    world.put(&path, &json!({ "location": "eastus", "properties": { "source": script } })).await;
+    let started = world.arm.run_commands(&id, Priority::Schedule).await.unwrap();
+    assert_eq!(started[0].execution_state.as_deref(), Some("Running"));
+    assert_eq!((started[0].exit_code, &started[0].output), (None, &None));
+    world.advance(30);
+    let ended = world.arm.run_commands(&id, Priority::Schedule).await.unwrap();
+    let [command] = ended.as_slice() else { panic!("{ended:?}") };
+    assert_eq!((command.name.as_str(), command.exit_code), ("collect", Some(0)));
+    assert!(command.output.as_ref().unwrap().contains("\"ExitCode\": \"211\""), "{command:?}");
+    assert!(command.ended.is_some());
+    assert!(!format!("{command:?}").contains("hunter2"));
+    let missing = world.arm.run_commands(&vm("nobody").into(), Priority::Schedule).await;
+    assert!(missing.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
 async fn a_machine_that_has_just_been_asked_for_is_known_and_says_little() {
     let world = World::new("");
     world.create_vm("a", "1").await;

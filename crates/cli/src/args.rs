@@ -161,6 +161,9 @@ pub(crate) struct DiagnoseArguments {
     /// The log of the serial console
     #[arg(long, value_name = "FILE")]
     pub(crate) serial_log: Vec<PathBuf>,
+    /// Lines that only you know and what they mean, in YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) signatures: Option<PathBuf>,
 }
 
 /// A system.

@@ -11,6 +11,7 @@ use bringup_azure::clock::WallClock;
 use bringup_controller::claims::{NodeClassKind, default_classes};
 use bringup_controller::flex::JoinSettings;
 use bringup_controller::{Controller, Provisioning, Settings};
+use bringup_diagnosis::Signatures;
 use bringup_provider::listen::{Address, TlsFiles};
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
@@ -82,6 +83,9 @@ pub(crate) struct ControllerArguments {
     #[arg(long, value_name = "COUNT", env = "BRINGUP_READS_PER_SECOND", default_value_t = 12,
           value_parser = clap::value_parser!(u32).range(1..=25))]
     reads_per_second: u32,
+    /// Lines that only you know and what they mean, in YAML or JSON; read at the start
+    #[arg(long, value_name = "FILE", env = "BRINGUP_SIGNATURES")]
+    signatures: Option<PathBuf>,
     /// Reads everything and writes nothing
     #[arg(long, env = "BRINGUP_DRY_RUN")]
     dry_run: bool,
@@ -169,16 +173,17 @@ enum LogForm {
 /// Runs until it is told to stop.
 pub(crate) fn run(arguments: ControllerArguments) -> Result<Exit, Failure> {
     log(arguments.log_format, arguments.log_level);
+    let signatures = crate::signatures::read(arguments.signatures.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .worker_threads(2)
         .build()
         .context("start the asynchronous runtime")?;
-    runtime.block_on(control(arguments))?;
+    runtime.block_on(control(arguments, signatures))?;
     Ok(Exit::Fine)
 }
 
-async fn control(arguments: ControllerArguments) -> anyhow::Result<()> {
+async fn control(arguments: ControllerArguments, signatures: Signatures) -> anyhow::Result<()> {
     // What is wrong with the options is said before anybody is asked.
     let provisioning = arguments.flex.provisioning()?;
     let client = client(arguments.kubeconfig.as_deref()).await?;
@@ -195,6 +200,7 @@ async fn control(arguments: ControllerArguments) -> anyhow::Result<()> {
         dry_run: arguments.dry_run,
         machines: arguments.machines,
         machine_deadline: arguments.machine_deadline,
+        signatures,
         ..Settings::new(&arguments.namespace, &identity)
     };
     let mut controller = Controller::new(settings, client, arm, clock);

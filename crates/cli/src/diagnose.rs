@@ -9,7 +9,7 @@ use crate::args::AnswerForm;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, Document};
 use crate::request::{About, Diagnose};
-use crate::{output, report, sniff, stored};
+use crate::{output, report, signatures, sniff, stored};
 
 /// Reads, diagnoses, stores what is to be stored, and answers.
 pub(crate) fn run(options: &Diagnose) -> Result<Exit, Failure> {
@@ -42,10 +42,12 @@ fn gather(texts: Vec<Document>, options: &Diagnose) -> Result<Evidence, Failure>
                 evidence.pieces.append(&mut known.pieces);
                 evidence.image_version = evidence.image_version.or(known.image_version);
                 evidence.os = evidence.os.or(known.os);
+                evidence.api_server = evidence.api_server.or(known.api_server);
             }
             None => evidence.pieces.push(piece(&text, options.about)),
         }
     }
+    evidence.signatures = signatures::read(options.signatures.as_deref())?;
     evidence.image_version = options.image.or(evidence.image_version);
     evidence.os = said_os(options.about).or(evidence.os);
     Ok(evidence)

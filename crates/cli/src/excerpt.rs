@@ -130,4 +130,19 @@ mod tests {
         draw(&[line(1, "")], 0, (3, 1));
         draw(&[line(1, &"失".repeat(500))], 0, (0, 500));
     }
+
+    #[test]
+    fn of_a_serial_log_two_lines_before_and_after_are_shown() {
+        let text = "1\n2\n3\ndisk: No space left on device\n5\n6\n7\n";
+        for (source, first, last) in [(Source::SerialLog, "2", "6"), (Source::ScriptLog, "3", "5")]
+        {
+            let pieces = vec![Piece::seen(source, "log", text)];
+            let evidence = Evidence { pieces, ..Evidence::default() };
+            let found = bringup_diagnosis::diagnose(&evidence);
+            let shown = show(&found.proof[0], &evidence);
+            let rows: Vec<&str> = shown.lines().collect();
+            assert!(rows[0].ends_with(&format!("| {first}")), "{shown}");
+            assert!(rows[rows.len() - 1].ends_with(&format!("| {last}")), "{shown}");
+        }
+    }
 }

@@ -226,3 +226,30 @@ fn confidence_in_words(confidence: &str) -> &str {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bringup_objects::report::ReportVerdict;
+
+    #[test]
+    fn what_stands_around_a_proof_is_shown_beside_it() {
+        let root = EvidenceLine {
+            source: "serial log".to_owned(),
+            line: "No space left on device".to_owned(),
+            before: vec!["+ tar".to_owned(), "opt/cni".to_owned()],
+            after: vec!["finished".to_owned()],
+            ..EvidenceLine::default()
+        };
+        let verdict = ReportVerdict { cause: "DiskFull".to_owned(), ..ReportVerdict::default() };
+        let status = ReportStatus {
+            verdict: Some(verdict),
+            root_evidence: Some(root),
+            ..ReportStatus::default()
+        };
+        assert_eq!(
+            proof(&status),
+            "\nProof (serial log):\n    + tar\n    opt/cni\n  | No space left on device\n    finished\n"
+        );
+    }
+}

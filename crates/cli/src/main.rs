@@ -24,6 +24,7 @@ mod report;
 mod reports;
 mod request;
 mod safe;
+mod signatures;
 mod sniff;
 mod stored;
 mod table;

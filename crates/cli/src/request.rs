@@ -63,6 +63,7 @@ pub(crate) struct Diagnose {
     pub(crate) image: Option<ImageVersion>,
     pub(crate) form: AnswerForm,
     pub(crate) store: Option<PathBuf>,
+    pub(crate) signatures: Option<PathBuf>,
 }
 
 /// What is asked for in a cluster, and how.
@@ -226,5 +227,6 @@ fn diagnose(typed: DiagnoseArguments) -> Result<Diagnose, Failure> {
         image: typed.image_version,
         form: typed.output,
         store: typed.evidence_out,
+        signatures: typed.signatures,
     })
 }

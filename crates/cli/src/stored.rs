@@ -45,6 +45,7 @@ fn parse(text: &str) -> serde_json::Result<Evidence> {
         image_version: stored.image_version,
         os: stored.os,
         api_server: stored.api_server,
+        ..Evidence::default()
     })
 }
 
@@ -74,6 +75,7 @@ mod tests {
             image_version: Some("202601.27.0".parse().unwrap()),
             os: Some(Os::Linux),
             api_server: Some("cp.contoso.example".to_owned()),
+            ..Evidence::default()
         };
         let stored = serde_json::to_string_pretty(&evidence).unwrap();
         assert_eq!(read(&stored).unwrap().unwrap(), evidence);

@@ -35,6 +35,49 @@ fn a_success_response_gives_succeeded_in_18_s_with_the_times_of_the_boot() {
 }
 
 #[test]
+fn signatures_of_a_user_are_looked_for_and_faulty_ones_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = file(directory.path(), "boot.log", b"License server says no: seat 17\n");
+    let good = "version: 1\nsignatures:\n- {id: contoso.license, regex: 'seat \\d+', cause: ConfigRejected, rank: 20, reference: 'https://wiki.contoso.example/license'}\n";
+    let good = file(directory.path(), "good.yaml", good.as_bytes());
+    let ran = bringup(&["diagnose", &log, "--signatures", &good, "-o", "json"]);
+    let said = ran.json();
+    assert_eq!(said["cause"]["reason"], "ConfigRejected", "{}", ran.err);
+    assert_eq!(said["proof"][0]["text"], "License server says no: seat 17");
+    let remedy = said["remedy"].as_str().unwrap();
+    assert!(
+        remedy.contains("contoso.license, see https://wiki.contoso.example/license"),
+        "{remedy}"
+    );
+    for (name, content, wanted) in [
+        (
+            "cause.json",
+            r#"{"version": 1, "signatures": [{"id": "a", "literal": "seat", "cause": "X", "rank": 1}]}"#,
+            "signature 1, `a`: its cause is none",
+        ),
+        (
+            "regex.yaml",
+            "version: 1\nsignatures: [{id: a, regex: 'seat(', cause: DiskFull, rank: 1}]",
+            "unclosed group",
+        ),
+        (
+            "field.yaml",
+            "version: 1\nsignatures: [{id: a, word: seat, cause: DiskFull, rank: 1}]",
+            "word",
+        ),
+        ("version.yaml", "version: 7\nsignatures: []", "write version: 1"),
+    ] {
+        let faulty = file(directory.path(), name, content.as_bytes());
+        let ran = bringup(&["diagnose", &log, "--signatures", &faulty]);
+        let shown = ran.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(ran.code != 0 && shown.contains(wanted) && shown.contains(name), "{}", ran.err);
+        assert!(ran.out.is_empty(), "nothing is said without them: {}", ran.out);
+    }
+    let ran = bringup(&["controller", "--signatures", "/nowhere/at-all.yaml"]);
+    assert!(ran.code != 0 && ran.err.contains("cannot read the signatures"), "{}", ran.err);
+}
+
+#[test]
 fn a_node_without_configuration_gives_config_rejected_with_the_three_checks() {
     let ran = bringup_reads(&["diagnose", "-o", "json"], NO_CONFIG.as_bytes());
     assert_eq!(ran.code, 10);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bringup_azure::clock::Clock;
 use bringup_azure::model::ActivityLog;
 use bringup_azure::{Arm, ArmError, InstanceId, Priority, Turn};
-use bringup_diagnosis::{Confidence, diagnose};
+use bringup_diagnosis::{Confidence, Signatures, diagnose};
 use bringup_objects::Node;
 use bringup_objects::report::CollectorState;
 use jiff::{SignedDuration, Timestamp};
@@ -41,6 +41,7 @@ pub struct Collect {
     health: Health,
     witness: Witness,
     console: Console,
+    signatures: Signatures,
 }
 
 impl Collect {
@@ -53,7 +54,15 @@ impl Collect {
         witness: Witness,
     ) -> Self {
         let console = Console::new(arm.clone(), clock.clone(), witness.clone());
-        Self { arm, client, clock, health, witness, console }
+        let signatures = Signatures::default();
+        Self { arm, client, clock, health, witness, console, signatures }
+    }
+
+    /// The same, which also looks for these.
+    #[must_use]
+    pub fn with_signatures(mut self, signatures: Signatures) -> Self {
+        self.signatures = signatures;
+        self
     }
 
     /// Looks at the VM, and at the AKS machine where there is one. What was known before stays.
@@ -70,6 +79,7 @@ impl Collect {
         let mut seen = known.unwrap_or_default();
         seen.is_machine = subject.kind == Kind::Machine;
         seen.evidence.api_server.clone_from(&subject.api_server);
+        seen.evidence.signatures = self.signatures.clone();
         seen.collectors.retain(|known| known.name != collector::PROVIDED);
         if let Some(trouble) = &subject.trouble {
             seen.collected(collected(collector::PROVIDED, CollectorState::Failed, trouble));

@@ -124,7 +124,8 @@ impl Controller {
             self.clock.clone(),
             self.health.clone(),
             self.witness.clone(),
-        );
+        )
+        .with_signatures(self.settings.signatures.clone());
         let writer = Writer::new(
             self.client.clone(),
             &self.settings.namespace,

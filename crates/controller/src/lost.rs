@@ -73,6 +73,7 @@ impl Observer {
         since: Timestamp,
     ) -> Observation {
         let mut seen = Observation { at: self.clock.now(), ..Observation::default() };
+        seen.evidence.signatures = self.settings.signatures.clone();
         seen.evidence.image_version =
             report.spec.image_version.as_deref().and_then(|version| version.parse().ok());
         let id = report.spec.provider_id.as_deref().and_then(|id| id.parse::<ProviderId>().ok());

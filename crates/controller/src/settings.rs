@@ -1,5 +1,6 @@
 //! What can be chosen.
 
+use bringup_diagnosis::Signatures;
 use jiff::SignedDuration;
 
 use crate::claims::{NodeClassKind, default_classes};
@@ -26,6 +27,8 @@ pub struct Settings {
     pub only_namespace: Option<String>,
     /// Nothing is really written.
     pub dry_run: bool,
+    /// Lines that only whoever runs this knows, and what they mean.
+    pub signatures: Signatures,
 }
 
 impl Settings {
@@ -41,6 +44,7 @@ impl Settings {
             machine_deadline: DEADLINE,
             only_namespace: None,
             dry_run: false,
+            signatures: Signatures::default(),
         }
     }
 }

@@ -84,6 +84,15 @@ impl Case<'_> {
         finding.rule.subject.and_then(|name| name(line))
     }
 
+    /// What to do; of a line that only its user knows, also where more is said of it.
+    pub(crate) fn remedy(&self, cause: Cause, winner: Option<&Finding>) -> String {
+        let known = winner.and_then(|finding| finding.signature);
+        match known.and_then(|index| self.evidence.signatures.note(index)) {
+            Some(note) => format!("{} {note}", remedy(cause)),
+            None => remedy(cause),
+        }
+    }
+
     pub(crate) fn proof(&self, cause: Cause, winner: Option<&Finding>) -> Vec<Proof> {
         let mut lines: Vec<&Finding> =
             self.findings.iter().filter(|finding| finding.rule.cause == cause).collect();
@@ -148,8 +157,7 @@ impl Case<'_> {
         let line = &page.lines[finding.line];
         let piece = &self.evidence.pieces[finding.piece];
         let normal = page.normal_line(finding.line);
-        let sign = finding.sign.all[0];
-        let at = normal.find(sign).map_or(0, |at| normal[..at].chars().count());
+        let (at, length) = finding.sign.place(normal, &line.text);
         let (before, text) = saying(line.text.trim_end(), at);
         let (from, text) = around(text, at - before);
         let (before, after) = self.neighbours(finding.piece, finding.line);
@@ -160,7 +168,7 @@ impl Case<'_> {
             text: redact(&text).text.truncated(QUOTED),
             before,
             after,
-            span: (from, from + sign.chars().count()),
+            span: (from, from + length),
         }
     }
 

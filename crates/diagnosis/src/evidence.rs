@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lines::clean;
 use crate::redaction::{Redacted, redact};
+use crate::signatures::Signatures;
 
 /// Where a piece of evidence comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -112,6 +113,9 @@ pub struct Evidence {
     /// The host of the API server, where it is known: a name or an address without a port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_server: Option<String>,
+    /// What its user knows, and we do not.
+    #[serde(skip)]
+    pub signatures: Signatures,
 }
 
 impl Evidence {

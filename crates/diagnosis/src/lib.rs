@@ -13,6 +13,7 @@ pub mod matcher;
 pub mod redaction;
 pub mod rule;
 pub mod rules;
+pub mod signatures;
 mod subject;
 mod verdict;
 
@@ -20,4 +21,5 @@ pub use account::remedy;
 pub use boot_log::boots_of;
 pub use diagnosis::{Confidence, Diagnosis, Verdict};
 pub use evidence::{Evidence, Piece, Source};
+pub use signatures::Signatures;
 pub use verdict::diagnose;

@@ -10,6 +10,7 @@ use crate::evidence::Evidence;
 use crate::lines::{Line, push_normal, split};
 use crate::rule::{Rule, Sign};
 use crate::rules::RULES;
+use crate::signatures::Signatures;
 
 /// How far apart the parts of a sign may stand in a line, in bytes.
 const REACH: usize = 4096;
@@ -27,6 +28,8 @@ pub struct Finding {
     pub line: usize,
     /// The line calls itself a warning.
     pub warning: bool,
+    /// Which of its user's signatures it is, if it is one.
+    pub signature: Option<usize>,
 }
 
 /// The lines of one piece, as they stand and as they are compared.
@@ -147,8 +150,24 @@ fn automaton(kind: AhoCorasickKind) -> AhoCorasick {
 }
 
 /// Every sign that is met, in the order of the evidence.
-pub fn find(pages: &[Page<'_>], code: Option<i32>) -> Vec<Finding> {
-    pages.iter().enumerate().flat_map(|(piece, page)| find_on(page, piece, code)).collect()
+pub fn find(pages: &[Page<'_>], code: Option<i32>, signatures: &Signatures) -> Vec<Finding> {
+    let found = pages.iter().enumerate().flat_map(|(piece, page)| {
+        let known = find_on(page, piece, code);
+        known.into_iter().chain(find_of_users(page, piece, signatures))
+    });
+    found.collect()
+}
+
+fn find_of_users(page: &Page<'_>, piece: usize, signatures: &Signatures) -> Vec<Finding> {
+    let met = signatures.on(page).map(|(index, signature, line)| Finding {
+        rule: signature.rule,
+        sign: signature.sign,
+        piece,
+        line,
+        warning: is_warning(page.normal_line(line)),
+        signature: Some(index),
+    });
+    met.collect()
 }
 
 fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
@@ -171,7 +190,7 @@ fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
         let is_second = || second_attempt.is_some_and(|second| line >= second);
         if fits && fits_line(sign, page.around(line, hit.start())) && (!sign.again || is_second()) {
             let warning = is_warning(page.normal_line(line));
-            findings.push(Finding { rule, sign, piece, line, warning });
+            findings.push(Finding { rule, sign, piece, line, warning, signature: None });
         }
     }
     findings

@@ -1,6 +1,7 @@
 //! What a rule is made of: a cause, the signs by which it is known, and what to do about it.
 
 use bringup_contract::Cause;
+use regex::Regex;
 
 /// How much a sign proves by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +33,8 @@ pub struct Sign {
     pub rank: u16,
     /// How much it proves.
     pub strength: Strength,
+    /// A pattern that stands in the line, instead of parts of it; only what users bring has one.
+    pub pattern: Option<&'static Regex>,
 }
 
 impl Sign {
@@ -45,6 +48,22 @@ impl Sign {
             again: false,
             rank,
             strength: Strength::Strong,
+            pattern: None,
+        }
+    }
+
+    /// Where in a line it stands, in characters: from where, and how many. The line comes as it is
+    /// compared, and as it stands.
+    pub(crate) fn place(&self, normal: &str, line: &str) -> (usize, usize) {
+        let count = |text: &str| text.chars().count();
+        match (self.pattern, self.all.first()) {
+            (Some(pattern), _) => pattern
+                .find(line)
+                .map_or((0, 0), |found| (count(&line[..found.start()]), count(found.as_str()))),
+            (None, Some(part)) => {
+                (normal.find(part).map_or(0, |at| count(&normal[..at])), count(part))
+            }
+            (None, None) => (0, 0),
         }
     }
 

@@ -150,7 +150,9 @@ pub static RULES: &[&Rule] = &[
 fn finds(rule: &Rule, text: &str) -> bool {
     let evidence = crate::evidence::Evidence::of_text(text);
     let pages = crate::matcher::pages(&evidence);
-    crate::matcher::find(&pages, None).iter().any(|finding| finding.rule.cause == rule.cause)
+    crate::matcher::find(&pages, None, &evidence.signatures)
+        .iter()
+        .any(|finding| finding.rule.cause == rule.cause)
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use bringup_contract::cse::{self, CodeSource, HandlerState, Reading, ResultShape
 use bringup_contract::exit_code::{Catalogue, Code, Lookup, Meaning};
 use bringup_contract::{Cause, ImageVersion, Os};
 
-use crate::account::remedy;
 use crate::api_server;
 use crate::boot_log::{self, Cut};
 use crate::diagnosis::{Blame, Confidence, Diagnosis, Platform, Step, Verdict};
@@ -56,7 +55,7 @@ impl<'a> Case<'a> {
         let mut case = Self {
             evidence,
             arm_code,
-            findings: matcher::find(&pages, code_of(&reading)),
+            findings: matcher::find(&pages, code_of(&reading), &evidence.signatures),
             proven_from: Vec::new(),
             cuts: Vec::new(),
             doubted: Vec::new(),
@@ -237,7 +236,7 @@ impl<'a> Case<'a> {
             code_source: self.reading.code.map(|(_, source)| source),
             outer_exit_code: self.reading.outer,
             summary: self.summary(verdict, cause, winner, constant.as_deref()),
-            remedy: remedy(cause),
+            remedy: self.remedy(cause, winner),
             overruled: self.overruled(verdict, cause, winner, constant.as_deref()),
             constant,
             constant_candidates,

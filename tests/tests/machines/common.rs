@@ -10,6 +10,8 @@ use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::{Controller, Settings};
+use bringup_diagnosis::Signatures;
+use bringup_diagnosis::signatures::SignatureFile;
 use bringup_objects::BootstrapReport;
 use bringup_objects::report::definition;
 use bringup_testbed::{ControlPlane, CrdSet};
@@ -70,7 +72,7 @@ impl Ground {
 
     /// The same with a clock that moves otherwise, from now on.
     pub(crate) async fn paced(name: &str, text: &str, pace: Pace) -> Result<Self> {
-        Ok(Self::made(plane().await?, name, text, pace, "v1beta2").await?.observed())
+        Self::made(plane().await?, name, text, pace, "v1beta2").await?.observed()
     }
 
     /// The same on a control plane of its own, where Machines are served in a version.
@@ -80,10 +82,10 @@ impl Ground {
         text: &str,
         version: &'static str,
     ) -> Result<Self> {
-        Ok(Self::made(plane, name, text, Pace::Real, version).await?.observed())
+        Self::made(plane, name, text, Pace::Real, version).await?.observed()
     }
 
-    fn observed(mut self) -> Self {
+    fn observed(mut self) -> Result<Self> {
         let name = &self.namespace;
         let clock = Arc::new(SimulatedClock(self.azure.clone()));
         let arm = Client_::new(
@@ -95,9 +97,10 @@ impl Ground {
         let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
         settings.machines = true;
         settings.only_namespace = Some(name.to_owned());
+        settings.signatures = signatures()?;
         let controller = Controller::new(settings, self.client.clone(), arm, clock);
         self.task = Some(tokio::spawn(async move { controller.observe().await }));
-        self
+        Ok(self)
     }
 
     /// The same, and nobody observes it.
@@ -214,6 +217,13 @@ impl Ground {
         let api: Api<BootstrapReport> = Api::namespaced(self.client.clone(), &self.namespace);
         Ok(api.list(&ListParams::default()).await?.items)
     }
+}
+
+/// What only whoever runs this controller knows.
+fn signatures() -> Result<Signatures> {
+    let own = json!({ "id": "contoso.license", "literal": "license server says no", "cause": "ConfigRejected", "rank": 20, "reference": "https://wiki.contoso.example/license" });
+    let file: SignatureFile = serde_json::from_value(json!({ "version": 1, "signatures": [own] }))?;
+    Ok(Signatures::try_from(file)?)
 }
 
 /// A condition of an object.

@@ -1,4 +1,5 @@
-//! Whose name it is that does not resolve, and what stands around the line that says so.
+//! What is known of a cluster beside its machines: the name of its API server, and lines that only
+//! whoever runs it knows.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -57,5 +58,24 @@ async fn a_name_that_does_not_resolve_is_the_api_servers_or_another_one() -> Res
     }
     let text = serde_json::to_string(&reports)?;
     assert!(!text.contains("0123456789abcdef"), "what stands around it is redacted, too");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_line_that_only_its_user_knows_gets_its_verdict() -> Result<()> {
+    let console = "[   91.812000] cloud-init[1021]: License server says NO\n[   93.812000] cloud-init[1021]: Cloud-init v. 25.1 finished at Mon, 02 Mar 2026 14:31:42 +0000. Up 93.81 seconds";
+    let boot = json!({
+        "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
+        "script": { "ends": { "exitCode": 1, "lasts": "5s" } }, "console": console,
+    });
+    let scenario = json!({ "rules": [{ "name": "all", "boot": boot }] });
+    let ground = Ground::new("signatures", &scenario.to_string()).await?;
+    ground.launch(Wanted::linux("licensed")).await?;
+    let machine = ground.verdict("licensed").await?;
+    let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
+    assert_eq!(verdict["reason"], "ConfigRejected", "{verdict}");
+    let message = verdict["message"].as_str().unwrap_or_default();
+    assert!(message.contains("License server says NO"), "{message}");
+    assert!(message.contains("contoso.license, see https://wiki.contoso.example"), "{message}");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The API server cannot be reached.
 //!
 //! # Looks like
-//! `connection refused` or a time-out to port 443 or 6443 of the API server; code 51.
+//! `connection refused` or a time-out to port 443 or 6443 of the API server; code 51. Agents of RKE2 and k3s: `failed to get CA certs`, again and again.
 //!
 //! # Why the code misleads
 //! kubeadm says "couldn't validate the identity of the API Server" for a plain time-out.

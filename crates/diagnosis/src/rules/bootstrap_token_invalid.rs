@@ -1,7 +1,7 @@
 //! The join token is expired, unknown or refused.
 //!
 //! # Looks like
-//! `the server has asked for the client to provide credentials`, `cluster-info ConfigMap does not yet contain a JWS signature for token ID`, 401 from the API server.
+//! `the server has asked for the client to provide credentials`, `cluster-info ConfigMap does not yet contain a JWS signature for token ID`, 401 from the API server; of an agent of RKE2 or k3s, 401 where it asks for its configuration.
 //!
 //! # Why the code misleads
 //! The extension may have succeeded: the scripts do not check the token.

@@ -1,7 +1,7 @@
 //! The cluster CA that the node was given is not the API server's.
 //!
 //! # Looks like
-//! kubelet or kubeadm: `x509: certificate signed by unknown authority` for the API server; `none of the public keys .. are pinned`.
+//! kubelet or kubeadm: `x509: certificate signed by unknown authority` for the API server; `none of the public keys .. are pinned`. Agents of RKE2 and k3s: `token CA hash does not match the Cluster CA certificate hash`.
 //!
 //! # Why the code misleads
 //! 51 reads "connection failed".
