@@ -18,10 +18,10 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit windows extension charts manifests eval conformance karpenter bench bench-scale bench-flex bench-node fuzz testbed chart-tools cargo
+.PHONY: help demo sim test lint unit windows extension charts manifests eval conformance karpenter bench bench-scale bench-flex bench-machines bench-node fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: cargo ## Shows nodes that fail: what Karpenter says, what bringup says (KEEP=1 keeps it up)
 	@echo "Building (the first time takes minutes) ..." >&2
@@ -87,6 +87,10 @@ bench-scale: cargo ## Measures the controller in a cluster of 10,000 nodes; take
 bench-flex: cargo ## Measures the controller while it makes a thousand machines; takes ten minutes
 	cargo build --quiet --locked --release -p bringup-cli
 	@$(ASSETS) BRINGUP=$(CURDIR)/target/release/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench-flex
+
+bench-machines: cargo ## Measures the controller with 5,000 Machines beside 5,000 NodeClaims; takes minutes
+	cargo build --quiet --locked --release -p bringup-cli
+	@$(ASSETS) BRINGUP=$(CURDIR)/target/release/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench-machines
 
 MUSL := x86_64-unknown-linux-musl
 bench-node: cargo ## Measures bringup-node as it is shipped, and what it says in eleven situations

@@ -59,12 +59,12 @@ impl Management {
             .context("start the control plane")?;
         control_plane.install_definitions([definition()]).await.context("define reports")?;
         say_contracts(control_plane.client()).await?;
-        let built = building.await.context("build the manager")??;
+        let folder = building.await.context("build the manager")??;
         let port = free_port()?;
-        let manager = manager(&control_plane, built.join("manager"), port);
+        let manager = manager(&control_plane, folder.join("manager"), port);
         manager.start(&control_plane)?;
         manager.said(0, "Serving webhook server").await?;
-        let webhooks = std::fs::read_to_string(built.join("webhooks.yaml"));
+        let webhooks = std::fs::read_to_string(folder.join("webhooks.yaml"));
         let webhooks = on_loopback(&webhooks.context("read the webhooks")?, &control_plane, port)?;
         let management = Self { manager, control_plane };
         management.apply(&webhooks)?;

@@ -11,6 +11,8 @@ mod common;
 mod conditions;
 #[path = "machines/consoles.rs"]
 mod consoles;
+#[path = "machines/definitions.rs"]
+mod definitions;
 #[path = "machines/hosts.rs"]
 mod hosts;
 #[path = "machines/latency.rs"]

@@ -5,6 +5,8 @@
 #[allow(dead_code, reason = "a part of it is used")]
 #[path = "../../../tests/tests/machines/common.rs"]
 mod common;
+#[path = "../../../tests/tests/machines/definitions.rs"]
+mod definitions;
 #[allow(dead_code, reason = "a part of it is used")]
 #[path = "../../../tests/tests/machines/launch.rs"]
 mod launch;

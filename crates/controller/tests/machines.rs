@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 use bringup_azure::InstanceId;
+use bringup_controller::faces::conditions;
 use bringup_controller::machines::{DEADLINE, Land};
+use bringup_controller::shape::Shape;
 use bringup_controller::subject::{Launch, Place, Subject};
 use serde_json::{Value, json};
 
@@ -94,5 +96,57 @@ fn a_kind_that_is_not_known_counts_only_where_its_vm_is_on_azure() {
     assert!(found.mirror.is_none());
     for id in [None, Some("aws:///eu-west-1a/i-0123")] {
         assert!(subject(machine("OtherMachine", id, &[])).is_none(), "{id:?} is not ours");
+    }
+}
+
+/// Machines and what is behind them, as an older or a newer Cluster API has them.
+fn land(is_old: bool) -> Land {
+    let land = Land::new(DEADLINE);
+    for kind in ["Machine", "AzureMachine"] {
+        let mut resource = Shape::assumed(kind).resource;
+        let version = if is_old { "v1beta1" } else { "v1beta2" };
+        version.clone_into(&mut resource.version);
+        land.shapes.found(&Shape::assumed_of(resource));
+    }
+    land
+}
+
+#[test]
+fn what_was_written_in_either_shape_is_not_written_again() {
+    let id = format!("{BASE}/virtualMachines/a");
+    for is_old in [true, false] {
+        let land = land(is_old);
+        let seen = |ours: &[Value], behind: &[Value]| -> Subject {
+            let mut machine = machine("AzureMachine", Some(&id), &[&[ready()], ours].concat());
+            machine["metadata"]["generation"] = json!(3);
+            let provided = json!({ "metadata": { "name": "a", "namespace": "n" }, "status": { "conditions": behind } });
+            land.provided_seen("AzureMachine", serde_json::from_value(provided).unwrap());
+            land.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
+        };
+        let before = seen(&[], &[]);
+        let wanted = conditions::desired(&before, None, None, false, before.created);
+        assert_eq!(wanted.len(), 2);
+        assert!(!conditions::are_borne(&before, &wanted));
+        let behind = conditions::mirrored(&before, &wanted).unwrap();
+        let ours: Vec<Value> = wanted
+            .iter()
+            .map(|one| serde_json::to_value(before.shape.shaped(one)).unwrap())
+            .collect();
+        assert_eq!(ours[0].get("observedGeneration").is_none(), is_old);
+
+        let after = seen(&ours, &[serde_json::to_value(behind).unwrap()]);
+        let wanted = conditions::desired(&after, None, None, false, after.created);
+        assert!(conditions::are_borne(&after, &wanted), "old: {is_old}");
+        assert_eq!(conditions::mirrored(&after, &wanted), None, "old: {is_old}");
+    }
+}
+
+#[test]
+fn a_list_without_a_limit_has_room_for_ours() {
+    let id = format!("{BASE}/virtualMachines/a");
+    for is_old in [true, false] {
+        let full = machine("AzureMachine", Some(&id), &theirs(40));
+        let found = land(is_old).machine_seen(serde_json::from_value(full).unwrap()).unwrap();
+        assert_eq!(found.has_room, is_old);
     }
 }

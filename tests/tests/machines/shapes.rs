@@ -4,34 +4,19 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_objects::cluster_api::{NODE_BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::common::{Ground, condition, kinds, own_plane};
 use crate::conditions::FAILS;
+use crate::definitions::{edit, serve_only};
 use crate::launch::Wanted;
 
 /// The end of a wait that only a broken test reaches.
 const FOREVER: Duration = Duration::from_mins(1);
 /// More than the time after which definitions are looked at again.
 const LATER: Duration = Duration::from_mins(6);
-
-/// Changes the versions of a definition.
-async fn edit(client: &Client, name: &str, change: impl Fn(&mut Vec<Value>)) -> Result<()> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    loop {
-        let mut definition = serde_json::to_value(definitions.get(name).await?)?;
-        change(definition["spec"]["versions"].as_array_mut().context("it has versions")?);
-        let definition = serde_json::from_value(definition)?;
-        match definitions.replace(name, &PostParams::default(), &definition).await {
-            // Its status is written at the same time.
-            Err(kube::Error::Api(status)) if status.code == 409 => tokio::task::yield_now().await,
-            other => return other.map(drop).context("change the definition"),
-        }
-    }
-}
 
 /// Waits until the API server publishes that the conditions of an `AzureMachine` are a map.
 async fn until_published(client: &Client) -> Result<()> {
@@ -121,29 +106,6 @@ async fn test_06_a_definition_that_changes_later_is_noticed() -> Result<()> {
     let provided = ground.until(ground.provided(), "worker-1", "the new shape", new).await?;
     assert_eq!(kinds(&provided), ["Ready", "VMRunning", NODE_BOOTSTRAP_SUCCEEDED]);
     Ok(())
-}
-
-/// Machines are served and stored in this version alone.
-async fn serve_only(client: &Client, only: &str) -> Result<()> {
-    edit(client, "machines.cluster.x-k8s.io", |versions| {
-        for version in versions {
-            let is_it = version["name"] == only;
-            version["served"] = json!(is_it);
-            version["storage"] = json!(is_it);
-        }
-    })
-    .await?;
-    let wait = async {
-        loop {
-            let group = kube::discovery::group(client, "cluster.x-k8s.io").await?;
-            let mut served = group.resources_by_stability().into_iter();
-            if served.any(|(it, _)| it.kind == "Machine" && it.version == only) {
-                return anyhow::Ok(());
-            }
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(FOREVER, wait).await.context("waited in vain for the version")?
 }
 
 /// Writes a condition of somebody else's, as controllers of Cluster API do where the list is whole.

@@ -100,8 +100,8 @@ impl Cluster {
             fates: fates.to_vec(),
         });
         let (send, seen) = watch::channel(Seen::default());
-        let machines = api(&client, name, "Machine");
-        let tasks = vec![tokio::spawn(follow(machines, send)), observe(&client, &azure, name)];
+        let machines = follow(api(&client, name, "Machine"), send);
+        let tasks = vec![tokio::spawn(machines), observe(&client, &azure, name)];
         let cluster = Self { management, client, azure, name, seen, tasks, provider };
         cluster.apply_example("cluster.yaml", |text| text)?;
         Ok(cluster)
@@ -116,17 +116,23 @@ impl Cluster {
     }
 
     /// Lets the MachineDeployment of the examples have so many machines, and lets time pass until
-    /// they have been looked at.
-    pub(crate) async fn grow(&self, machines: usize) -> Result<()> {
+    /// they are due to be looked at. The machines.
+    pub(crate) async fn grow(&self, machines: usize) -> Result<Machines> {
         let wanted = format!("replicas: {machines}");
         self.apply_example("nodes-linux.yaml", |text| text.replace("replicas: 3", &wanted))?;
-        self.until("all machines to be seen", |seen| {
-            let is_seen = |it: &DynamicObject| condition(it, "BootstrapSucceeded").is_some();
-            seen.present.values().filter(|it| is_seen(it)).count() == machines
+        self.until("all machines to be made and seen", |seen| {
+            // The provider has said when their VMs were there: before the jump.
+            let is_made = |it: &DynamicObject| {
+                let ready = condition(it, "InfrastructureReady");
+                ready.is_some_and(|it| it["status"] == "True")
+                    && condition(it, "BootstrapSucceeded").is_some()
+            };
+            seen.present.values().filter(|it| is_made(it)).count() == machines
         })
         .await?;
+        let made = self.present();
         self.azure.advance(BEHIND);
-        Ok(())
+        Ok(made)
     }
 
     /// What `bringup machine-health-check` prints for this cluster.
@@ -164,35 +170,40 @@ impl Cluster {
         let Some(why) = found.unwrap_or_else(|_| Some("it took too long".to_owned())) else {
             return Ok(());
         };
-        let present = self.machines();
+        let present = self.present();
         let shown = present.values().map(|it| format!("{}: {:#}", it.name_any(), it.data));
         let shown: Vec<String> = shown.collect();
         let told = self.management.told();
         anyhow::bail!("waited in vain for {what}\n{}\n{told}\n{why}", shown.join("\n"))
     }
 
-    /// The Machines as they are now.
-    pub(crate) fn machines(&self) -> Machines {
+    /// The Machines that there are.
+    pub(crate) fn present(&self) -> Machines {
         self.seen.borrow().present.clone()
     }
 
-    /// A Machine as it was last seen.
-    pub(crate) fn last(&self, machine: &str) -> Option<DynamicObject> {
-        self.seen.borrow().last.get(machine).cloned()
+    /// All Machines that ever were, as they were last seen.
+    pub(crate) fn last(&self) -> Machines {
+        self.seen.borrow().last.clone()
     }
 
-    /// Waits until the manager's own count is so: machines of the check, and those that are Nodes.
-    pub(crate) async fn until_counted(&self, all: usize, healthy: usize) -> Result<()> {
+    /// Machines, as the API server has them.
+    pub(crate) fn machines(&self) -> Api<DynamicObject> {
+        api(&self.client, self.name, "Machine")
+    }
+
+    /// Waits until the check is as wanted.
+    pub(crate) async fn until_check(
+        &self,
+        what: &str,
+        is: impl Fn(&DynamicObject) -> bool,
+    ) -> Result<()> {
         let checks = api(&self.client, self.name, "MachineHealthCheck");
         let name = format!("{}-bringup", self.name);
-        let is = |object: Option<&DynamicObject>| {
-            object.is_some_and(|it| {
-                let status = &it.data["status"];
-                status["expectedMachines"] == all && status["currentHealthy"] == healthy
-            })
-        };
-        let counted = tokio::time::timeout(FOREVER, await_condition(checks, &name, is)).await;
-        counted.with_context(|| format!("the manager never counted {healthy} of {all}"))??;
+        let is = |object: Option<&DynamicObject>| object.is_some_and(&is);
+        let found = tokio::time::timeout(FOREVER, await_condition(checks, &name, is)).await;
+        found
+            .with_context(|| format!("waited in vain for {what}\n{}", self.management.told()))??;
         Ok(())
     }
 

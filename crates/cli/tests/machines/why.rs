@@ -9,7 +9,8 @@ use kube::core::GroupVersionKind;
 use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 
-use crate::common::{Ground, plane};
+use crate::common::{Ground, own_plane, plane};
+use crate::definitions::serve_only;
 use crate::help::{bringup_as, says};
 use crate::launch::Wanted;
 use crate::program::fits;
@@ -233,5 +234,20 @@ async fn who_may_not_see_machines_is_told_by_their_reports() -> Result<()> {
     let none = bringup_as(&reader, &["why", "machine/nobody-there"]);
     assert_eq!(none.code, 64);
     says(&none.err, &["no Machine nobody-there", "not looked at: you lack `list` on `machines."]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn machines_of_an_older_cluster_api_are_told_alike() -> Result<()> {
+    let plane = own_plane().await?;
+    serve_only(&plane.client(), "v1beta1").await?;
+    let ground = Ground::on(&plane, "cli-older", TOKEN, "v1beta1").await?;
+    ground.launch(Wanted::linux("worker-old")).await?;
+    ground.verdict("worker-old").await?;
+    let ran = bringup_as(plane.admin(), &["why", "machine/worker-old"]);
+    assert_eq!(ran.code, 10, "{}", ran.err);
+    says(&ran.out, &["FAILED: BootstrapTokenInvalid", "cli-older/worker-old of cluster prod"]);
+    let json = bringup_as(plane.admin(), &["why", "machine/worker-old", "-o", "json"]).json();
+    assert_eq!(json["exists"], true);
     Ok(())
 }

@@ -13,7 +13,8 @@ const TICK: Duration = Duration::from_millis(10);
 pub(crate) struct Usage {
     /// The time it has had a processor.
     pub(crate) processor: Duration,
-    resident: u64,
+    /// Its memory, in kilobytes.
+    pub(crate) resident: u64,
     most_resident: u64,
 }
 

@@ -1,0 +1,93 @@
+//! `make bench-machines`: what the controller as it is shipped needs for 5,000 Machines of Cluster API,
+//! beside what it needs for as many NodeClaims.
+
+#[path = "../bench/fleet.rs"]
+mod claims;
+mod fleet;
+#[path = "../bench/process.rs"]
+mod process;
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use bringup_azure_sim::scenario;
+use bringup_objects::report::definition;
+use bringup_testbed::CrdSet;
+use bringup_world::World;
+use bringup_world::process::ControllerProcess;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+use process::Usage;
+
+const NAMESPACE: &str = "bringup-system";
+const FLEET: usize = 5_000;
+/// How long it is watched whether anything still happens.
+const QUIET: Duration = Duration::from_secs(10);
+/// As much of a core as it may need while nothing happens.
+const LITTLE: f64 = 0.03;
+
+/// What a cluster is full of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fill {
+    Nothing,
+    Claims,
+    Machines,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
+    let program = PathBuf::from(program);
+    let nothing = measure(&program, Fill::Nothing).await?;
+    say(&format!("nothing to look after: {nothing}"))?;
+    let claims = measure(&program, Fill::Claims).await?;
+    say(&format!("{FLEET} NodeClaims and their Nodes: {claims}"))?;
+    let machines = measure(&program, Fill::Machines).await?;
+    say(&format!("{FLEET} Machines and their AzureMachines: {machines}"))?;
+    let share = 100 * machines.resident / claims.resident.max(1);
+    say(&format!("Machines need {share} % of what NodeClaims need (target: at most 120)"))
+}
+
+/// What the controller needs in such a cluster, once it has seen everything.
+async fn measure(program: &Path, fill: Fill) -> Result<Usage> {
+    let world = World::start(scenario::parse("bench", "{}")?, &CrdSet::DEFAULT).await?;
+    world.control_plane.install_definitions([definition()]).await?;
+    let client = world.control_plane.client();
+    let namespace = Namespace {
+        metadata: ObjectMeta { name: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() },
+        ..Namespace::default()
+    };
+    Api::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+    match fill {
+        Fill::Nothing => {}
+        Fill::Claims => {
+            claims::fill(&client, FLEET).await?;
+        }
+        Fill::Machines => fleet::fill(&client, FLEET).await?,
+    }
+    // The same program in the same way, whatever the cluster is full of.
+    let mut controller =
+        ControllerProcess::start(program, &world, NAMESPACE, &["--machines"]).await?;
+    controller.logged("leading").await?;
+    let mut before = Usage::of(controller.id())?;
+    let usage = loop {
+        tokio::time::sleep(QUIET).await;
+        let now = Usage::of(controller.id())?;
+        let busy = now.processor.saturating_sub(before.processor).as_secs_f64();
+        before = now;
+        if busy < LITTLE * QUIET.as_secs_f64() {
+            break now;
+        }
+    };
+    let asked = world.azure.with(|azure| azure.journal().requests().len());
+    ensure!(asked == 0, "nobody is pending, and Azure was asked {asked} times");
+    ensure!(controller.terminate()? == Some(0), "the controller should end in good order");
+    Ok(usage)
+}
+
+fn say(text: &str) -> Result<()> {
+    writeln!(io::stdout(), "{text}").context("write to standard output")
+}

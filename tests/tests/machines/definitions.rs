@@ -1,0 +1,54 @@
+//! Changes of definitions, as upgrades make them.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+/// The end of a wait that only a broken test reaches.
+const FOREVER: Duration = Duration::from_mins(1);
+
+/// Changes the versions of a definition.
+pub(crate) async fn edit(
+    client: &Client,
+    name: &str,
+    change: impl Fn(&mut Vec<Value>),
+) -> Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    loop {
+        let mut definition = serde_json::to_value(definitions.get(name).await?)?;
+        change(definition["spec"]["versions"].as_array_mut().context("it has versions")?);
+        let definition = serde_json::from_value(definition)?;
+        match definitions.replace(name, &PostParams::default(), &definition).await {
+            // Its status is written at the same time.
+            Err(kube::Error::Api(status)) if status.code == 409 => tokio::task::yield_now().await,
+            other => return other.map(drop).context("change the definition"),
+        }
+    }
+}
+
+/// Machines are served and stored in this version alone.
+pub(crate) async fn serve_only(client: &Client, only: &str) -> Result<()> {
+    edit(client, "machines.cluster.x-k8s.io", |versions| {
+        for version in versions {
+            let is_it = version["name"] == only;
+            version["served"] = json!(is_it);
+            version["storage"] = json!(is_it);
+        }
+    })
+    .await?;
+    let wait = async {
+        loop {
+            let group = kube::discovery::group(client, "cluster.x-k8s.io").await?;
+            let mut served = group.resources_by_stability().into_iter();
+            if served.any(|(it, _)| it.kind == "Machine" && it.version == only) {
+                return anyhow::Ok(());
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(FOREVER, wait).await.context("waited in vain for the version")?
+}
