@@ -18,6 +18,10 @@ pub const TARGET_UID_LABEL: &str = "bringup.dev/target-uid";
 pub const CAUSE_LABEL: &str = "bringup.dev/cause";
 /// The label with the image's version.
 pub const IMAGE_LABEL: &str = "bringup.dev/image";
+/// The label of definitions whose objects `clusterctl move` knows.
+pub const MOVED_DEFINITION_LABEL: &str = "clusterctl.cluster.x-k8s.io";
+/// The label of objects that it takes along.
+pub const MOVED_LABEL: &str = "clusterctl.cluster.x-k8s.io/move";
 /// The condition of a report whose verdict has been announced: Events are made once.
 pub const ANNOUNCED: &str = "Announced";
 /// How many lines of evidence a report keeps.
@@ -359,9 +363,12 @@ impl BootstrapReport {
     }
 }
 
-/// The definition as it is installed: without a status subresource.
+/// The definition as it is installed: without a status subresource, and known to `clusterctl move`,
+/// which looks at no definition without the label.
 pub fn definition() -> CustomResourceDefinition {
     let mut definition = BootstrapReport::crd();
+    let labels = [(MOVED_DEFINITION_LABEL.to_owned(), String::new())];
+    definition.metadata.labels = Some(labels.into());
     for version in &mut definition.spec.versions {
         version.subresources = None;
     }

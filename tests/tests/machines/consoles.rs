@@ -77,6 +77,7 @@ fn scenario() -> String {
     let huge = json!({ "content-type": "application/octet-stream", "content-range": "bytes 0-4194815/1073741824" });
     let page = json!({ "content-type": "text/html" });
     let missing = json!({ "x-ms-error-code": "BlobNotFound" });
+    let walled = json!({ "x-ms-error-code": "AuthorizationFailure" });
     let boot = json!({
         "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
         "script": { "ends": { "exitCode": 31, "lasts": "5s", "json": "absent", "output": WAIT } },
@@ -89,6 +90,7 @@ fn scenario() -> String {
             address("expired", "2020-01-01T00%3a00%3a00Z"),
             address("empty", far), answer("GET", "bootdiagnostics/empty", None, 200, &text, ""),
             address("page", far), answer("GET", "bootdiagnostics/page", None, 200, &page, "<!DOCTYPE html><html><body>Sign in: error 407</body></html>"),
+            address("own", far), answer("GET", "bootdiagnostics/own", None, 403, &walled, ""),
             address("huge", far), answer("GET", "bootdiagnostics/huge", None, 206, &huge, CONSOLE),
             address("later", far),
             answer("GET", "bootdiagnostics/later", Some(1), 404, &missing, ""),
@@ -118,7 +120,7 @@ const fn wants(
 }
 
 const SERIAL: &str = "serial log";
-const ALL: [Wants; 9] = [
+const ALL: [Wants; 10] = [
     wants(
         "denied",
         "ControlPlaneNotReady",
@@ -133,6 +135,7 @@ const ALL: [Wants; 9] = [
         CollectorState::Denied,
         "AuthenticationFailed",
     ),
+    wants("own", "ControlPlaneNotReady", SERIAL, CollectorState::Denied, "firewall"),
     wants("empty", "ControlPlaneNotReady", SERIAL, CollectorState::Empty, "nothing was written"),
     wants("page", "ControlPlaneNotReady", SERIAL, CollectorState::Failed, "HTML"),
     wants("huge", "ControlPlaneNotReady", SERIAL, CollectorState::Ok, "the last"),
@@ -165,7 +168,10 @@ async fn launch(ground: &Ground) -> Result<()> {
     for name in ["denied", "expired", "empty", "page", "huge"] {
         ground.launch(Wanted { extensions: &script, ..Wanted::linux(name) }).await?;
     }
-    ground.launch(Wanted::linux("later")).await?;
+    // One that is kept in an account of the user's is asked for in the same way.
+    let storage = Some("https://logs.blob.core.windows.net/");
+    ground.launch(Wanted { storage, ..Wanted::linux("later") }).await?;
+    ground.launch(Wanted { storage, extensions: &script, ..Wanted::linux("own") }).await?;
     let strange = Wanted { form: Form::Strange, extensions: &script, ..Wanted::linux("strange") };
     ground.launch(strange).await?;
     let there = "azure:///subscriptions/11111111-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/elsewhere";

@@ -31,6 +31,8 @@ pub(crate) struct Wanted<'a> {
     /// The provider has said where the VM is.
     pub(crate) is_said: bool,
     pub(crate) console: bool,
+    /// The storage account of the user's in which the console is kept; else the platform keeps it.
+    pub(crate) storage: Option<&'a str>,
     /// The tag by which rules of the scenario know the VM.
     pub(crate) case: &'a str,
     /// The cluster it belongs to.
@@ -44,8 +46,9 @@ pub(crate) struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     pub(crate) fn linux(name: &'a str) -> Self {
         let (os, form) = ("Linux", Form::Vm);
-        let (is_said, console, case, cluster) = (true, true, "", "prod");
-        Self { name, os, form, is_said, console, case, cluster, config: None, extensions: &[] }
+        let (is_said, console, storage, case, cluster) = (true, true, None, "", "prod");
+        let (config, extensions) = (None, &[][..]);
+        Self { name, os, form, is_said, console, storage, case, cluster, config, extensions }
     }
 
     fn kind(&self) -> &'static str {
@@ -191,6 +194,10 @@ impl Ground {
         let vm = vm_name(wanted.name, wanted.os == "Windows");
         let base = self.providers();
         let arm = Arm::new(self.azure.clone());
+        let mut diagnostics = json!({ "enabled": wanted.console });
+        if let Some(storage) = wanted.storage {
+            diagnostics["storageUri"] = json!(storage);
+        }
         let nic = format!("{base}/Microsoft.Network/networkInterfaces/{vm}-nic");
         arm.put(&format!("{nic}?api-version=2024-05-01"), &json!({
             "location": "eastus",
@@ -209,7 +216,7 @@ impl Ground {
                     "storageProfile": wanted.storage(&vm),
                     "osProfile": profile,
                     "networkProfile": { "networkInterfaces": [{ "id": nic }] },
-                    "diagnosticsProfile": { "bootDiagnostics": { "enabled": wanted.console } },
+                    "diagnosticsProfile": { "bootDiagnostics": diagnostics },
                 },
             }),
         )?;

@@ -1,6 +1,7 @@
 //! What is said of machines.
 
 use anyhow::{Context as _, Result};
+use bringup_objects::report::MOVED_LABEL;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
@@ -66,6 +67,7 @@ async fn test_01_02_04_a_verdict_is_on_the_machine_and_on_what_is_behind_it() ->
     let owner = reports[0].owner_references().first().context("it has an owner")?;
     assert_eq!((owner.kind.as_str(), owner.name.as_str()), ("Cluster", "prod"));
     assert_eq!(reports[0].spec.target_ref.kind, "Machine");
+    assert!(reports[0].labels().contains_key(MOVED_LABEL), "it goes where its cluster goes");
     // The token itself is never read; how old it is at most is known.
     let status = reports[0].status.clone().unwrap_or_default();
     let age = status.collectors.iter().find(|one| one.name == "join token's age");

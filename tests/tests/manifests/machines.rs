@@ -4,10 +4,12 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 use bringup_controller::rights::{MACHINES, Place};
+use bringup_objects::report::MOVED_DEFINITION_LABEL;
 use bringup_testbed::{ControlPlane, CrdSet};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::Api;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, ResourceExt as _};
 
 use super::super::{NAMESPACE, apply, expected, grants, may, render, root};
 
@@ -30,6 +32,10 @@ async fn with_machines_of_cluster_api_the_controller_may_do_exactly_what_they_ne
     ] {
         assert!(!may(&plane, "default", group, resource, verb).await?, "{verb} {resource}");
     }
+    // Without it `clusterctl move` would not look at reports.
+    let definitions: Api<CustomResourceDefinition> = Api::all(plane.client());
+    let definition = definitions.get("bootstrapreports.bringup.dev").await?;
+    assert!(definition.labels().contains_key(MOVED_DEFINITION_LABEL));
     let deployments: Api<Deployment> = Api::namespaced(plane.client(), NAMESPACE);
     let spec = deployments.get("bringup").await?.spec.and_then(|spec| spec.template.spec);
     let environment = spec.context("no pod")?.containers[0].env.clone().unwrap_or_default();

@@ -74,9 +74,12 @@ impl Console {
             }
             Ok(SerialLog::Refused { code }) => {
                 let code = code.unwrap_or_default();
-                let expired = ", as it does when the address has expired";
-                let expired = if code == "AuthenticationFailed" { expired } else { "" };
-                let detail = format!("the storage account refuses: {code}{expired}");
+                let why = match code.as_str() {
+                    "AuthenticationFailed" => ", as it does when the address has expired",
+                    "AuthorizationFailure" => ", as the firewall of an account of your own does",
+                    _ => "",
+                };
+                let detail = format!("the storage account refuses: {code}{why}");
                 seen.collected(collected(collector::SERIAL_LOG, CollectorState::Denied, &detail));
                 seen
             }

@@ -14,8 +14,8 @@ use bringup_objects::karpenter::POOL_LABEL;
 use bringup_objects::names;
 use bringup_objects::report::{
     ANNOUNCED, BootstrapReport, CAUSE_LABEL, Contributing, CseResult, EvidenceLine, IMAGE_LABEL,
-    LONGEST_LINE, MOST_LINES, MOST_TEXT, Moment, ParentReference, Phase, Redactions, ReportSpec,
-    ReportStatus, ReportVerdict, TARGET_UID_LABEL, TargetReference,
+    LONGEST_LINE, MOST_LINES, MOST_TEXT, MOVED_LABEL, Moment, ParentReference, Phase, Redactions,
+    ReportSpec, ReportStatus, ReportVerdict, TARGET_UID_LABEL, TargetReference,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -166,6 +166,8 @@ fn label(report: &mut BootstrapReport, subject: &Subject) {
     labels.extend(pool.map(|pool| (POOL_LABEL, names::label(&pool.name))));
     let cluster = subject.labels.cluster.as_deref();
     labels.extend(cluster.map(|cluster| (CLUSTER_LABEL, names::label(cluster))));
+    // Where a cluster is moved to, its Machines' reports go too.
+    labels.extend((subject.kind == Kind::Machine).then(|| (MOVED_LABEL, String::new())));
     report.metadata.labels =
         Some(labels.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
 }
