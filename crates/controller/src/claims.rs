@@ -114,6 +114,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
         deadline: created + FORCED,
         has_room: true,
         api_server: None,
+        told_of: None,
         trouble: None,
         mirror: None,
     })

@@ -178,6 +178,7 @@ impl Land {
             api_server: cluster
                 .map(|cluster| cluster.control_plane_endpoint.host.clone())
                 .filter(|host| !host.is_empty()),
+            told_of: provided.and_then(|provided| provided.failed_since),
             trouble: match provided {
                 Some(_) => None,
                 None if is_known => {

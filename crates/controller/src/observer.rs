@@ -182,6 +182,7 @@ impl Observer {
                         memory.looks.pending += 1;
                     }
                     memory.looks.signalled += usize::from(signal.is_some());
+                    memory.looks.told_of = subject.told_of;
                     memory.looks.deleting += usize::from(departed || subject.deleting.is_some());
                     memory.observation = Some(seen);
                 });

@@ -55,6 +55,8 @@ pub struct Looks {
     pub joined: usize,
     /// Because of what Karpenter said.
     pub signalled: usize,
+    /// Of what its provider told it has been looked after.
+    pub told_of: Option<Timestamp>,
     /// Because it was being deleted.
     pub deleting: usize,
 }
@@ -233,6 +235,9 @@ impl Snapshot<'_> {
                 }
                 _ => Step::Look(Priority::Event),
             };
+        }
+        if subject.told_of.is_some() && subject.told_of != self.looks.told_of {
+            return Step::Look(Priority::Event);
         }
         if subject.deleting.is_some() || self.departed {
             // One last look: clocks differ, so looks are counted and not dated.

@@ -115,6 +115,8 @@ pub struct Subject {
     pub has_room: bool,
     /// The host of the API server that it is to join, if that is known.
     pub api_server: Option<String>,
+    /// Since when its provider says that something has failed: a reason to look, and no proof.
+    pub told_of: Option<Timestamp>,
     /// What is wrong with the provider's object behind it.
     pub trouble: Option<String>,
     /// Another object that is to say the same.

@@ -55,6 +55,7 @@ fn subject() -> Subject {
         has_room: true,
         trouble: None,
         api_server: None,
+        told_of: None,
         mirror: None,
     }
 }
@@ -123,6 +124,23 @@ fn bear(mut subject: Subject, conditions: &[Condition]) -> Subject {
 fn a_claim_whose_vm_is_not_accepted_is_left_alone() {
     let subject = Subject { launch: Launch::NotYet, ..subject() };
     assert!(matches!(snapshot(&subject, None, None, at(5)).next_step(), Step::Rest));
+}
+
+#[test]
+fn what_its_provider_tells_is_looked_at_once() {
+    let told = Subject { told_of: Some(at(9)), ..subject() };
+    let wanted = conditions::desired(&told, None, None, false, at(10));
+    let told = bear(told, &wanted);
+    let step = |looked: Option<Timestamp>| {
+        let looks = Looks { told_of: looked, ..Looks::default() };
+        Snapshot { looks, ..snapshot(&told, None, None, at(10)) }.next_step()
+    };
+    assert!(matches!(step(None), Step::Look(Priority::Event)), "{:?}", step(None));
+    assert!(
+        matches!(step(Some(at(5))), Step::Look(Priority::Event)),
+        "it was told of something else"
+    );
+    assert!(matches!(step(Some(at(9))), Step::Wait(_)), "{:?}", step(Some(at(9))));
 }
 
 #[test]

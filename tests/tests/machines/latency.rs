@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::clock::Pace;
 use jiff::{SignedDuration, Timestamp};
-use kube::api::DynamicObject;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use serde_json::json;
 
 use crate::common::{Ground, condition};
-use crate::launch::Form;
+use crate::launch::{Form, Wanted};
 use crate::matrix::{Case, Is, Row, all, launch, scenario};
 
 /// What is promised.
@@ -72,5 +73,50 @@ async fn a_verdict_stands_as_soon_as_its_evidence_can_be_read() -> Result<()> {
             moved.elapsed()
         );
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_provider_tells_is_looked_at_while_the_clock_stands() -> Result<()> {
+    let waited = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"BootstrapTokenInvalid\",\"conf\":\"high\",\"ev\":[\"cluster-info has no signature for it\"],\"end\":1}";
+    let script =
+        json!({ "ends": { "exitCode": 31, "lasts": "5s", "json": "absent", "output": waited } });
+    let boot = json!({ "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s", "script": script });
+    let scenario = json!({ "rules": [{ "name": "all", "boot": boot }] }).to_string();
+    let ground = Ground::paced("told", &scenario, Pace::Manual).await?;
+    // The API server's clock goes on, and what Azure shows must not be older than the Machine.
+    ground.azure.advance(Duration::from_mins(3));
+    ground.launch(Wanted { extensions: &["CustomScript"], ..Wanted::linux("worker-1") }).await?;
+    let is_seen = |it: &DynamicObject| condition(it, "NodeBootstrapSucceeded").is_some();
+    ground
+        .until(ground.provided(), "worker-1", "the AzureMachine to be written to", is_seen)
+        .await?;
+    // The extension has failed, and the first look is still to come.
+    ground.azure.advance(Duration::from_secs(20));
+    let reads = || {
+        ground.azure.with(|azure| {
+            let all = azure.journal().requests();
+            all.iter()
+                .filter(|one| one.method == "GET" && one.path.contains("instanceView"))
+                .count()
+        })
+    };
+    assert_eq!(reads(), 0, "nobody has a reason to look yet");
+
+    let provided = ground.provided().get("worker-1").await?;
+    let mut conditions = provided.data["status"]["conditions"].clone();
+    let now = ground.azure.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let told = json!({
+        "type": "BootstrapSucceeded", "status": "False", "severity": "Error", "reason": "Failed",
+        "message": "the extension failed", "lastTransitionTime": now,
+    });
+    conditions.as_array_mut().context("there are conditions")?.push(told);
+    let moved = Instant::now();
+    let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+    ground.provided().patch_status("worker-1", &PatchParams::default(), &patch).await?;
+    let machine = ground.until(ground.machines(), "worker-1", "a verdict", is_failed).await?;
+    println!("told by the provider: the verdict after {:.1?} of the wall's clock", moved.elapsed());
+    let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
+    assert_eq!(verdict["reason"], "BootstrapTokenInvalid", "{verdict}");
     Ok(())
 }

@@ -113,7 +113,7 @@ impl Ground {
     /// A Machine and what the provider has behind it, of a VM that is said to be there.
     pub(crate) async fn introduce(&self, wanted: Wanted<'_>, id: Option<&str>) -> Result<()> {
         let Wanted { name, cluster, .. } = wanted;
-        let now = Time(jiff::Timestamp::now());
+        let now = Time(self.azure.clock().now());
         if wanted.form != Form::Strange {
             self.provide(wanted, id, &now).await?;
         }

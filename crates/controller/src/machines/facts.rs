@@ -11,6 +11,9 @@ use kube::api::ObjectMeta;
 /// The conditions that are ours on a Machine.
 const OURS: [&str; 2] = [BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL];
 
+/// The provider's conditions that tell of a VM that failed, and of a bootstrap.
+const TELLING: [&str; 2] = ["VMRunning", BOOTSTRAP_SUCCEEDED];
+
 /// A Machine.
 #[derive(Debug)]
 pub(super) struct Facts {
@@ -89,13 +92,17 @@ pub(super) struct Behind {
     pub(super) os: Option<String>,
     /// What is ours on it.
     pub(super) condition: Option<AnyCondition>,
+    /// Since when the provider says that something has failed.
+    pub(super) failed_since: Option<Timestamp>,
 }
 
 impl Behind {
     pub(super) fn of(object: AzureMachine) -> Self {
         let AzureMachine { metadata, spec, status } = object;
         let is_ours = |one: &AnyCondition| one.kind == NODE_BOOTSTRAP_SUCCEEDED;
+        let failed = status.conditions.iter().filter(|one| is_failure(one));
         Self {
+            failed_since: failed.filter_map(AnyCondition::since).max(),
             created: created(&metadata),
             provider_id: spec.provider_id.filter(|id| !id.is_empty()),
             size: spec.vm_size,
@@ -104,6 +111,16 @@ impl Behind {
             condition: status.conditions.into_iter().find(is_ours),
         }
     }
+}
+
+/// Whether the provider says by a condition that the VM or its bootstrap has failed. What it says while
+/// it makes them is no error.
+fn is_failure(condition: &AnyCondition) -> bool {
+    let is_error = match condition.severity.as_deref() {
+        Some(severity) => severity == "Error",
+        None => condition.kind == BOOTSTRAP_SUCCEEDED,
+    };
+    TELLING.contains(&condition.kind.as_str()) && condition.status == "False" && is_error
 }
 
 fn created(metadata: &ObjectMeta) -> Option<Timestamp> {
