@@ -34,7 +34,7 @@ use crate::nodes::NodeFollower;
 use crate::provider::Provider;
 
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(1);
+const FOREVER: Duration = Duration::from_mins(4);
 
 /// The simulator's clock as the controller's.
 #[derive(Debug, Clone)]

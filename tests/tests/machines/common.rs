@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(1);
+const FOREVER: Duration = Duration::from_mins(4);
 
 /// The control plane that all tests here share.
 pub(crate) async fn plane() -> Result<&'static ControlPlane> {
