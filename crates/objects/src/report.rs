@@ -175,6 +175,7 @@ pub struct ReportStatus {
     pub redactions: Redactions,
     /// The conditions that the target bears, and how far the verdict has been told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
     /// When the verdict was reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use bringup_objects::condition::find;
+use bringup_objects::flex::AzureFlexNodeClass;
 use bringup_objects::flex::machine::Phase;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
@@ -150,5 +151,23 @@ async fn a_class_whose_status_somebody_else_writes_makes_nothing() -> Result<()>
     let (reason, message) = told(&field, "plain", "Ready", "False").await?;
     assert_eq!(reason, "OwnershipConflict");
     assert!(message.contains("aks-flex"), "{message}");
+
+    // It stays so, however often we write in between: what is theirs is not taken over.
+    let changed = Patch::Merge(json!({ "spec": { "tags": { "team": "blue" } } }));
+    let changed = field.classes().patch("plain", &PatchParams::default(), &changed).await?;
+    let is_settled = |class: Option<&AzureFlexNodeClass>| {
+        let known = class.and_then(|class| class.status.as_ref());
+        let ready = known.and_then(|known| find(&known.conditions, "Ready"));
+        ready.is_some_and(|ready| ready.observed_generation == changed.metadata.generation)
+    };
+    let class = until(field.classes(), "plain", "a class that is looked at again", is_settled)
+        .await?
+        .context("the class is there")?;
+    let conditions = class.status.unwrap_or_default().conditions;
+    assert_eq!(
+        find(&conditions, "Ready").map(|one| one.reason.as_str()),
+        Some("OwnershipConflict")
+    );
+    assert!(find(&conditions, "Theirs").is_some(), "{conditions:?}");
     Ok(())
 }

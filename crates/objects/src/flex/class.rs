@@ -148,5 +148,6 @@ pub struct Hunting {
 pub struct FlexNodeClassStatus {
     /// `ValidationSucceeded`, `AzureAccess`, `Ready`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,
 }
