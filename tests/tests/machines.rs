@@ -21,6 +21,10 @@ mod latency;
 mod launch;
 #[path = "machines/matrix.rs"]
 mod matrix;
+#[path = "machines/paused.rs"]
+mod paused;
+#[path = "machines/pools.rs"]
+mod pools;
 #[path = "machines/shapes.rs"]
 mod shapes;
 #[path = "machines/verdicts.rs"]

@@ -113,6 +113,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             .collect(),
         deadline: created + FORCED,
         has_room: true,
+        held: None,
         api_server: None,
         told_of: None,
         trouble: None,

@@ -34,6 +34,8 @@ pub mod collector {
     pub const TOKEN_AGE: &str = "join token's age";
     /// The provider's object behind a machine.
     pub const PROVIDED: &str = "provider's object";
+    /// Our conditions, where they may not be written.
+    pub const CONDITIONS: &str = "conditions";
     /// What outlives the VM.
     pub const ACTIVITY_LOG: &str = "activity log";
 }

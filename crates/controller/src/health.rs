@@ -36,13 +36,17 @@ pub enum Right {
     Machines,
     /// Watch what the Azure provider of Cluster API has behind them.
     Provided,
-    /// Read the schemas of both.
+    /// Watch Clusters.
+    Clusters,
+    /// Watch the pools of the Azure provider.
+    Pools,
+    /// Read the schemas of all these.
     Schemas,
 }
 
 impl Right {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::NodeClaims,
         Self::Nodes,
         Self::Events,
@@ -54,6 +58,8 @@ impl Right {
         Self::CertificateRequests,
         Self::Machines,
         Self::Provided,
+        Self::Clusters,
+        Self::Pools,
         Self::Schemas,
     ];
 
@@ -71,6 +77,8 @@ impl Right {
             Self::CertificateRequests => "certificate-requests",
             Self::Machines => "machines",
             Self::Provided => "azuremachines",
+            Self::Clusters => "clusters",
+            Self::Pools => "azuremachinepools",
             Self::Schemas => "schemas",
         }
     }
@@ -89,6 +97,8 @@ impl Right {
             | Self::CertificateRequests
             | Self::Machines
             | Self::Provided
+            | Self::Clusters
+            | Self::Pools
             | Self::Schemas => false,
         }
     }

@@ -1,22 +1,22 @@
-//! Machines of Cluster API as subjects: a Machine, the provider's object behind it, and the cluster
-//! that says where both are.
+//! Machines of Cluster API as subjects: a Machine, the provider's object behind it, and what stands
+//! around both: the Cluster, where that is in Azure, the pool.
 
+mod around;
 mod facts;
+mod place;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bringup_azure::ProviderId;
-use bringup_diagnosis::redaction::redact;
-use bringup_objects::cluster_api::{
-    AzureCluster, AzureClusterSpec, AzureMachine, CLUSTER_LABEL, GROUP, Machine, vm_name,
-};
-use bringup_objects::condition::cut;
-use jiff::SignedDuration;
+use bringup_objects::cluster_api::{AzureMachine, GROUP, Machine};
+use jiff::{SignedDuration, Timestamp};
 use kube::api::ObjectMeta;
 
+pub use self::around::Around;
+use self::around::{AnyCluster, Pool, Surroundings};
 use self::facts::{Behind, Facts};
-use crate::shape::{MACHINE, Shapes};
+use self::place::place;
+use crate::shape::{CLUSTER, MACHINE, Shapes};
 use crate::subject::{Kind, Labels, Launch, Mirror, Parent, Place, Subject};
 
 /// The provider's kinds that have a VM behind them.
@@ -42,7 +42,9 @@ struct Parts {
     machines: HashMap<Named, Facts>,
     /// By kind.
     provided: HashMap<String, HashMap<Named, Behind>>,
-    clusters: HashMap<Named, AzureClusterSpec>,
+    around: Surroundings,
+    /// Whatever can be known of Clusters is known: before, any may be paused.
+    clusters_told: bool,
 }
 
 impl Land {
@@ -104,23 +106,53 @@ impl Land {
         }
     }
 
-    /// A cluster was seen: what its Machines are now.
-    pub fn cluster_seen(&self, cluster: &AzureCluster) -> Vec<Subject> {
-        let Some((namespace, name)) = named(&cluster.metadata) else { return Vec::new() };
-        // It bears the name of the Cluster in a label; its own is often the same.
-        let label =
-            cluster.metadata.labels.as_ref().and_then(|all| all.get(CLUSTER_LABEL).cloned());
-        let cluster_name = label.unwrap_or(name);
+    /// What stands around Machines was seen: what they are now.
+    pub fn around_seen<A: Around>(&self, object: A) -> Vec<Subject> {
+        let Some(name) = named(object.meta()) else { return Vec::new() };
+        let kept = object.kept();
         let mut parts = self.lock();
-        let key = (namespace.clone(), cluster_name.clone());
-        if parts.clusters.insert(key, cluster.spec.clone()).as_ref() == Some(&cluster.spec) {
+        let known = A::shelf(&mut parts.around);
+        let before = known.get(&name);
+        if before == Some(&kept) {
             return Vec::new();
         }
-        let of_cluster = parts
-            .machines
-            .iter()
-            .filter(|((within, _), facts)| *within == namespace && facts.cluster == cluster_name);
-        of_cluster.filter_map(|(name, _)| self.subject(&parts, name)).collect()
+        A::tell(&name, before, &kept);
+        known.insert(name.clone(), kept);
+        let concerned = parts.concerned::<A>(&name);
+        self.subjects(&parts, &concerned)
+    }
+
+    /// It is gone: what the Machines are without it.
+    pub fn around_gone<A: Around>(&self, name: &Named) -> Vec<Subject> {
+        let mut parts = self.lock();
+        let concerned = parts.concerned::<A>(name);
+        A::shelf(&mut parts.around).remove(name);
+        self.subjects(&parts, &concerned)
+    }
+
+    /// Those of one kind that exist are these: what the Machines of the others are without them.
+    pub fn only_around<A: Around>(&self, names: &HashSet<Named>) -> Vec<Subject> {
+        let gone: Vec<Named> = {
+            let mut parts = self.lock();
+            let all = A::shelf(&mut parts.around).keys();
+            all.filter(|name| !names.contains(*name)).cloned().collect()
+        };
+        gone.iter().flat_map(|name| self.around_gone::<A>(name)).collect()
+    }
+
+    /// Whatever can be known of a kind is known: what that changes.
+    pub fn told(&self, kind: &str) -> Vec<Subject> {
+        let mut parts = self.lock();
+        if kind != CLUSTER || parts.clusters_told {
+            return Vec::new();
+        }
+        parts.clusters_told = true;
+        let all: Vec<Named> = parts.machines.keys().cloned().collect();
+        self.subjects(&parts, &all)
+    }
+
+    fn subjects(&self, parts: &Parts, names: &[Named]) -> Vec<Subject> {
+        names.iter().filter_map(|name| self.subject(parts, name)).collect()
     }
 
     /// A Machine as a subject; none if its VM is not on Azure.
@@ -134,16 +166,22 @@ impl Land {
             return None;
         }
         let provided = parts.behind(namespace, facts);
-        let cluster = parts.clusters.get(&(namespace.clone(), facts.cluster.clone()));
+        let site = parts.around.site(namespace, &facts.cluster);
+        let cluster = parts.around.cluster(namespace, &facts.cluster);
+        let pool = parts.around.pool(namespace, provided);
         let since = facts.ready_since;
         let begun = provided.and_then(|provided| provided.created);
-        let place = place(facts, provided, cluster);
+        let place = place(facts, provided, site, pool);
         // From when on its VM may exist.
         let launch = match (&place, begun) {
             (Place::NotSaid, _) if !facts.is_made => Launch::NotYet,
             (_, Some(begun)) => Launch::Accepted(since.unwrap_or(begun)),
             (_, None) if facts.is_made => Launch::Accepted(since.unwrap_or(facts.created)),
             (_, None) => Launch::NotYet,
+        };
+        // What an instance does not say itself, its pool says of all.
+        let own = |own: fn(&Behind) -> Option<&String>, all: fn(&Pool) -> Option<&String>| {
+            provided.and_then(own).or_else(|| pool.and_then(all)).cloned()
         };
         let shape = self.shapes.of(MACHINE);
         Some(Subject {
@@ -163,22 +201,26 @@ impl Land {
             node_name: facts.node.clone(),
             image: None,
             labels: Labels {
-                size: provided.and_then(|it| it.size.clone()),
+                size: own(|it| it.size.as_ref(), |pool| pool.size.as_ref()),
                 zone: provided.and_then(|it| it.zone.clone()),
-                region: cluster.map(|cluster| cluster.location.clone()),
+                region: site
+                    .map(|site| site.location.clone())
+                    .or_else(|| pool.and_then(|pool| pool.region.clone())),
                 capacity: None,
-                os: provided.and_then(|it| it.os.clone()),
+                os: own(|it| it.os.as_ref(), |pool| pool.os.as_ref()),
                 cluster: Some(facts.cluster.clone()).filter(|name| !name.is_empty()),
             },
             conditions: facts.conditions.clone(),
             deadline: since.or(begun).unwrap_or(facts.created) + self.deadline,
             has_room: facts.has_room(shape.most),
             shape,
-            // Cluster API copies it from here to the Cluster.
-            api_server: cluster
-                .map(|cluster| cluster.control_plane_endpoint.host.clone())
-                .filter(|host| !host.is_empty()),
-            told_of: provided.and_then(|provided| provided.failed_since),
+            held: parts.held(name, facts, cluster),
+            // Cluster API copies it from here to the Cluster, if there is one here.
+            api_server: site
+                .map(|site| site.control_plane_endpoint.host.clone())
+                .filter(|host| !host.is_empty())
+                .or_else(|| cluster.and_then(|cluster| cluster.host.clone())),
+            told_of: told_of(facts, provided, pool),
             trouble: match provided {
                 Some(_) => None,
                 None if is_known => {
@@ -186,7 +228,7 @@ impl Land {
                 }
                 None => Some(format!("objects of kind {} are not known", reference.kind)),
             },
-            mirror: provided.map(|provided| {
+            mirror: provided.filter(|provided| !provided.is_paused).map(|provided| {
                 Box::new(Mirror {
                     shape: self.shapes.of(&reference.kind),
                     name: reference.name.clone(),
@@ -206,6 +248,29 @@ impl Parts {
     fn behind(&self, namespace: &str, facts: &Facts) -> Option<&Behind> {
         let of_kind = self.provided.get(&facts.behind.kind)?;
         of_kind.get(&(namespace.to_owned(), facts.behind.name.clone()))
+    }
+
+    /// The Machines around which this stands.
+    fn concerned<A: Around>(&self, name: &Named) -> Vec<Named> {
+        let within = self.machines.iter().filter(|((namespace, _), _)| *namespace == name.0);
+        let concerned = within.filter(|(_, facts)| {
+            A::concerns(&self.around, name, facts, self.behind(&name.0, facts))
+        });
+        concerned.map(|(machine, _)| machine.clone()).collect()
+    }
+
+    /// Why nobody is to write to a Machine.
+    fn held(&self, name: &str, facts: &Facts, cluster: Option<&AnyCluster>) -> Option<String> {
+        match cluster {
+            _ if facts.is_paused => Some(format!("Machine {name} is paused")),
+            Some(cluster) if cluster.is_paused => {
+                Some(format!("Cluster {} is paused", facts.cluster))
+            }
+            None if !self.clusters_told => {
+                Some(format!("Cluster {} was not seen yet", facts.cluster))
+            }
+            Some(_) | None => None,
+        }
     }
 
     /// Whose Machine an object of the provider is: the one it names as its owner, or else whichever
@@ -239,31 +304,9 @@ fn parent(namespace: &str, deployment: Option<String>, cluster: &str) -> Parent 
     }
 }
 
-/// Where the VM is: as somebody said, or as follows from its name before anybody says so.
-fn place(facts: &Facts, provided: Option<&Behind>, cluster: Option<&AzureClusterSpec>) -> Place {
-    let said = facts.provider_id.as_deref();
-    if let Some(id) = said.or_else(|| provided.and_then(|it| it.provider_id.as_deref())) {
-        return known(id);
-    }
-    let (Some(provided), Some(cluster)) = (provided, cluster) else { return Place::NotSaid };
-    let whole = !cluster.subscription_id.is_empty() && !cluster.resource_group.is_empty();
-    // An instance of a scale set has no name before it is made.
-    if facts.behind.kind != PROVIDED[0] || !whole {
-        return Place::NotSaid;
-    }
-    let AzureClusterSpec { subscription_id, resource_group, .. } = cluster;
-    known(&format!(
-        "azure:///subscriptions/{subscription_id}/resourceGroups/{resource_group}/providers/Microsoft.Compute/virtualMachines/{}",
-        vm_name(&facts.behind.name, provided.os.as_deref() == Some("windows"))
-    ))
-}
-
-fn known(id: &str) -> Place {
-    match id.parse::<ProviderId>() {
-        Ok(id) => Place::Known(id),
-        Err(error) => {
-            let why = redact(&format!("providerID: {error}")).text.into_string();
-            Place::Malformed(cut(&why, 300))
-        }
-    }
+/// Since when the provider says that something has failed: of the VM, or of its whole pool while it was
+/// there.
+fn told_of(facts: &Facts, provided: Option<&Behind>, pool: Option<&Pool>) -> Option<Timestamp> {
+    let of_pool = pool.and_then(|pool| pool.failed_since).filter(|at| *at >= facts.created);
+    provided.and_then(|provided| provided.failed_since).max(of_pool)
 }

@@ -168,7 +168,8 @@ impl Snapshot<'_> {
         if let Some(priority) = self.last_chance().filter(|_| !is_up) {
             return Step::Look(priority);
         }
-        let may_write = !self.departed && self.subject.launch != Launch::NotYet;
+        let is_there = !self.departed && self.subject.launch != Launch::NotYet;
+        let may_write = is_there && self.subject.held.is_none();
         if may_write {
             let wanted =
                 conditions::desired(self.subject, self.observation, self.report, is_up, self.now);

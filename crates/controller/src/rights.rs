@@ -128,13 +128,15 @@ const CAPI: &str = bringup_objects::cluster_api::GROUP;
 const CAPZ: &str = bringup_objects::cluster_api::INFRASTRUCTURE;
 
 /// What looking after Machines of Cluster API needs, whole: reports are in their namespaces.
-pub const MACHINES: [Needed; 23] = [
+pub const MACHINES: [Needed; 27] = [
     cluster(CAPI, "machines", "get"),
     cluster(CAPI, "machines", "list"),
     cluster(CAPI, "machines", "watch"),
     cluster(CAPI, "machines/status", "patch"),
     useful(CAPI, "machinedeployments", "get"),
     useful(CAPI, "clusters", "get"),
+    useful(CAPI, "clusters", "list"),
+    useful(CAPI, "clusters", "watch"),
     cluster(CAPZ, "azuremachines", "get"),
     cluster(CAPZ, "azuremachines", "list"),
     cluster(CAPZ, "azuremachines", "watch"),
@@ -143,6 +145,8 @@ pub const MACHINES: [Needed; 23] = [
     useful(CAPZ, "azuremachinepoolmachines", "list"),
     useful(CAPZ, "azuremachinepoolmachines", "watch"),
     useful(CAPZ, "azuremachinepoolmachines/status", "patch"),
+    useful(CAPZ, "azuremachinepools", "list"),
+    useful(CAPZ, "azuremachinepools", "watch"),
     useful(CAPZ, "azureclusters", "list"),
     useful(CAPZ, "azureclusters", "watch"),
     useful("events.k8s.io", "events", "create"),

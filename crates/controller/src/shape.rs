@@ -16,11 +16,15 @@ pub use schema::Schemas;
 
 /// Machines of Cluster API.
 pub const MACHINE: &str = "Machine";
+/// Clusters of Cluster API.
+pub const CLUSTER: &str = "Cluster";
 /// The kinds whose definitions differ, with their groups.
-pub const FOLLOWED: [(&str, &str); 4] = [
+pub const FOLLOWED: [(&str, &str); 6] = [
     (GROUP, MACHINE),
+    (GROUP, CLUSTER),
     (INFRASTRUCTURE, "AzureMachine"),
     (INFRASTRUCTURE, "AzureMachinePoolMachine"),
+    (INFRASTRUCTURE, "AzureMachinePool"),
     (INFRASTRUCTURE, "AzureCluster"),
 ];
 
@@ -49,8 +53,10 @@ pub struct Shape {
 impl Shape {
     /// What is assumed of a kind of Cluster API as long as nobody said where it is served.
     pub fn assumed(kind: &str) -> Self {
-        let (group, version) =
-            if kind == MACHINE { (GROUP, "v1beta2") } else { (INFRASTRUCTURE, "v1beta1") };
+        let (group, version) = match kind {
+            MACHINE | CLUSTER => (GROUP, "v1beta2"),
+            _ => (INFRASTRUCTURE, "v1beta1"),
+        };
         Self::assumed_of(resource(group, version, kind))
     }
 
@@ -202,6 +208,7 @@ mod tests {
         );
         let pool = Shape::assumed("AzureMachinePoolMachine").resource;
         assert_eq!(pool.plural, "azuremachinepoolmachines");
+        assert_eq!(Shape::assumed(CLUSTER).resource.api_version, "cluster.x-k8s.io/v1beta2");
         assert_eq!(Shape::of_claims().resource.plural, "nodeclaims");
     }
 

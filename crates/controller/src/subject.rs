@@ -113,6 +113,8 @@ pub struct Subject {
     pub deadline: Timestamp,
     /// Whether it takes our conditions: there may be as many as it holds.
     pub has_room: bool,
+    /// Why nobody is to write to it now: it is paused, or what it belongs to.
+    pub held: Option<String>,
     /// The host of the API server that it is to join, if that is known.
     pub api_server: Option<String>,
     /// Since when its provider says that something has failed: a reason to look, and no proof.

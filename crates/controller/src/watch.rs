@@ -75,7 +75,7 @@ impl Watches {
     pub async fn run(&self) {
         let machines = async {
             if self.machines {
-                self.cluster_api().await;
+                Box::pin(self.cluster_api()).await;
             }
         };
         tokio::join!(self.claims(), self.nodes(), self.reports(), self.events(), machines);

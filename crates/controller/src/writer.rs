@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bringup_azure::clock::Clock;
-use bringup_objects::cluster_api::AnyCondition;
+use bringup_objects::cluster_api::{AnyCondition, is_paused};
 use bringup_objects::condition::Condition;
 use bringup_objects::report::BootstrapReport;
 use bringup_objects::{MANAGER, Node};
@@ -276,6 +276,9 @@ impl Writer {
         let mut last = None;
         for attempt in 0..MIRROR_ATTEMPTS {
             let Some(object) = objects.get_opt(&mirror.name).await? else { return Ok(None) };
+            if is_paused(&object.metadata) {
+                return Ok(Some(object));
+            }
             let body = with(&object, std::slice::from_ref(condition));
             let patch = Patch::Merge(&body);
             let write = objects.patch_status(&mirror.name, &parameters, &patch);

@@ -53,6 +53,7 @@ fn subject() -> Subject {
         conditions: Vec::new(),
         deadline: at(0) + schedule::FORCED,
         has_room: true,
+        held: None,
         trouble: None,
         api_server: None,
         told_of: None,
@@ -154,6 +155,24 @@ fn a_report_is_created_before_anything_else_is_written() {
     let subject = bear(subject, &conditions);
     let step = snapshot(&subject, Some(&seen), Some(&report), at(92)).next_step();
     assert!(matches!(step, Step::Announce), "{step:?}");
+}
+
+#[test]
+fn a_subject_that_is_held_is_observed_and_reported_and_not_written_to() {
+    let held = Subject { held: Some("Cluster prod is paused".to_owned()), ..subject() };
+    let step = snapshot(&held, None, None, at(3)).next_step();
+    assert!(matches!(step, Step::Wait(_)), "{step:?}");
+    let seen = failed_cse();
+    let Step::Publish(report) = snapshot(&held, Some(&seen), None, at(90)).next_step() else {
+        panic!("it is reported")
+    };
+    let collectors = &report.status.as_ref().unwrap().collectors;
+    let said = collectors.iter().find(|one| one.name == "conditions").unwrap();
+    assert_eq!(said.detail, "not written for now: Cluster prod is paused");
+    let step = snapshot(&held, Some(&seen), Some(&report), at(91)).next_step();
+    assert!(matches!(step, Step::Announce), "{step:?}");
+    let step = snapshot(&subject(), Some(&seen), Some(&report), at(92)).next_step();
+    assert!(matches!(step, Step::Apply(_)), "it goes on: {step:?}");
 }
 
 #[test]

@@ -28,6 +28,10 @@ pub const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 pub const NODE_BOOTSTRAP_SUCCEEDED: &str = "NodeBootstrapSucceeded";
 /// Whether another machine would help.
 pub const REPLACEMENT_USEFUL: &str = "bringup.dev/ReplacementUseful";
+/// The annotation of objects that nobody is to write to for a while.
+pub const PAUSED: &str = "cluster.x-k8s.io/paused";
+/// The label that names the pool of an `AzureMachinePoolMachine`.
+pub const POOL_LABEL: &str = "azuremachinepool.infrastructure.cluster.x-k8s.io/machine-pool";
 /// How many conditions a Machine may have.
 pub const MOST_CONDITIONS: usize = 32;
 
@@ -82,6 +86,33 @@ impl AnyCondition {
 /// The condition of a type.
 pub fn any<'a>(conditions: &'a [AnyCondition], kind: &str) -> Option<&'a AnyCondition> {
     conditions.iter().find(|condition| condition.kind == kind)
+}
+
+/// Whether an object bears the annotation that nobody is to write to it.
+pub fn is_paused(metadata: &ObjectMeta) -> bool {
+    metadata.annotations.as_ref().is_some_and(|all| all.contains_key(PAUSED))
+}
+
+/// A Cluster.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Cluster {
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// What it asks for.
+    pub spec: ClusterSpec,
+}
+
+/// What a Cluster asks for.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ClusterSpec {
+    /// Nobody is to write to what belongs to it.
+    pub paused: bool,
+    /// Where its API server is.
+    pub control_plane_endpoint: Endpoint,
+    /// The provider's object.
+    pub infrastructure_ref: Option<InfrastructureReference>,
 }
 
 /// A Machine.
@@ -192,6 +223,40 @@ pub struct AzureMachineStatus {
     pub conditions: Vec<AnyCondition>,
 }
 
+/// An `AzureMachinePool`: a scale set, whose instances are `AzureMachinePoolMachine`s.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct AzureMachinePool {
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// What it asks for.
+    pub spec: AzureMachinePoolSpec,
+    /// How far it has come.
+    pub status: AzureMachineStatus,
+}
+
+/// What a pool asks for.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AzureMachinePoolSpec {
+    /// Its region.
+    pub location: Option<String>,
+    /// Uniform or Flexible.
+    pub orchestration_mode: Option<String>,
+    /// What its instances are made of.
+    pub template: AzureMachinePoolTemplate,
+}
+
+/// What the instances of a pool are made of.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AzureMachinePoolTemplate {
+    /// Their disk, which tells the system.
+    pub os_disk: OsDisk,
+    /// Their size.
+    pub vm_size: Option<String>,
+}
+
 /// An `AzureCluster`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -263,7 +328,7 @@ macro_rules! served_somewhere {
     )+ };
 }
 
-served_somewhere!(Machine, AzureMachine, AzureCluster);
+served_somewhere!(Cluster, Machine, AzureMachine, AzureMachinePool, AzureCluster);
 
 /// The name of the VM of an `AzureMachine`: its own, but for Windows, which takes 15 letters.
 pub fn vm_name(name: &str, is_windows: bool) -> String {

@@ -9,11 +9,12 @@ use bringup_azure_sim::clock::Pace;
 use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
+use bringup_controller::health::Health;
 use bringup_controller::{Controller, Settings};
 use bringup_diagnosis::Signatures;
 use bringup_diagnosis::signatures::SignatureFile;
-use bringup_objects::BootstrapReport;
 use bringup_objects::report::definition;
+use bringup_objects::{BootstrapReport, MANAGER};
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::stage::SimulatedClock;
 use k8s_openapi::api::core::v1::Namespace;
@@ -49,6 +50,8 @@ pub(crate) struct Ground {
     pub(crate) namespace: String,
     /// The version of Machines.
     pub(crate) version: &'static str,
+    /// Of whoever observes.
+    pub(crate) health: Health,
     task: Option<JoinHandle<()>>,
 }
 
@@ -85,7 +88,14 @@ impl Ground {
         Self::made(plane, name, text, Pace::Real, version).await?.observed()
     }
 
-    fn observed(mut self) -> Result<Self> {
+    /// The same, and somebody observes it.
+    pub(crate) fn observed(self) -> Result<Self> {
+        let client = self.client.clone();
+        self.observed_as(client)
+    }
+
+    /// The same by somebody who may only do what this client may.
+    pub(crate) fn observed_as(mut self, client: Client) -> Result<Self> {
         let name = &self.namespace;
         let clock = Arc::new(SimulatedClock(self.azure.clone()));
         let arm = Client_::new(
@@ -98,7 +108,8 @@ impl Ground {
         settings.machines = true;
         settings.only_namespace = Some(name.to_owned());
         settings.signatures = signatures()?;
-        let controller = Controller::new(settings, self.client.clone(), arm, clock);
+        let controller = Controller::new(settings, client, arm, clock);
+        self.health = controller.health().clone();
         self.task = Some(tokio::spawn(async move { controller.observe().await }));
         Ok(self)
     }
@@ -108,7 +119,8 @@ impl Ground {
         Self::made(plane().await?, name, text, Pace::Real, "v1beta2").await
     }
 
-    async fn made(
+    /// The same on a control plane of its own, with a clock of its own, and nobody observes it.
+    pub(crate) async fn made(
         plane: &ControlPlane,
         name: &str,
         text: &str,
@@ -125,7 +137,9 @@ impl Ground {
             let namespace = json!({ "metadata": { "name": one } });
             namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
         }
-        let ground = Self { client, azure, namespace: name.to_owned(), version, task: None };
+        let health = Health::default();
+        let ground =
+            Self { client, azure, namespace: name.to_owned(), version, health, task: None };
         ground.make_cluster().await?;
         Ok(ground)
     }
@@ -147,6 +161,18 @@ impl Ground {
         self.api("infrastructure.cluster.x-k8s.io", "v1beta1", "AzureMachinePoolMachine")
     }
 
+    pub(crate) fn pools(&self) -> Api<DynamicObject> {
+        self.api("infrastructure.cluster.x-k8s.io", "v1beta1", "AzureMachinePool")
+    }
+
+    pub(crate) fn clusters(&self) -> Api<DynamicObject> {
+        self.api("cluster.x-k8s.io", "v1beta2", "Cluster")
+    }
+
+    pub(crate) fn azure_clusters(&self) -> Api<DynamicObject> {
+        self.api("infrastructure.cluster.x-k8s.io", "v1beta1", "AzureCluster")
+    }
+
     async fn make_cluster(&self) -> Result<()> {
         let group = format!("rg-{}", self.namespace);
         let cluster = json!({
@@ -155,16 +181,28 @@ impl Ground {
             "spec": { "resourceGroup": group, "subscriptionID": SUBSCRIPTION, "location": "eastus",
                       "controlPlaneEndpoint": { "host": "prod.example", "port": 6443 } },
         });
-        let api = self.api("infrastructure.cluster.x-k8s.io", "v1beta1", "AzureCluster");
-        api.create(&PostParams::default(), &serde_json::from_value(cluster)?).await?;
+        let cluster = serde_json::from_value(cluster)?;
+        self.azure_clusters().create(&PostParams::default(), &cluster).await?;
         let cluster = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
             "metadata": { "name": "prod" },
             "spec": { "infrastructureRef": { "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AzureCluster", "name": "prod" },
                       "controlPlaneEndpoint": { "host": "prod.example", "port": 6443 } },
         });
-        let api = self.api("cluster.x-k8s.io", "v1beta2", "Cluster");
-        api.create(&PostParams::default(), &serde_json::from_value(cluster)?).await?;
+        let cluster = serde_json::from_value(cluster)?;
+        self.clusters().create(&PostParams::default(), &cluster).await?;
+        Ok(())
+    }
+
+    /// A pool of the provider, which is a scale set.
+    pub(crate) async fn make_pool(&self, name: &str, mode: &str) -> Result<()> {
+        let template = json!({ "vmSize": "Standard_D4s_v5", "osDisk": { "osType": "Linux", "diskSizeGB": 128 } });
+        let pool = json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "AzureMachinePool",
+            "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": "prod" } },
+            "spec": { "location": "eastus", "orchestrationMode": mode, "template": template },
+        });
+        self.pools().create(&PostParams::default(), &serde_json::from_value(pool)?).await?;
         Ok(())
     }
 
@@ -213,6 +251,20 @@ impl Ground {
         }
     }
 
+    /// Waits until so many reports have been announced: by then everything else has been written.
+    pub(crate) async fn announced(&self, many: usize) -> Result<Vec<BootstrapReport>> {
+        let wait = async {
+            loop {
+                let reports = self.reports().await?;
+                if reports.iter().filter(|report| report.is_announced()).count() == many {
+                    return Ok(reports);
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(FOREVER, wait).await.context("waited in vain for reports")?
+    }
+
     pub(crate) async fn reports(&self) -> Result<Vec<BootstrapReport>> {
         let api: Api<BootstrapReport> = Api::namespaced(self.client.clone(), &self.namespace);
         Ok(api.list(&ListParams::default()).await?.items)
@@ -230,6 +282,12 @@ fn signatures() -> Result<Signatures> {
 pub(crate) fn condition<'a>(object: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
     let all = object.data.pointer("/status/conditions")?.as_array()?;
     all.iter().find(|one| one["type"] == kind)
+}
+
+/// Whether we have ever written to an object.
+pub(crate) fn is_written(object: &DynamicObject) -> bool {
+    let writers = object.metadata.managed_fields.as_deref().unwrap_or_default();
+    writers.iter().any(|one| one.manager.as_deref() == Some(MANAGER))
 }
 
 /// The names of an object's conditions.

@@ -2,9 +2,10 @@
 //! whoever runs it knows.
 
 use anyhow::{Context as _, Result};
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::common::{Ground, condition};
+use crate::common::{Ground, SUBSCRIPTION, condition};
 use crate::launch::Wanted;
 
 /// A token that somebody printed just before.
@@ -58,6 +59,47 @@ async fn a_name_that_does_not_resolve_is_the_api_servers_or_another_one() -> Res
     }
     let text = serde_json::to_string(&reports)?;
     assert!(!text.contains("0123456789abcdef"), "what stands around it is redacted, too");
+    Ok(())
+}
+
+/// A Cluster that names what it is in Azure, and where its API server is.
+fn cluster(name: &str, kind: &str, reference: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": { "name": name },
+        "spec": { "infrastructureRef": { "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": kind, "name": reference },
+                  "controlPlaneEndpoint": { "host": format!("{name}.example"), "port": 6443 } },
+    })
+}
+
+#[tokio::test]
+async fn the_host_of_the_api_server_is_the_clusters_own_where_the_azure_cluster_has_none()
+-> Result<()> {
+    let rules = [rule("edge", "edge.example"), rule("managed", "managed.example")];
+    let ground = Ground::new("own-hosts", &json!({ "rules": rules }).to_string()).await?;
+    // It has neither the name of its Cluster nor a label with it: only the Cluster says whose it is.
+    let site = json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "AzureCluster",
+        "metadata": { "name": "somewhere" },
+        "spec": { "resourceGroup": "rg-own-hosts", "subscriptionID": SUBSCRIPTION, "location": "eastus" },
+    });
+    ground.azure_clusters().create(&PostParams::default(), &serde_json::from_value(site)?).await?;
+    for cluster in [
+        cluster("edge", "AzureCluster", "somewhere"),
+        cluster("managed", "AzureManagedCluster", "none"),
+    ] {
+        let cluster = serde_json::from_value(cluster)?;
+        ground.clusters().create(&PostParams::default(), &cluster).await?;
+    }
+    // Of the first not even the id is said: it is found where its Cluster is.
+    for (name, is_said) in [("edge", false), ("managed", true)] {
+        let wanted = Wanted { case: name, cluster: name, is_said, ..Wanted::linux(name) };
+        ground.launch(wanted).await?;
+    }
+    for name in ["edge", "managed"] {
+        let machine = ground.verdict(name).await?;
+        let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
+        assert_eq!(verdict["reason"], "ApiServerDnsFailure", "{name}: {verdict}");
+    }
     Ok(())
 }
 

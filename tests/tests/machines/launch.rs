@@ -1,7 +1,7 @@
 //! Machines, with what the provider makes of them.
 
 use anyhow::{Context as _, Result};
-use bringup_objects::cluster_api::vm_name;
+use bringup_objects::cluster_api::{POOL_LABEL, vm_name};
 use bringup_world::arm::Arm;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -171,10 +171,14 @@ impl Ground {
                 (self.pooled(), json!({ "providerID": id, "instanceID": number }))
             }
         };
-        let provided = json!({
+        let mut provided = json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": wanted.kind(),
             "metadata": { "name": name }, "spec": spec,
         });
+        if form != Form::Vm {
+            // The pool is called as its scale set.
+            provided["metadata"]["labels"] = json!({ POOL_LABEL: name });
+        }
         let made = api.create(&PostParams::default(), &serde_json::from_value(provided)?).await;
         made.with_context(|| format!("create the {}", wanted.kind()))?;
         let theirs = json!({ "status": { "ready": id.is_some(), "conditions": [

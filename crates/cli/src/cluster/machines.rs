@@ -1,6 +1,9 @@
 //! What is read of Cluster API.
 
-use bringup_objects::cluster_api::{AzureCluster, AzureMachine, GROUP, INFRASTRUCTURE, Machine};
+use bringup_objects::cluster_api::{
+    AzureCluster, AzureMachine, AzureMachinePool, Cluster as ApiCluster, GROUP, INFRASTRUCTURE,
+    Machine,
+};
 use http::HeaderValue;
 use http::header::ACCEPT;
 use kube::api::{ListParams, ObjectMeta, Request};
@@ -71,6 +74,22 @@ impl Cluster {
         namespace: &str,
     ) -> Result<Vec<AzureCluster>, Unseen> {
         let asked = Asked { verb: "list", resource: "azureclusters", group: INFRASTRUCTURE };
+        self.listed(asked, Some(namespace), None, None).await
+    }
+
+    /// The Clusters of that name in a namespace.
+    pub(crate) async fn clusters_called(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Vec<ApiCluster>, Unseen> {
+        let asked = Asked { verb: "list", resource: "clusters", group: GROUP };
+        self.listed(asked, Some(namespace), Some(name), None).await
+    }
+
+    /// The pools of a namespace.
+    pub(crate) async fn pools(&self, namespace: &str) -> Result<Vec<AzureMachinePool>, Unseen> {
+        let asked = Asked { verb: "list", resource: "azuremachinepools", group: INFRASTRUCTURE };
         self.listed(asked, Some(namespace), None, None).await
     }
 

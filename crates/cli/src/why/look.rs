@@ -10,6 +10,7 @@ use bringup_controller::collect::Collect;
 use bringup_controller::health::Health;
 use bringup_controller::inquiry::inquire;
 use bringup_controller::machines::{DEADLINE, Land, PROVIDED};
+use bringup_controller::shape::CLUSTER;
 use bringup_controller::subject::Subject;
 use bringup_controller::witness::Witness;
 use bringup_diagnosis::Verdict;
@@ -53,10 +54,20 @@ async fn machine_subject(cluster: &Cluster, machine: &Machine) -> Option<Subject
     let namespace = machine.metadata.namespace.as_deref()?;
     let land = Land::new(DEADLINE);
     for found in cluster.azure_clusters(namespace).await.unwrap_or_default() {
-        land.cluster_seen(&found);
+        land.around_seen(found);
     }
+    let named = &machine.spec.cluster_name;
+    for found in cluster.clusters_called(namespace, named).await.unwrap_or_default() {
+        land.around_seen(found);
+    }
+    land.told(CLUSTER);
     let reference = &machine.spec.infrastructure_ref;
     if let Some(kind) = PROVIDED.into_iter().find(|kind| *kind == reference.kind) {
+        if kind == PROVIDED[1] {
+            for found in cluster.pools(namespace).await.unwrap_or_default() {
+                land.around_seen(found);
+            }
+        }
         let provided = cluster.provided_called(kind, Some(namespace), &reference.name).await;
         for object in provided.unwrap_or_default() {
             land.provided_seen(kind, object);
@@ -74,6 +85,10 @@ pub(super) async fn look(
 ) {
     let Some(living) = &case.living else { return };
     let Some(subject) = subject(cluster, living).await.filter(Subject::is_pending) else { return };
+    if let Some(held) = &subject.held {
+        case.notes
+            .push(safe::line(&format!("the controller writes no conditions for now: {held}")));
+    }
     let collect = match collect(cluster, azure) {
         Ok(collect) => collect,
         Err(error) => {

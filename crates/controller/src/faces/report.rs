@@ -13,9 +13,9 @@ use bringup_objects::condition::{
 use bringup_objects::karpenter::POOL_LABEL;
 use bringup_objects::names;
 use bringup_objects::report::{
-    ANNOUNCED, BootstrapReport, CAUSE_LABEL, Contributing, CseResult, EvidenceLine, IMAGE_LABEL,
-    LONGEST_LINE, MOST_LINES, MOST_TEXT, MOVED_LABEL, Moment, ParentReference, Phase, Redactions,
-    ReportSpec, ReportStatus, ReportVerdict, TARGET_UID_LABEL, TargetReference,
+    ANNOUNCED, BootstrapReport, CAUSE_LABEL, CollectorState, Contributing, CseResult, EvidenceLine,
+    IMAGE_LABEL, LONGEST_LINE, MOST_LINES, MOST_TEXT, MOVED_LABEL, Moment, ParentReference, Phase,
+    Redactions, ReportSpec, ReportStatus, ReportVerdict, TARGET_UID_LABEL, TargetReference,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -23,6 +23,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::conditions;
+use crate::digest::{collected, collector};
 use crate::judge::{Failure, mode};
 use crate::observation::{Cse, Observation};
 use crate::subject::{Kind, Place, Subject};
@@ -47,6 +48,10 @@ pub fn of_failure(
     let mut report = BootstrapReport::new(&name, spec);
     report.metadata.namespace = Some(namespace.to_owned());
     let mut status = status(observation, failure, now);
+    if let Some(held) = &subject.held {
+        let why = format!("not written for now: {held}");
+        status.collectors.push(collected(collector::CONDITIONS, CollectorState::Disabled, &why));
+    }
     status.conditions =
         conditions::of_failure(&failure.diagnosis, observation, &place, earlier, now);
     status.conditions.retain(|held| subject.bears(&held.type_));

@@ -2,21 +2,25 @@
 
 use bringup_objects::cluster_api::{
     AnyCondition, AzureMachine, DEPLOYMENT_LABEL, InfrastructureReference, Machine,
-    NODE_BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL, any,
+    NODE_BOOTSTRAP_SUCCEEDED, POOL_LABEL, REPLACEMENT_USEFUL, any, is_paused,
 };
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition};
 use jiff::Timestamp;
 use kube::api::ObjectMeta;
 
+use super::around::POOL;
+
 /// The conditions that are ours on a Machine.
 const OURS: [&str; 2] = [BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL];
 
-/// The provider's conditions that tell of a VM that failed, and of a bootstrap.
-const TELLING: [&str; 2] = ["VMRunning", BOOTSTRAP_SUCCEEDED];
+/// The provider's conditions that tell of a VM or a scale set that failed, and of a bootstrap.
+const TELLING: [&str; 3] = ["VMRunning", "ScaleSetRunning", BOOTSTRAP_SUCCEEDED];
+/// The reasons with which it tells of a failure, whatever severity it gives them.
+const FAILED: [&str; 3] = ["VMProvisionFailed", "ScaleSetProvisionFailed", "BootstrapFailed"];
 
 /// A Machine.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub struct Facts {
     pub(super) uid: String,
     pub(super) resource_version: String,
     pub(super) generation: Option<i64>,
@@ -24,6 +28,8 @@ pub(super) struct Facts {
     pub(super) deleting: Option<Timestamp>,
     pub(super) deployment: Option<String>,
     pub(super) cluster: String,
+    /// Nobody is to write to it.
+    pub(super) is_paused: bool,
     pub(super) behind: InfrastructureReference,
     pub(super) provider_id: Option<String>,
     pub(super) node: Option<String>,
@@ -50,6 +56,7 @@ impl Facts {
         let conditions: Vec<Condition> = ours.map(AnyCondition::plain).collect();
         let made = status.initialization.as_ref();
         Some(Self {
+            is_paused: is_paused(&metadata),
             created: created(&metadata).unwrap_or(Timestamp::UNIX_EPOCH),
             deleting: metadata.deletion_timestamp.as_ref().map(|at| at.0),
             deployment: metadata.labels.and_then(|mut all| all.remove(DEPLOYMENT_LABEL)),
@@ -83,13 +90,17 @@ impl Facts {
 
 /// The provider's object behind a Machine.
 #[derive(Debug)]
-pub(super) struct Behind {
+pub struct Behind {
     pub(super) created: Option<Timestamp>,
     pub(super) provider_id: Option<String>,
     pub(super) size: Option<String>,
     pub(super) zone: Option<String>,
     /// Its system, in small letters.
     pub(super) os: Option<String>,
+    /// The pool that it is an instance of.
+    pub(super) pool: Option<String>,
+    /// Nobody is to write to it.
+    pub(super) is_paused: bool,
     /// What is ours on it.
     pub(super) condition: Option<AnyCondition>,
     /// Since when the provider says that something has failed.
@@ -100,10 +111,11 @@ impl Behind {
     pub(super) fn of(object: AzureMachine) -> Self {
         let AzureMachine { metadata, spec, status } = object;
         let is_ours = |one: &AnyCondition| one.kind == NODE_BOOTSTRAP_SUCCEEDED;
-        let failed = status.conditions.iter().filter(|one| is_failure(one));
         Self {
-            failed_since: failed.filter_map(AnyCondition::since).max(),
+            failed_since: failed_since(&status.conditions),
             created: created(&metadata),
+            is_paused: is_paused(&metadata),
+            pool: pool(metadata),
             provider_id: spec.provider_id.filter(|id| !id.is_empty()),
             size: spec.vm_size,
             zone: spec.failure_domain,
@@ -113,12 +125,26 @@ impl Behind {
     }
 }
 
+/// The pool of an instance: its owner, which a label names too.
+fn pool(metadata: ObjectMeta) -> Option<String> {
+    let owners = metadata.owner_references.into_iter().flatten();
+    let owner = owners.into_iter().find(|owner| owner.kind == POOL).map(|owner| owner.name);
+    owner.or_else(|| metadata.labels.and_then(|mut all| all.remove(POOL_LABEL)))
+}
+
+/// Since when the provider says that something has failed.
+pub(super) fn failed_since(conditions: &[AnyCondition]) -> Option<Timestamp> {
+    let failed = conditions.iter().filter(|one| is_failure(one));
+    failed.filter_map(AnyCondition::since).max()
+}
+
 /// Whether the provider says by a condition that the VM or its bootstrap has failed. What it says while
 /// it makes them is no error.
 fn is_failure(condition: &AnyCondition) -> bool {
+    let is_named = condition.reason.as_deref().is_some_and(|reason| FAILED.contains(&reason));
     let is_error = match condition.severity.as_deref() {
-        Some(severity) => severity == "Error",
-        None => condition.kind == BOOTSTRAP_SUCCEEDED,
+        Some(severity) => severity == "Error" || is_named,
+        None => condition.kind == BOOTSTRAP_SUCCEEDED || is_named,
     };
     TELLING.contains(&condition.kind.as_str()) && condition.status == "False" && is_error
 }

@@ -1,9 +1,11 @@
-//! Watches of Cluster API: Machines, the provider's objects behind them, and where clusters are.
+//! Watches of Cluster API: Machines, the provider's objects behind them, and what stands around both.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
 
-use bringup_objects::cluster_api::{AzureCluster, AzureMachine, Machine};
+use bringup_objects::cluster_api::{
+    AzureCluster, AzureMachine, AzureMachinePool, Cluster, Machine,
+};
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use kube::core::{ApiResource, DynamicResourceScope};
@@ -14,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::Watches;
 use crate::health::Right;
-use crate::machines::PROVIDED;
+use crate::machines::{Around, Named, PROVIDED};
 use crate::shape::{MACHINE, Schemas, Shape};
 use crate::subject::{Kind, Subject};
 
@@ -35,7 +37,9 @@ impl Watches {
             self.machines(),
             self.provided(PROVIDED[0]),
             self.provided(PROVIDED[1]),
-            self.azure_clusters(),
+            self.around::<Cluster>(Right::Clusters),
+            self.around::<AzureCluster>(Right::Provided),
+            self.around::<AzureMachinePool>(Right::Pools),
             self.keep_learning(schemas, next)
         );
     }
@@ -95,7 +99,7 @@ impl Watches {
         self.follow_any(kind, Right::Provided, |event: Event<AzureMachine>| match event {
             Event::Init => names.clear(),
             Event::InitApply(object) => {
-                names.insert((object.namespace().unwrap_or_default(), object.name_any()));
+                names.insert(name_of(&object));
                 self.plan_subject(land.provided_seen(kind, object));
             }
             Event::InitDone => land.only_provided(kind, &std::mem::take(&mut names)),
@@ -105,14 +109,37 @@ impl Watches {
         .await;
     }
 
-    async fn azure_clusters(&self) {
-        self.follow_any("AzureCluster", Right::Provided, |event: Event<AzureCluster>| {
-            let (Event::InitApply(cluster) | Event::Apply(cluster)) = event else { return };
-            for subject in self.kinds.land.cluster_seen(&cluster) {
-                self.plan_subject(Some(subject));
-            }
+    /// Follows what stands around many Machines at once.
+    async fn around<A: Around + Followed>(&self, right: Right) {
+        let land = &self.kinds.land;
+        let mut names = HashSet::new();
+        self.follow_any(A::KIND, right, |event: Event<A>| {
+            let changed = match event {
+                Event::Init => {
+                    names.clear();
+                    Vec::new()
+                }
+                Event::InitApply(object) => {
+                    names.insert(name_of(&object));
+                    land.around_seen(object)
+                }
+                Event::InitDone => {
+                    let mut changed = land.only_around::<A>(&std::mem::take(&mut names));
+                    changed.extend(land.told(A::KIND));
+                    changed
+                }
+                Event::Apply(object) => land.around_seen(object),
+                Event::Delete(object) => land.around_gone::<A>(&name_of(&object)),
+            };
+            self.plan_subjects(changed);
         })
         .await;
+    }
+
+    fn plan_subjects(&self, subjects: Vec<Subject>) {
+        for subject in subjects {
+            self.plan_subject(Some(subject));
+        }
     }
 
     fn plan_subject(&self, subject: Option<Subject>) {
@@ -161,7 +188,11 @@ impl Watches {
                     handle(event);
                 }
                 Err(error) => {
-                    let is_absent = is_absent(&error);
+                    let is_absent = is_answered(&error, &[404]);
+                    if is_answered(&error, &[403, 404]) {
+                        // Nothing is waited for that cannot be had.
+                        self.plan_subjects(self.kinds.land.told(&resource.kind));
+                    }
                     if is_absent {
                         // It may be served in another version.
                         self.kinds.land.shapes.doubt();
@@ -197,13 +228,17 @@ impl<K> Followed for K where
 {
 }
 
-/// Nothing is served there.
-fn is_absent(error: &Error) -> bool {
+fn name_of(object: &impl Resource) -> Named {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// The API server answered with one of these.
+fn is_answered(error: &Error, codes: &[u16]) -> bool {
     let (Error::InitialListFailed(error)
     | Error::WatchStartFailed(error)
     | Error::WatchFailed(error)) = error
     else {
         return false;
     };
-    matches!(error, kube::Error::Api(status) if status.code == 404)
+    matches!(error, kube::Error::Api(status) if codes.contains(&status.code))
 }

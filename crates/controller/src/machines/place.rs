@@ -1,0 +1,62 @@
+//! Where the VM of a Machine is.
+
+use bringup_azure::id::VirtualMachineId;
+use bringup_azure::{InstanceId, ProviderId};
+use bringup_diagnosis::redaction::redact;
+use bringup_objects::cluster_api::{AzureClusterSpec, vm_name};
+use bringup_objects::condition::cut;
+
+use super::PROVIDED;
+use super::around::Pool;
+use super::facts::{Behind, Facts};
+use crate::subject::Place;
+
+/// Where the VM is: as somebody said, or as follows from its name before anybody says so.
+pub(super) fn place(
+    facts: &Facts,
+    provided: Option<&Behind>,
+    site: Option<&AzureClusterSpec>,
+    pool: Option<&Pool>,
+) -> Place {
+    let said = facts.provider_id.as_deref();
+    if let Some(id) = said.or_else(|| provided.and_then(|it| it.provider_id.as_deref())) {
+        let is_flexible = pool.is_some_and(|pool| pool.is_flexible);
+        return if is_flexible { standing_alone(known(id)) } else { known(id) };
+    }
+    let (Some(provided), Some(site)) = (provided, site) else { return Place::NotSaid };
+    let whole = !site.subscription_id.is_empty() && !site.resource_group.is_empty();
+    // An instance of a scale set has no name before it is made.
+    if facts.behind.kind != PROVIDED[0] || !whole {
+        return Place::NotSaid;
+    }
+    let AzureClusterSpec { subscription_id, resource_group, .. } = site;
+    known(&format!(
+        "azure:///subscriptions/{subscription_id}/resourceGroups/{resource_group}/providers/Microsoft.Compute/virtualMachines/{}",
+        vm_name(&facts.behind.name, provided.os.as_deref() == Some("windows"))
+    ))
+}
+
+/// An instance of a flexible scale set is a VM of its own, also where its id is written as Azure lists
+/// it: under the scale set.
+fn standing_alone(place: Place) -> Place {
+    let Place::Known(id) = place else { return place };
+    let instance = match id.instance {
+        InstanceId::ScaleSetInstance(it) => InstanceId::VirtualMachine(VirtualMachineId {
+            subscription: it.subscription,
+            resource_group: it.resource_group,
+            name: it.instance,
+        }),
+        other @ InstanceId::VirtualMachine(_) => other,
+    };
+    Place::Known(ProviderId { instance, ..id })
+}
+
+fn known(id: &str) -> Place {
+    match id.parse::<ProviderId>() {
+        Ok(id) => Place::Known(id),
+        Err(error) => {
+            let why = redact(&format!("providerID: {error}")).text.into_string();
+            Place::Malformed(cut(&why, 300))
+        }
+    }
+}
