@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use kube::Api;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
@@ -130,8 +130,15 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
     says(&blind.out, &["RUNNING: no verdict yet", "InfrastructureReady=True", "with --machines:"]);
     says(&blind.out, &["Note: Azure was not asked: use the credential workload-identity"]);
     assert!(!blind.out.contains("Asked:"), "{}", blind.out);
+    assert!(!blind.out.contains("paused"), "{}", blind.out);
 
+    let pause = Patch::Merge(json!({ "spec": { "paused": true } }));
+    ground.clusters().patch("prod", &PatchParams::default(), &pause).await?;
     let early = terminal.run(&ask).await?;
+    says(
+        &early.out,
+        &["Note: the controller writes no conditions for now: Cluster prod is paused"],
+    );
     assert_eq!(early.code, 11, "{}", early.err);
     says(&early.out, &["RUNNING: no verdict yet", "Asked: virtual machine answered: "]);
     fits(&early.out);
