@@ -32,7 +32,13 @@ pub(crate) async fn edit(
 
 /// Machines are served and stored in this version alone.
 pub(crate) async fn serve_only(client: &Client, only: &str) -> Result<()> {
-    edit(client, "machines.cluster.x-k8s.io", |versions| {
+    serve_kind_only(client, "Machine", only).await
+}
+
+/// A kind of Cluster API's own is served and stored in this version alone.
+pub(crate) async fn serve_kind_only(client: &Client, kind: &str, only: &str) -> Result<()> {
+    let name = format!("{}s.cluster.x-k8s.io", kind.to_lowercase());
+    edit(client, &name, |versions| {
         for version in versions {
             let is_it = version["name"] == only;
             version["served"] = json!(is_it);
@@ -44,7 +50,7 @@ pub(crate) async fn serve_only(client: &Client, only: &str) -> Result<()> {
         loop {
             let group = kube::discovery::group(client, "cluster.x-k8s.io").await?;
             let mut served = group.resources_by_stability().into_iter();
-            if served.any(|(it, _)| it.kind == "Machine" && it.version == only) {
+            if served.any(|(it, _)| it.kind == kind && it.version == only) {
                 return anyhow::Ok(());
             }
             tokio::task::yield_now().await;

@@ -11,8 +11,9 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::common::{Ground, condition, is_written, plane};
+use crate::common::{Ground, condition, is_written, own_plane, plane};
 use crate::conditions::FAILS;
+use crate::definitions::serve_kind_only;
 use crate::launch::Wanted;
 
 /// Longer than the first look takes to be due.
@@ -36,13 +37,11 @@ async fn until_both(ground: &Ground, name: &str, wanted: &str) -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn a_paused_cluster_is_observed_and_not_written_to_and_written_to_when_it_goes_on()
--> Result<()> {
-    let ground = Ground::made(plane().await?, "paused", FAILS, Pace::Manual, "v1beta2").await?;
+/// Observes a machine of a paused cluster, and lets that go on.
+async fn pause_and_go_on(ground: Ground, clusters: Api<DynamicObject>) -> Result<()> {
     // The API server's clock goes on, and what Azure shows must not be older than the Machine.
     ground.azure.advance(Duration::from_mins(3));
-    merge(&ground.clusters(), "prod", json!({ "spec": { "paused": true } })).await?;
+    merge(&clusters, "prod", json!({ "spec": { "paused": true } })).await?;
     ground.launch(Wanted::linux("worker-1")).await?;
     // Whoever comes now sees the Machine and the Cluster at the same time, in any order.
     let ground = ground.observed()?;
@@ -56,17 +55,34 @@ async fn a_paused_cluster_is_observed_and_not_written_to_and_written_to_when_it_
     let events: Api<Event> = Api::namespaced(ground.client.clone(), &ground.namespace);
     let events = events.list(&ListParams::default()).await?.items;
     assert!(events.iter().any(|it| it.reason.as_deref() == Some("BootstrapFailed")), "{events:?}");
-    for api in [ground.machines(), ground.provided(), ground.clusters()] {
+    for api in [ground.machines(), ground.provided(), clusters.clone()] {
         for object in api.list(&ListParams::default()).await?.items {
             assert!(!is_written(&object), "{object:?}");
         }
     }
 
     // The clock stands: whatever would wait for it, would wait for ever.
-    merge(&ground.clusters(), "prod", json!({ "spec": { "paused": false } })).await?;
+    merge(&clusters, "prod", json!({ "spec": { "paused": false } })).await?;
     until_both(&ground, "worker-1", "False").await?;
-    assert!(!is_written(&ground.clusters().get("prod").await?));
+    assert!(!is_written(&clusters.get("prod").await?));
     Ok(())
+}
+
+#[tokio::test]
+async fn a_paused_cluster_is_observed_and_not_written_to_and_written_to_when_it_goes_on()
+-> Result<()> {
+    let ground = Ground::made(plane().await?, "paused", FAILS, Pace::Manual, "v1beta2").await?;
+    let clusters = ground.clusters();
+    pause_and_go_on(ground, clusters).await
+}
+
+#[tokio::test]
+async fn a_paused_cluster_of_v1beta1_alone_is_not_written_to_either() -> Result<()> {
+    let plane = own_plane().await?;
+    let ground = Ground::made(&plane, "paused-older", FAILS, Pace::Manual, "v1beta2").await?;
+    serve_kind_only(&ground.client, "Cluster", "v1beta1").await?;
+    let clusters = ground.api("cluster.x-k8s.io", "v1beta1", "Cluster");
+    pause_and_go_on(ground, clusters).await
 }
 
 #[tokio::test]
