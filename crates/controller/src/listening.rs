@@ -31,7 +31,7 @@ const MOST: usize = 200;
 pub enum Heard {
     /// Nothing that tells of a failure.
     Nothing,
-    /// That it cannot be listened to now.
+    /// That it cannot be listened to now, or has said what it had to say.
     Deaf,
     /// That the bootstrap has failed: nobody has looked yet.
     Failure,

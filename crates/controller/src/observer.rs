@@ -201,7 +201,8 @@ impl Observer {
                 let seen = observation.unwrap_or_default();
                 let seen = self.collect.deepen(&subject, seen, node.as_deref(), priority).await;
                 self.memories.remember(uid, |memory| memory.observation = Some(seen));
-                self.lines.follow(uid, Heard::Followed, Heard::Nothing);
+                // Should no verdict come of it, it is not to alarm us with every new line.
+                self.lines.follow(uid, Heard::Followed, Heard::Deaf);
                 Next::Now
             }
             Step::Listen => self.listen(&subject).await,
