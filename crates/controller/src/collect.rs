@@ -182,7 +182,7 @@ impl Collect {
 
     fn tells_of_failure(&self, subject: &Subject, text: &str) -> bool {
         let seen = self.prepared(subject, Observation::default()).with_console(text, true);
-        matches!(seen.cse, Cse::Failed { .. }) || judge::is_told(&seen)
+        matches!(seen.cse, Cse::Failed { .. }) || seen.is_machine && judge::is_told(&seen)
     }
 
     /// With everything that is known of a subject before it is looked at.

@@ -1,4 +1,4 @@
-//! Listening to the consoles of machines that are pending.
+//! Listening to the consoles of VMs that are to become nodes and need no extension for that.
 //!
 //! Azure allows twelve reads of a VM a minute, for everybody together; the blob behind its console can
 //! be asked at any time. So that is asked every other second, and whoever hears that a bootstrap has
@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::observation::{Cse, Observation};
 use crate::observer::{Next, Observer};
 use crate::plan::Step;
-use crate::subject::{Kind, Place, Subject};
+use crate::subject::{Place, Subject};
 
 /// How soon after each other a console is listened to.
 const PAUSE: SignedDuration = SignedDuration::from_secs(2);
@@ -67,7 +67,7 @@ impl Ear {
             matches!(seen.map(|seen| &seen.cse), Some(Cse::Succeeded { .. } | Cse::Failed { .. }));
         let has_none = seen.is_some_and(|seen| seen.console == Some(false));
         let is_known = matches!(subject.place, Place::Known(_));
-        if subject.kind != Kind::Machine || is_over || has_none || !is_known {
+        if !subject.has_console() || is_over || has_none || !is_known {
             return None;
         }
         let listeners = i32::try_from(self.listeners).unwrap_or(i32::MAX);

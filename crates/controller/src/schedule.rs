@@ -1,7 +1,7 @@
 //! When to look at Azure: reads are scarce, so a healthy node costs at most six.
 //!
-//! Events of Karpenter bring most failures to light at once, and so does listening to the consoles of
-//! machines; this is the net below them.
+//! Events of Karpenter bring most failures to light at once, and so does listening to
+//! consoles; this is the net below them.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
