@@ -41,11 +41,20 @@ impl Arm {
 
     /// The serial console of a VM, as far as it is stored.
     pub fn console(&self, vm: &str) -> Result<String> {
+        self.blob(&self.console_address(vm)?)
+    }
+
+    /// Where the serial console of a VM is stored, for two hours.
+    pub fn console_address(&self, vm: &str) -> Result<String> {
         let addresses = self.send("POST", &format!("{vm}/retrieveBootDiagnosticsData"), None)?;
         let address = addresses.body["serialConsoleLogBlobUri"].as_str();
-        let address = address.with_context(|| format!("{vm}: {}", addresses.body))?;
-        let console = self.answer("GET", address, None)?;
-        Ok(String::from_utf8_lossy(console.body()).trim_end_matches('\0').to_owned())
+        Ok(address.with_context(|| format!("{vm}: {}", addresses.body))?.to_owned())
+    }
+
+    /// What is stored at an address by now, as text.
+    pub fn blob(&self, address: &str) -> Result<String> {
+        let stored = self.answer("GET", address, None)?;
+        Ok(String::from_utf8_lossy(stored.body()).trim_end_matches('\0').to_owned())
     }
 
     fn answer(&self, method: &str, address: &str, body: Option<&Value>) -> Result<Response<Bytes>> {

@@ -82,13 +82,18 @@ impl Azure {
         if bytes.is_empty() {
             return refused(404, "BlobNotFound", "The specified blob does not exist.");
         }
-        ranged(call.range, bytes).unwrap_or_else(|| {
+        let version = version(&bytes);
+        if call.unless == Some(&version) {
+            return Reply::empty(304).with("etag", version);
+        }
+        let reply = ranged(call.range, bytes).unwrap_or_else(|| {
             refused(
                 416,
                 "InvalidRange",
                 "The range specified is invalid for the current size of the resource.",
             )
-        })
+        });
+        reply.with("etag", version)
     }
 
     /// What the platform has stored of the console by now.
@@ -115,6 +120,12 @@ pub(crate) fn user_managed_console(vm: &Vm, base: &str) -> Option<Value> {
         "consoleScreenshotBlobUri": address("screenshot.bmp"),
         "serialConsoleLogBlobUri": address("serialconsole.log"),
     }))
+}
+
+/// What a blob that holds these bytes is known by: the guest only ever adds to it.
+fn version(bytes: &[u8]) -> String {
+    let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    format!("\"0x{written:016X}\"")
 }
 
 /// The bytes that `Range` asks for; nothing when it lies outside.

@@ -19,6 +19,8 @@ pub(crate) struct Call<'a> {
     pub(crate) body: &'a Bytes,
     /// The `Range` header.
     pub(crate) range: Option<&'a str>,
+    /// The `If-None-Match` header.
+    pub(crate) unless: Option<&'a str>,
 }
 
 impl<'a> Call<'a> {
@@ -52,6 +54,7 @@ impl<'a> Call<'a> {
             base: format!("https://{host}"),
             body: request.body(),
             range: text(header::RANGE),
+            unless: text(header::IF_NONE_MATCH),
         }
     }
 

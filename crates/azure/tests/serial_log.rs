@@ -49,6 +49,19 @@ async fn the_whole_log_comes_in_one_request_and_its_end_in_two() {
 }
 
 #[tokio::test]
+async fn a_log_that_is_as_it_was_is_not_sent_again() {
+    let world = booted().await;
+    let address = address(&world).await;
+    let unless = |version| world.arm.serial_log_unless(&address, 1024 * 1024, version);
+    let (log, version) = unless(None).await.unwrap().unwrap();
+    assert!(text(&log).contains("something went wrong"));
+    let version = version.unwrap();
+    assert_eq!(unless(Some(&version)).await.unwrap(), None);
+    let (again, _) = unless(Some("\"another\"")).await.unwrap().unwrap();
+    assert_eq!(again, log);
+}
+
+#[tokio::test]
 async fn a_host_that_heeds_no_range_is_read_to_the_end() {
     let world = booted().await;
     let address = address(&world).await;

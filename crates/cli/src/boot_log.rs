@@ -10,6 +10,7 @@ use bringup_azure::clock::WallClock;
 use bringup_azure::{InstanceId, ProviderId, ResourceId};
 use bringup_controller::collect::Console;
 use bringup_controller::digest::collector;
+use bringup_controller::machines::DEADLINE;
 use bringup_controller::observation::Observation;
 use bringup_controller::subject::{Kind, Place};
 use bringup_controller::witness::Witness;
@@ -120,7 +121,10 @@ async fn whose(
         _ => Kind::NodeClaim,
     };
     let place = match &case.living {
-        Some(living) => why::subject(&cluster, living).await.map(|subject| subject.place),
+        Some(living) => {
+            let subject = why::subject(&cluster, living, DEADLINE).await;
+            subject.map(|subject| subject.place)
+        }
         None => None,
     };
     let told = match place {

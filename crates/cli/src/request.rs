@@ -72,6 +72,8 @@ pub(crate) struct Why {
     pub(crate) name: String,
     pub(crate) cluster: Choice,
     pub(crate) azure: AzureArguments,
+    pub(crate) signatures: Option<PathBuf>,
+    pub(crate) machine_deadline: SignedDuration,
     pub(crate) form: AnswerForm,
 }
 
@@ -168,8 +170,9 @@ impl From<ClusterArguments> for Choice {
 
 impl From<WhyArguments> for Why {
     fn from(typed: WhyArguments) -> Self {
-        let WhyArguments { name, output: form, cluster, azure } = typed;
-        Self { name, cluster: cluster.into(), azure, form }
+        let WhyArguments { name, output: form, signatures, machine_deadline, cluster, azure } =
+            typed;
+        Self { name, cluster: cluster.into(), azure, signatures, machine_deadline, form }
     }
 }
 

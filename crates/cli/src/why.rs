@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use case::Case;
 pub(crate) use case::{exit_of, made, newest_first};
 pub(crate) use find::find;
+use look::Asking;
 pub(crate) use look::subject;
 pub(crate) use names::{MACHINE, Subject, nearest, starts};
 
@@ -32,6 +33,7 @@ use crate::images::{self, Attempt};
 use crate::output;
 use crate::program::Program;
 use crate::request::Why;
+use crate::signatures;
 
 /// When, after the start, a comparison of images begins no further page.
 const COMPARISON_LIMIT: Duration = Duration::from_millis(400);
@@ -39,6 +41,11 @@ const COMPARISON_LIMIT: Duration = Duration::from_millis(400);
 /// Looks, and answers.
 pub(crate) fn run(options: &Why, program: Program) -> Result<Exit, Failure> {
     let until = Instant::now() + COMPARISON_LIMIT;
+    let asking = Asking {
+        azure: &options.azure,
+        signatures: signatures::read(options.signatures.as_deref())?,
+        machine_deadline: options.machine_deadline,
+    };
     let case = cluster::run(async {
         let cluster = Cluster::find(&options.cluster, program).await?;
         let found = find(&cluster, &options.name).await?;
@@ -49,7 +56,7 @@ pub(crate) fn run(options: &Why, program: Program) -> Result<Exit, Failure> {
             Verdict::Failed => compare(&cluster, &mut case, &found.reports, until).await,
             Verdict::Succeeded => meet(&cluster, &mut case).await,
             Verdict::Running | Verdict::Unknown => {
-                look::look(&cluster, &mut case, &found.reports, &options.azure).await;
+                look::look(&cluster, &mut case, &found.reports, asking).await;
             }
         }
         Ok(case)

@@ -11,6 +11,8 @@ mod definitions;
 #[path = "../../../tests/tests/machines/launch.rs"]
 mod launch;
 
+#[path = "machines/asking.rs"]
+mod asking;
 #[path = "machines/boot_log.rs"]
 mod boot_log;
 #[path = "machines/help.rs"]

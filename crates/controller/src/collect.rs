@@ -16,10 +16,12 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 
 pub use self::console::Console;
+use self::console::Unheard;
 use crate::digest::{collected, collector, refusal};
 use crate::health::{Health, Right};
-use crate::judge::Signal;
-use crate::observation::{Observation, Vm};
+use crate::judge::{self, Signal};
+use crate::listening::{Heard, Line};
+use crate::observation::{Cse, Observation, Vm};
 use crate::subject::{Kind, Place, Subject};
 use crate::witness::Witness;
 
@@ -76,10 +78,7 @@ impl Collect {
     ) -> Observation {
         let turn = priority.since(since);
         let deadline = deadline(subject, priority, self.clock.now());
-        let mut seen = known.unwrap_or_default();
-        seen.is_machine = subject.kind == Kind::Machine;
-        seen.evidence.api_server.clone_from(&subject.api_server);
-        seen.evidence.signatures = self.signatures.clone();
+        let mut seen = self.prepared(subject, known.unwrap_or_default());
         seen.collectors.retain(|known| known.name != collector::PROVIDED);
         if let Some(trouble) = &subject.trouble {
             seen.collected(collected(collector::PROVIDED, CollectorState::Failed, trouble));
@@ -161,6 +160,36 @@ impl Collect {
         };
         let mut seen = self.kubernetes(subject, seen, node).await;
         seen.is_full = true;
+        seen
+    }
+
+    /// Listens to the console: whether what is new there tells that the bootstrap has failed.
+    pub(crate) async fn listen(
+        &self,
+        subject: &Subject,
+        mut line: Line,
+        priority: Priority,
+    ) -> (Line, Heard) {
+        let Place::Known(id) = &subject.place else { return (line, Heard::Deaf) };
+        let turn = priority.since(self.clock.now());
+        let heard = match self.console.listen(&id.instance, &mut line, turn).await {
+            Ok(Some(text)) if self.tells_of_failure(subject, &text) => Heard::Failure,
+            Ok(Some(_) | None) => Heard::Nothing,
+            Err(Unheard) => Heard::Deaf,
+        };
+        (line, heard)
+    }
+
+    fn tells_of_failure(&self, subject: &Subject, text: &str) -> bool {
+        let seen = self.prepared(subject, Observation::default()).with_console(text, true);
+        matches!(seen.cse, Cse::Failed { .. }) || seen.is_machine && judge::is_told(&seen)
+    }
+
+    /// With everything that is known of a subject before it is looked at.
+    fn prepared(&self, subject: &Subject, mut seen: Observation) -> Observation {
+        seen.is_machine = subject.kind == Kind::Machine;
+        seen.evidence.api_server.clone_from(&subject.api_server);
+        seen.evidence.signatures = self.signatures.clone();
         seen
     }
 

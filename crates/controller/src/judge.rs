@@ -165,7 +165,7 @@ impl Case<'_> {
 
 /// Whether what was read tells by itself that the bootstrap has failed, and why: the console of a
 /// machine that needs no extension.
-fn is_told(seen: &Observation) -> bool {
+pub(crate) fn is_told(seen: &Observation) -> bool {
     let diagnosis = diagnose(&seen.evidence);
     diagnosis.verdict == Verdict::Failed
         && diagnosis.cause.reason != Cause::Unknown

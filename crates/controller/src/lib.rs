@@ -20,6 +20,7 @@ pub mod health;
 pub mod inquiry;
 pub mod judge;
 pub mod kinds;
+pub mod listening;
 mod log;
 mod lost;
 pub mod machines;

@@ -20,6 +20,7 @@ use crate::collect::Collect;
 use crate::faces::{events, report};
 use crate::health::advice;
 use crate::kinds;
+use crate::listening::{Heard, Lines};
 use crate::log;
 use crate::lost::ActivityMemo;
 use crate::memory::Memories;
@@ -59,6 +60,7 @@ pub struct Observer {
     pub(crate) metrics: Metrics,
     pub(crate) watches: Watches,
     pub(crate) activity: ActivityMemo,
+    pub(crate) lines: Lines,
     memories: Memories,
 }
 
@@ -82,6 +84,7 @@ impl Observer {
             metrics,
             watches,
             activity: ActivityMemo::default(),
+            lines: Lines::default(),
             memories: Memories::default(),
         }
     }
@@ -138,6 +141,7 @@ impl Observer {
     async fn subject(&self, uid: &str) -> kube::Result<Next> {
         let Some(view) = self.view(uid) else {
             self.memories.forget(uid);
+            self.lines.hang_up(uid);
             return Ok(Next::Never);
         };
         let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();
@@ -145,6 +149,9 @@ impl Observer {
         let observation = memory.observation;
         let is_up = node.as_deref().is_some_and(bringup_objects::Node::is_ready)
             || subject.registered.is_some();
+        if is_up {
+            self.lines.hang_up(uid);
+        }
         let next = match step {
             Step::Rest => {
                 if departed {
@@ -155,6 +162,7 @@ impl Observer {
                     }
                 }
                 self.memories.settle(uid, departed, is_up);
+                self.lines.hang_up(uid);
                 return Ok(Next::Never);
             }
             Step::Wait(until) => return Ok(Next::At(until)),
@@ -186,14 +194,18 @@ impl Observer {
                     memory.looks.deleting += usize::from(departed || subject.deleting.is_some());
                     memory.observation = Some(seen);
                 });
+                self.lines.follow(uid, Heard::Failure, Heard::Followed);
                 Next::Now
             }
             Step::Deepen(priority) => {
                 let seen = observation.unwrap_or_default();
                 let seen = self.collect.deepen(&subject, seen, node.as_deref(), priority).await;
                 self.memories.remember(uid, |memory| memory.observation = Some(seen));
+                // Should no verdict come of it, it is not to alarm us with every new line.
+                self.lines.follow(uid, Heard::Followed, Heard::Deaf);
                 Next::Now
             }
+            Step::Listen => self.listen(&subject).await,
             Step::Publish(report) => self.publish(&subject, *report).await?,
             Step::Revise(report) => self.revise(*report).await?,
             Step::Apply(conditions) => {
@@ -223,6 +235,7 @@ impl Observer {
             report: self.cluster.report_of(&subject.uid),
             signal: self.cluster.signal_of(&subject.uid),
             alike: self.cluster.alike(&subject),
+            ear: self.lines.ear(&subject.uid),
             subject,
             memory,
         })
@@ -230,7 +243,7 @@ impl Observer {
 
     /// What work brings that may have to wait for its turn, unless something else has to be done
     /// first by now: Karpenter says that it failed, it is being deleted, its Node has come.
-    async fn as_long_as<T>(
+    pub(crate) async fn as_long_as<T>(
         &self,
         uid: &str,
         goes_on: impl Fn(&Step) -> bool,

@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::faces::{conditions, report};
 use crate::judge::{Case, Failure, Joined, Judgement, Signal};
+use crate::listening::Ear;
 use crate::observation::{Cse, Observation, Vm};
 use crate::schedule::{self, AGENT_LIMIT, SILENCE};
 use crate::subject::{Launch, Place, Subject};
@@ -36,6 +37,8 @@ pub struct Snapshot<'a> {
     pub looks: Looks,
     /// What Karpenter said of it.
     pub signal: Option<&'a Signal>,
+    /// What was heard on its console.
+    pub ear: Ear,
     /// Where reports are kept.
     pub namespace: &'a str,
     /// It was seen while it was pending.
@@ -72,6 +75,8 @@ pub enum Step {
     Look(Priority),
     /// Ask everybody else as well: console, Kubernetes.
     Deepen(Priority),
+    /// Listen to the console.
+    Listen,
     /// Create the report.
     Publish(Box<BootstrapReport>),
     /// Write the report anew.
@@ -237,7 +242,8 @@ impl Snapshot<'_> {
                 _ => Step::Look(Priority::Event),
             };
         }
-        if subject.told_of.is_some() && subject.told_of != self.looks.told_of {
+        let is_told = subject.told_of.is_some() && subject.told_of != self.looks.told_of;
+        if is_told || self.ear.is_alarmed() {
             return Step::Look(Priority::Event);
         }
         if subject.deleting.is_some() || self.departed {
@@ -247,19 +253,23 @@ impl Snapshot<'_> {
                 _ => Step::Rest,
             };
         }
-        if let Some(seen) = observation
-            && !seen.is_full
-            && self.is_decisive(seen)
-        {
-            return Step::Deepen(Priority::Forced);
+        if let Some(seen) = observation.filter(|seen| !seen.is_full) {
+            if self.ear.is_followed() {
+                return Step::Deepen(Priority::Event);
+            }
+            if self.is_decisive(seen) {
+                return Step::Deepen(Priority::Forced);
+            }
         }
-        match schedule::next_look(subject, self.looks.pending, observation) {
-            Some(due) if due <= now => {
+        let look = schedule::next_look(subject, self.looks.pending, observation);
+        let listen = self.ear.next(subject, observation);
+        match (look, listen) {
+            (Some(due), _) if due <= now => {
                 let forced = now >= subject.deadline.min(subject.created + AGENT_LIMIT);
                 Step::Look(if forced { Priority::Forced } else { Priority::Schedule })
             }
-            Some(due) => Step::Wait(due),
-            None => Step::Rest,
+            (_, Some(due)) if due <= now => Step::Listen,
+            (look, listen) => look.into_iter().chain(listen).min().map_or(Step::Rest, Step::Wait),
         }
     }
 

@@ -1,18 +1,25 @@
 //! When to look at Azure: reads are scarce, so a healthy node costs at most six.
 //!
-//! Events of Karpenter bring most failures to light at once; this is the net below them.
+//! Events of Karpenter bring most failures to light at once, and so does listening to
+//! consoles; this is the net below them.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::observation::{Agent, Cse, Mode, Observation, Vm};
-use crate::subject::Subject;
+use crate::subject::{Kind, Subject};
 
 /// The first look after the VM was accepted.
 const FIRST: SignedDuration = SignedDuration::from_secs(45);
+/// The same of a machine: its VM is there already.
+const FIRST_OF_MACHINE: SignedDuration = SignedDuration::from_secs(15);
 /// How long after a look the next one follows; the last is repeated.
 const PAUSES: [i64; 5] = [15, 15, 30, 30, 60];
+/// The same for a machine, until a while after its VM was there, and from then on: half of the twelve
+/// reads a minute that Azure allows of one VM. The other half belongs to its provider.
+const PAUSES_OF_MACHINE: [i64; 2] = [10, 30];
+const A_WHILE: SignedDuration = SignedDuration::from_mins(4);
 /// When a VM without an extension is looked at, after it was accepted. The second time is for
 /// those that were created just before the first, and get their extension a moment later.
 const WITHOUT_EXTENSION: [i64; 5] = [60, 90, 240, 300, 600];
@@ -35,10 +42,19 @@ const FIRST_CONFLICT: SignedDuration = SignedDuration::from_millis(20);
 pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) -> Option<Timestamp> {
     let launched = subject.launched()?;
     let forced = subject.deadline;
+    let is_machine = subject.kind == Kind::Machine;
     let Some(last) = last else {
-        return Some((launched + jittered(FIRST, &subject.uid)).min(forced));
+        let first = if is_machine { FIRST_OF_MACHINE } else { FIRST };
+        return Some((launched + jittered(first, &subject.uid)).min(forced));
+    };
+    let of_machine = || {
+        let [soon, late] = PAUSES_OF_MACHINE;
+        let seconds = if last.at < launched + A_WHILE { soon } else { late };
+        last.at + jittered(SignedDuration::from_secs(seconds), &subject.uid)
     };
     let regular = match &last.cse {
+        Cse::Absent if is_machine && last.console == Some(false) => of_machine(),
+        Cse::Running { .. } | Cse::Failed { .. } if is_machine => of_machine(),
         Cse::Absent if subject.has_console() => after(&OURS, launched, last.at).unwrap_or(forced),
         // It is still being created: its extension comes afterwards.
         Cse::Absent if last.vm == Vm::Present && last.mode == Mode::Unknown => {

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use crate::cluster::joined;
 use crate::judge::Signal;
+use crate::listening::Ear;
 use crate::memory::Memory;
 use crate::plan::Snapshot;
 use crate::subject::Subject;
@@ -22,6 +23,7 @@ pub(crate) struct View {
     pub(crate) report: Option<Arc<BootstrapReport>>,
     pub(crate) signal: Option<Signal>,
     pub(crate) memory: Memory,
+    pub(crate) ear: Ear,
     pub(crate) alike: HashMap<String, usize>,
 }
 
@@ -37,6 +39,7 @@ impl View {
             observation: self.memory.observation.as_ref(),
             looks: self.memory.looks,
             signal: self.signal.as_ref(),
+            ear: self.ear,
             namespace,
             was_pending: self.memory.was_pending,
             warned: self.memory.warned,

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use bringup_azure::Priority;
 use bringup_controller::faces::conditions;
 use bringup_controller::judge::{Joined, Signal};
+use bringup_controller::listening::Ear;
 use bringup_controller::observation::{Agent, Cse, Mode, Observation, Vm};
 use bringup_controller::plan::{Looks, Snapshot, Step};
 use bringup_controller::schedule;
@@ -79,6 +80,7 @@ fn snapshot<'a>(
         observation,
         looks: Looks::default(),
         signal: None,
+        ear: Ear::default(),
         namespace: "bringup-system",
         was_pending: true,
         warned: false,

@@ -111,7 +111,8 @@ impl Case<'_> {
         let quoted = winner.into_iter().chain(lines.into_iter().filter(|finding| {
             winner.is_none_or(|winner| (winner.piece, winner.line) != (finding.piece, finding.line))
         }));
-        let quoted = quoted.filter(|finding| !self.repeats_the_node(finding));
+        // The node's summary quotes what it found; that is no second witness.
+        let quoted = quoted.filter(|finding| !self.is_summary(finding.piece, finding.line));
         let mut proof: Vec<Proof> = Vec::new();
         for next in from_node.chain(quoted.map(|finding| self.quote(finding))) {
             let is_known = |known: &Proof| known.text.as_str() == next.text.as_str();
@@ -121,6 +122,14 @@ impl Case<'_> {
         }
         if cause == Cause::Unknown && proof.is_empty() && self.verdict() == Verdict::Failed {
             proof.extend(self.last_words());
+        }
+        let second = self.second(cause, winner).map(|finding| self.quote(finding));
+        if let Some(second) =
+            second.filter(|it| proof.first().is_none_or(|best| best.text != it.text))
+        {
+            // A source that confirms it convinces more than one more line of the same.
+            proof.retain(|known| known.text != second.text);
+            proof.insert(proof.len().min(1), second);
         }
         proof.truncate(NAMED);
         // Of the best one alone: a page of lines convinces nobody.
@@ -143,13 +152,6 @@ impl Case<'_> {
         let before = line.saturating_sub(NEIGHBOURS).max(boot.start)..line;
         let after = line + 1..(line + 1 + NEIGHBOURS).min(boot.end);
         (quoted(before), quoted(after))
-    }
-
-    /// The node's summary quotes what it found; that is no second witness.
-    fn repeats_the_node(&self, finding: &Finding) -> bool {
-        let line = &self.pages[finding.piece].lines[finding.line].text;
-        self.reading.node.is_some()
-            && (line.contains("BRINGUP-NODE/1 ") || line.contains("\"Bringup\":"))
     }
 
     fn quote(&self, finding: &Finding) -> Proof {

@@ -234,7 +234,7 @@ pub(crate) fn second_attempt(page: &Page<'_>) -> Option<usize> {
 
 /// A line without what the console puts before it: the kernel's time, the date and the host, the
 /// unit, the time of a script.
-fn said(line: &str) -> &str {
+pub(crate) fn said(line: &str) -> &str {
     static BEFORE: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(concat!(
             r"(?i)^[\u{fffd}\s]*(?:\[\s*\d+\.\d+\]\s+)?",

@@ -30,7 +30,7 @@ pub enum Confidence {
     Low,
     /// The text speaks for it.
     Medium,
-    /// The text proves it.
+    /// The text proves it, or two sources that speak for it agree.
     High,
 }
 

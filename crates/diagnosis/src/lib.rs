@@ -4,6 +4,7 @@
 //! clock. Everything that leaves has gone through [`redaction`].
 
 mod account;
+mod agreement;
 mod api_server;
 mod boot_log;
 pub mod diagnosis;

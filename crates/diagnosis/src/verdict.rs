@@ -2,10 +2,11 @@
 //! date of the image.
 
 use bringup_contract::arm::{self, Class};
-use bringup_contract::cse::{self, CodeSource, HandlerState, Reading, ResultShape};
+use bringup_contract::cse::{CodeSource, HandlerState, Reading, ResultShape};
 use bringup_contract::exit_code::{Catalogue, Code, Lookup, Meaning};
 use bringup_contract::{Cause, ImageVersion, Os};
 
+use crate::agreement::Heard;
 use crate::api_server;
 use crate::boot_log::{self, Cut};
 use crate::diagnosis::{Blame, Confidence, Diagnosis, Platform, Step, Verdict};
@@ -23,6 +24,9 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
 pub(crate) struct Case<'a> {
     pub(crate) evidence: &'a Evidence,
     pub(crate) pages: Vec<Page<'a>>,
+    /// What each piece says by its codes.
+    pub(crate) heard: Vec<Heard>,
+    /// Of that, what says most.
     pub(crate) reading: Reading,
     image: Option<ImageVersion>,
     arm_code: Option<String>,
@@ -31,35 +35,30 @@ pub(crate) struct Case<'a> {
     /// What counts of each piece that is a serial log.
     pub(crate) cuts: Vec<Option<Cut>>,
     /// Whether the findings of a piece are to be doubted.
-    doubted: Vec<bool>,
+    pub(crate) doubted: Vec<bool>,
 }
 
 impl<'a> Case<'a> {
     fn new(evidence: &'a Evidence) -> Self {
-        let texts: Vec<&str> = evidence.pieces.iter().filter_map(|piece| piece.text()).collect();
-        let reading =
-            texts.iter().map(|text| cse::read(text)).max_by_key(weight).unwrap_or_default();
+        let texts = || evidence.pieces.iter().map(|piece| piece.text());
+        let heard: Vec<Heard> = texts().map(|text| Heard::of(text.unwrap_or_default())).collect();
+        let seen = heard.iter().zip(texts()).filter(|(_, text)| text.is_some());
+        let readings = seen.map(|(heard, _)| &heard.reading);
+        let reading = readings.max_by_key(|reading| weight(reading)).cloned().unwrap_or_default();
         let image = evidence
             .image_version
-            .or_else(|| texts.iter().filter_map(|text| ImageVersion::find(text)).max());
-        let arm_code = texts
-            .iter()
-            .filter_map(|text| {
-                let stated = arm::stated(text);
-                arm::most_specific(&stated)
-                    .map(|found| (arm::vagueness(found), found.code.to_owned()))
-            })
-            .min()
-            .map(|(_, code)| code);
+            .or_else(|| texts().flatten().filter_map(ImageVersion::find).max());
+        let arm_code = heard.iter().filter_map(|heard| heard.arm_code.clone()).min();
         let pages = matcher::pages(evidence);
         let mut case = Self {
             evidence,
-            arm_code,
+            arm_code: arm_code.map(|(_, code)| code),
             findings: matcher::find(&pages, code_of(&reading), &evidence.signatures),
             proven_from: Vec::new(),
             cuts: Vec::new(),
             doubted: Vec::new(),
             pages,
+            heard,
             reading,
             image,
         };
@@ -223,7 +222,10 @@ impl<'a> Case<'a> {
         let verdict = self.verdict();
         let (constant, constant_candidates) = self.constant();
         let (cause, confidence) = match verdict {
-            Verdict::Failed => self.cause(),
+            Verdict::Failed => {
+                let (cause, confidence) = self.cause();
+                (cause, self.confidence_in(cause, confidence))
+            }
             Verdict::Succeeded | Verdict::Running | Verdict::Unknown => {
                 (Cause::Unknown, Confidence::Low)
             }
@@ -281,34 +283,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn confidence_of(&self, finding: &Finding) -> Confidence {
-        let confidence = match finding.sign.strength {
-            Strength::Strong if finding.warning => Confidence::Medium,
-            Strength::Strong => Confidence::High,
-            Strength::Fair => Confidence::Medium,
-            Strength::Weak => Confidence::Low,
-        };
-        // An exit code says that it is over, where the log itself does not.
-        let is_over = self.code().is_some_and(|code| code != 0);
-        if self.doubted[finding.piece] && !is_over {
-            confidence.min(Confidence::Medium)
-        } else {
-            confidence
-        }
-    }
-
-    fn told_by_the_node(&self) -> Option<(Cause, Confidence)> {
-        let node = self.reading.node.as_ref()?;
-        let confidence = match node.confidence.as_deref() {
-            Some("high") if node.whole => Confidence::High,
-            Some("high" | "medium") => Confidence::Medium,
-            _ => Confidence::Low,
-        };
-        Some((node.cause?, confidence))
-    }
-
     /// What a code alone points to: a guess, and for 211 not even that.
-    fn cause_of_code(&self) -> Cause {
+    pub(crate) fn cause_of_code(&self) -> Cause {
         let from_aks = self.reading.result != ResultShape::Absent
             || self.pages.iter().any(|page| page.says("vmsscse") || page.says("'cse"));
         match self.catalogued() {

@@ -158,7 +158,9 @@ fn test_48_a_failure_sentinel_ends_with_35_and_brings_its_code() {
     let child = start(&machine, &PATIENT);
     let text =
         r#"{"code":42,"cause":"DnsFailure","message":"no name; token abcdef.0123456789abcdef"}"#;
-    machine.file(FAILURE, text);
+    // Whole at once: the wait looks all the time.
+    let part = machine.file(&format!("{FAILURE}.part"), text);
+    fs::rename(part, machine.at(FAILURE)).unwrap();
     let ended = end_of(child);
     assert_eq!(ended.code, 35, "{}", ended.err);
     let summary = summary(&ended);

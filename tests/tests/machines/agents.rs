@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bringup_azure_sim::clock::Pace;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::common::{Ground, condition};
+use crate::latency::{judged_in_time, watched};
 use crate::launch::Wanted;
 
 /// What happens to a machine, and what is to be said of it.
@@ -78,7 +80,7 @@ const CAME_RIGHT: [&str; 3] = [
     "rke2[1733]: time=\"2026-03-02T14:31:31Z\" level=info msg=\"Running kubelet --address=0.0.0.0\"",
 ];
 
-fn rule(case: &str, console: &[&str]) -> Value {
+fn rule(case: &str, console: &[&str], lasts: &str) -> Value {
     let lines = console.iter().enumerate();
     let console: Vec<String> =
         lines.map(|(at, line)| format!("[   {}.812000] {line}", 40 + at)).collect();
@@ -86,7 +88,7 @@ fn rule(case: &str, console: &[&str]) -> Value {
         "name": case, "when": { "tags": { "case": case } },
         "boot": {
             "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
-            "script": { "ends": { "exitCode": 1, "lasts": "5s" } },
+            "script": { "ends": { "exitCode": 1, "lasts": lasts } },
             "console": console.join("\n"),
         },
     })
@@ -98,8 +100,9 @@ fn status(machine: &DynamicObject) -> Option<&str> {
 
 #[tokio::test]
 async fn a_machine_that_another_agent_joins_gets_the_right_verdict_and_its_proof() -> Result<()> {
-    let mut rules: Vec<Value> = CASES.iter().map(|case| rule(case.name, case.console)).collect();
-    rules.push(rule("came-right", &CAME_RIGHT));
+    let mut rules: Vec<Value> =
+        CASES.iter().map(|case| rule(case.name, case.console, "5s")).collect();
+    rules.push(rule("came-right", &CAME_RIGHT, "5s"));
     let ground = Ground::new("agents", &json!({ "rules": rules }).to_string()).await?;
     let known = CASES.iter().map(|case| (case.name, case.config));
     for (name, config) in known.chain([("came-right", "RKE2Config")]) {
@@ -131,4 +134,20 @@ async fn a_machine_that_another_agent_joins_gets_the_right_verdict_and_its_proof
     let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
     assert_eq!(verdict["reason"], "Unknown", "{verdict}");
     Ok(())
+}
+
+#[tokio::test]
+async fn a_machine_that_another_agent_joins_is_judged_within_three_seconds() -> Result<()> {
+    // All but the one that nobody says is over.
+    let decided = &CASES[..4];
+    let rules: Vec<Value> =
+        decided.iter().map(|case| rule(case.name, case.console, "1m")).collect();
+    let rules = json!({ "rules": rules }).to_string();
+    let ground = Ground::paced("agents-in-time", &rules, Pace::Manual).await?;
+    let mut waiting = Vec::new();
+    for Case { name, config, proof, .. } in decided {
+        ground.launch(Wanted { case: name, config: Some(config), ..Wanted::linux(name) }).await?;
+        waiting.push(watched(&ground, name, proof).await?);
+    }
+    judged_in_time(&ground, waiting).await
 }

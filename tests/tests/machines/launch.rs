@@ -1,6 +1,6 @@
 //! Machines, with what the provider makes of them.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use bringup_objects::cluster_api::{POOL_LABEL, vm_name};
 use bringup_world::arm::Arm;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -225,7 +225,9 @@ impl Ground {
             }),
         )?;
         for name in wanted.extensions {
-            arm.put(&format!("{id}/extensions/{name}"), &Wanted::extension(name))?;
+            let extension = Wanted::extension(name);
+            let said = arm.send("PUT", &format!("{id}/extensions/{name}"), Some(&extension))?;
+            ensure!(said.status < 300, "{name} on {id}: {}", said.body);
         }
         Ok(id)
     }

@@ -18,15 +18,17 @@ pub(crate) struct Case {
     console: &'static [&'static str],
     cause: &'static str,
     /// A part of the line that proves it.
-    proof: &'static str,
+    pub(crate) proof: &'static str,
     pub(crate) is: Is,
 }
 
 /// What is different about a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Is {
-    /// The provider's own extension gives up on it.
+    /// Its console proves it.
     Plain,
+    /// Its console speaks for it, and only the end of the provider's own extension says that it failed.
+    Hinted,
     /// Its Node comes.
     Healthy,
     /// Its agent never reports.
@@ -45,9 +47,10 @@ impl Is {
 }
 
 const PREFLIGHT: &str = "[preflight] Some fatal errors occurred:";
+const FINISHED: &str = "Cloud-init v. 24.4.1 finished at Thu, 01 Jan 2026 00:02:03 +0000. Datasource DataSourceAzure [seed=/dev/sr0].  Up 93.10 seconds";
 const JWS: &str = "error: error execution phase preflight: couldn't validate the identity of the API Server: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
 
-pub(crate) static CASES: [Case; 11] = [
+pub(crate) static CASES: [Case; 12] = [
     Case {
         name: "healthy",
         console: &["This node has joined the cluster:"],
@@ -57,9 +60,22 @@ pub(crate) static CASES: [Case; 11] = [
     },
     Case {
         name: "userdata",
-        console: &["util.py[WARNING]: Failed loading yaml blob. Invalid format at line 7 column 3"],
+        console: &[
+            "util.py[WARNING]: Failed loading yaml blob. Invalid format at line 7 column 3",
+            FINISHED,
+        ],
         cause: "UserDataInvalid",
         proof: "Failed loading yaml blob",
+        is: Is::Hinted,
+    },
+    Case {
+        name: "script",
+        console: &[
+            "/var/lib/cloud/instance/scripts/runcmd: 4: kubeadm: not found",
+            "cc_scripts_user.py[WARNING]: Failed to run module scripts_user (scripts in /var/lib/cloud/instance/scripts)",
+        ],
+        cause: "BinaryMissing",
+        proof: "kubeadm: not found",
         is: Is::Plain,
     },
     Case {
@@ -111,7 +127,7 @@ pub(crate) static CASES: [Case; 11] = [
     },
     Case {
         name: "disk",
-        console: &["cp: error writing '/opt/bin/kubelet': No space left on device"],
+        console: &["cp: error writing '/opt/bin/kubelet': No space left on device", FINISHED],
         cause: "DiskFull",
         proof: "No space left on device",
         is: Is::Plain,
@@ -148,28 +164,29 @@ pub(crate) const ROWS: [Row; 4] = [
     Row { name: "flexible", os: "Linux", form: Form::Flexible },
 ];
 
-/// The rules by which the VMs live.
-pub(crate) fn scenario() -> String {
-    let rules: Vec<_> = CASES.iter().map(Case::rule).collect();
+/// The rules by which the VMs live: how long their scripts take, and how long the provider's own
+/// extension waits for them.
+pub(crate) fn scenario(script: &str, extension: &str) -> String {
+    let rules: Vec<_> = CASES.iter().map(|case| case.rule(script, extension)).collect();
     json!({ "rules": rules }).to_string()
 }
 
 impl Case {
-    fn rule(&self) -> serde_json::Value {
+    fn rule(&self, script: &str, extension: &str) -> serde_json::Value {
         let fails = i32::from(self.is != Is::Healthy);
         let lines = self.console.iter().enumerate();
         let console: Vec<String> = lines
             .map(|(at, line)| format!("[   {}.812] cloud-init[1021]: {line}", 90 + at))
             .collect();
         // All that the provider's extension ever says.
-        let gives_up = json!({ "exitCode": fails, "lasts": "20s", "output": "Enable failed: failed to execute command: command terminated with exit status=1" });
+        let gives_up = json!({ "exitCode": fails, "lasts": extension, "output": "Enable failed: failed to execute command: command terminated with exit status=1" });
         json!({
             "name": self.name,
             "when": { "tags": { "case": self.name } },
             "boot": {
                 "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
                 "agent": if self.is == Is::Silent { "silent" } else { "ready" },
-                "script": { "ends": { "exitCode": fails, "lasts": "5s" } },
+                "script": { "ends": { "exitCode": fails, "lasts": script } },
                 "console": console.join("\n"),
                 "extensions": { "CAPZ.Linux.Bootstrapping": gives_up, "CAPZ.Windows.Bootstrapping": gives_up },
             },
@@ -238,7 +255,7 @@ pub(crate) async fn launch(ground: &Ground) -> Result<()> {
 
 #[tokio::test]
 async fn every_form_of_machine_gets_the_right_verdict_for_every_failure() -> Result<()> {
-    let ground = Ground::new("matrix", &scenario()).await?;
+    let ground = Ground::new("matrix", &scenario("5s", "20s")).await?;
     launch(&ground).await?;
     for (row, _) in all().filter(|(_, case)| case.is == Is::Healthy) {
         let name = format!("{}-healthy", row.name);

@@ -111,6 +111,34 @@ async fn test_22_23_28_the_line_of_a_wait_is_found_wherever_it_stands() -> Resul
 }
 
 #[tokio::test]
+async fn a_console_that_agrees_with_a_cut_line_makes_it_certain() -> Result<()> {
+    let quoted = "the resolver gives up";
+    let cut =
+        line(31, &format!(",\"cause\":\"DnsFailure\",\"conf\":\"high\",\"ev\":[\"{quoted}\"]"));
+    // Neither proves anything by itself.
+    let same = "[   61.2] cloud-init[1021]: SERVFAIL for pkgs.contoso.example";
+    let other = "[   61.2] cloud-init[1021]: containerd.service: failed";
+    let rules = [rule("agrees", 31, &cut, same), rule("differs", 31, &cut, other)];
+    let script = ["CustomScript"];
+    let machines = [with("agrees", &script), with("differs", &script)];
+    let ground = ground("agreement", &rules, &machines).await?;
+    for wanted in machines {
+        let machine = verdict(&ground, wanted.name, "False").await?;
+        let (reason, message) = (said(&machine, "reason"), said(&machine, "message"));
+        assert_eq!(reason, "DnsFailure", "{}: {message}", wanted.name);
+        let is_sure = message.contains("Confidence high");
+        assert_eq!(is_sure, wanted.name == "agrees", "{}: {message}", wanted.name);
+    }
+    let reports = ground.reports().await?;
+    let report = reports.iter().find(|it| it.spec.target_ref.name == "agrees").context("told")?;
+    let lines = &report.status.as_ref().context("there")?.evidence;
+    assert_eq!(lines[0].line, quoted, "{lines:?}");
+    assert_eq!(lines[1].source, "serial log", "{lines:?}");
+    assert!(lines[1].line.contains("SERVFAIL for pkgs"), "{lines:?}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn test_24_31_34_what_others_extensions_say_is_no_cause() -> Result<()> {
     let jws = "[  91.8] cloud-init[1021]: error: error execution phase preflight: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
     let rules = [

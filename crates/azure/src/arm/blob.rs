@@ -31,32 +31,52 @@ impl Arm {
         address: &SasAddress,
         at_most: usize,
     ) -> Result<SerialLog, ArmError> {
+        let read = self.serial_log_unless(address, at_most, None).await?;
+        Ok(read.map_or(SerialLog::Absent, |(log, _)| log))
+    }
+
+    /// The same, unless it is still as it was: nothing then. With it comes what to ask with next time,
+    /// if the host says so.
+    pub async fn serial_log_unless(
+        &self,
+        address: &SasAddress,
+        at_most: usize,
+        version: Option<&str>,
+    ) -> Result<Option<(SerialLog, Option<String>)>, ArmError> {
         let at_most = at_most.clamp(1, MOST);
         let window = at_most + PAGE;
-        let total = match self.part(address, Some((0, window - 1)), window).await? {
-            Part::Some { bytes, total: Some(total), .. } if total > bytes.len() => total,
-            part => return Ok(part.into_log(at_most)),
+        let asked = Asked { range: Some((0, window - 1)), unless: version };
+        let (part, version) = self.part(address, asked, window).await?;
+        let total = match part {
+            Part::Unchanged => return Ok(None),
+            Part::Some { ref bytes, total: Some(total), .. } if total > bytes.len() => total,
+            part => return Ok(Some((part.into_log(at_most), version))),
         };
-        let range = (total.saturating_sub(window), total - 1);
-        match self.part(address, Some(range), window).await? {
+        let asked = Asked { range: Some((total.saturating_sub(window), total - 1)), unless: None };
+        let (part, version) = match self.part(address, asked, window).await? {
             // It was written anew in between, and is shorter now.
-            Part::Empty => Ok(self.part(address, None, window).await?.into_log(at_most)),
-            part => Ok(part.into_log(at_most)),
-        }
+            (Part::Empty, _) => self.part(address, Asked::default(), window).await?,
+            read => read,
+        };
+        Ok(Some((part.into_log(at_most), version)))
     }
 
     /// One request. Of an answer that heeds no range, the end is kept.
     async fn part(
         &self,
         address: &SasAddress,
-        range: Option<(usize, usize)>,
+        asked: Asked<'_>,
         at_most: usize,
-    ) -> Result<Part, ArmError> {
+    ) -> Result<(Part, Option<String>), ArmError> {
+        let Asked { range, unless } = asked;
         let mut request = Request::new(address.url().clone(), Method::Get);
         request.insert_header("user-agent", USER_AGENT);
         request.insert_header("x-ms-client-request-id", Uuid::new_v4().to_string());
         if let Some((first, last)) = range {
             request.insert_header("range", format!("bytes={first}-{last}"));
+        }
+        if let Some(version) = unless {
+            request.insert_header("if-none-match", version.to_owned());
         }
         let response = self.transport.execute_request(&request).await.map_err(|error| {
             self.reads.count(Operation::GetSerialLog, None);
@@ -67,19 +87,20 @@ impl Arm {
         self.reads.count(Operation::GetSerialLog, Some(status));
         let header = |name| headers.get_optional_str(&HeaderName::from_static(name));
         let code = || header("x-ms-error-code").map(str::to_owned);
-        match status {
+        let part = match status {
             206 => {
                 let (bytes, _) = tail(body, at_most).await?;
                 let first = range.map_or(0, |(first, _)| first);
-                Ok(Part::Some { bytes, total: total(&headers), first })
+                Part::Some { bytes, total: total(&headers), first }
             }
             200 => {
                 let (bytes, cut) = tail(body, at_most).await?;
-                Ok(Part::Whole { bytes, cut })
+                Part::Whole { bytes, cut }
             }
-            416 => Ok(Part::Empty),
-            404 => Ok(Part::Absent),
-            403 => Ok(Part::Refused { code: code() }),
+            304 => Part::Unchanged,
+            416 => Part::Empty,
+            404 => Part::Absent,
+            403 => Part::Refused { code: code() },
             _ => {
                 let refusal = Refusal {
                     status,
@@ -89,14 +110,24 @@ impl Arm {
                         .and_then(|value| retry_after(value, self.clock.now())),
                     request_id: header("x-ms-request-id").map(str::to_owned),
                 };
-                Err(ArmError::refused(ATTEMPTED, refusal))
+                return Err(ArmError::refused(ATTEMPTED, refusal));
             }
-        }
+        };
+        Ok((part, header("etag").map(str::to_owned)))
     }
+}
+
+/// What of a blob is asked for.
+#[derive(Default)]
+struct Asked<'a> {
+    range: Option<(usize, usize)>,
+    /// Only if it is not this.
+    unless: Option<&'a str>,
 }
 
 /// What one request gave.
 enum Part {
+    Unchanged,
     /// A range, of so much.
     Some {
         bytes: Bytes,
@@ -126,7 +157,7 @@ impl Part {
             Self::Some { bytes, first, .. } => tail(&bytes, first > 0),
             Self::Whole { bytes, cut } => tail(&bytes, cut),
             Self::Empty => tail(&Bytes::new(), false),
-            Self::Absent => SerialLog::Absent,
+            Self::Unchanged | Self::Absent => SerialLog::Absent,
             Self::Refused { code } => SerialLog::Refused { code },
         }
     }

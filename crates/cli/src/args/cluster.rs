@@ -18,6 +18,7 @@ pub(super) const WHY_EXAMPLES: &str = "Examples:
   bringup why default-x7k2p --context staging --output json
   bringup why machine/worker-abcde --namespace team-a
   bringup why azuremachine/worker-abcde
+  bringup why machine/worker-abcde --machine-deadline 20m
 
 The name may be shortened as long as it fits one thing only. A NodeClaim or
 Machine that is gone is found by its report. Where the controller has no verdict
@@ -66,6 +67,14 @@ pub(crate) struct WhyArguments {
     /// The form of the answer
     #[arg(short, long, value_name = "FORM", default_value = "text")]
     pub(crate) output: AnswerForm,
+    /// Lines that only you know and what they mean, in YAML or JSON; looked for
+    /// where Azure is asked, as the controller does with the same file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) signatures: Option<PathBuf>,
+    /// How long after its VM is there a Machine without a verdict is judged;
+    /// what the controller was given, if not 10m
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = length_of_time)]
+    pub(crate) machine_deadline: SignedDuration,
     #[command(flatten)]
     pub(crate) cluster: ClusterArguments,
     #[command(flatten)]

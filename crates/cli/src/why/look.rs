@@ -9,15 +9,15 @@ use bringup_controller::claims::{self, NodeClassKind};
 use bringup_controller::collect::Collect;
 use bringup_controller::health::Health;
 use bringup_controller::inquiry::inquire;
-use bringup_controller::machines::{DEADLINE, Land, PROVIDED};
+use bringup_controller::machines::{Land, PROVIDED};
 use bringup_controller::shape::CLUSTER;
 use bringup_controller::subject::Subject;
 use bringup_controller::witness::Witness;
-use bringup_diagnosis::Verdict;
+use bringup_diagnosis::{Signatures, Verdict};
 use bringup_objects::BootstrapReport;
 use bringup_objects::cluster_api::{Machine, REPLACEMENT_USEFUL};
 use bringup_objects::report::Moment;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::case::{Case, Look};
@@ -29,15 +29,27 @@ use crate::safe;
 /// How long Azure may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// How to ask: what the controller was told at its start.
+pub(super) struct Asking<'a> {
+    pub(super) azure: &'a AzureArguments,
+    pub(super) signatures: Signatures,
+    pub(super) machine_deadline: SignedDuration,
+}
+
 /// Whoever asks Azure, and Kubernetes beside it.
-fn collect(cluster: &Cluster, azure: &AzureArguments) -> anyhow::Result<Collect> {
+fn collect(cluster: &Cluster, asking: Asking<'_>) -> anyhow::Result<Collect> {
     let clock = Arc::new(WallClock);
-    let arm = azure.arm(Limits::default(), clock.clone())?;
-    Ok(Collect::new(arm, cluster.client(), clock, Health::default(), Witness::default()))
+    let arm = asking.azure.arm(Limits::default(), clock.clone())?;
+    let collect = Collect::new(arm, cluster.client(), clock, Health::default(), Witness::default());
+    Ok(collect.with_signatures(asking.signatures))
 }
 
 /// What the controller makes of an object; nothing if its VM is not on Azure.
-pub(crate) async fn subject(cluster: &Cluster, living: &Living) -> Option<Subject> {
+pub(crate) async fn subject(
+    cluster: &Cluster,
+    living: &Living,
+    machine_deadline: SignedDuration,
+) -> Option<Subject> {
     match &living.object {
         Object::Claim(claim) => {
             // Which classes are the controller's is not known here; who asks wants to know.
@@ -45,14 +57,18 @@ pub(crate) async fn subject(cluster: &Cluster, living: &Living) -> Option<Subjec
             let (group, kind) = (class.group.clone(), class.kind.clone());
             claims::subject(claim, &[NodeClassKind { group, kind }])
         }
-        Object::Machine(machine) => machine_subject(cluster, machine).await,
+        Object::Machine(machine) => machine_subject(cluster, machine, machine_deadline).await,
     }
 }
 
 /// What may not be seen of the provider is missing, and said to be by whoever judges.
-async fn machine_subject(cluster: &Cluster, machine: &Machine) -> Option<Subject> {
+async fn machine_subject(
+    cluster: &Cluster,
+    machine: &Machine,
+    deadline: SignedDuration,
+) -> Option<Subject> {
     let namespace = machine.metadata.namespace.as_deref()?;
-    let land = Land::new(DEADLINE);
+    let land = Land::new(deadline);
     for found in cluster.azure_clusters(namespace).await.unwrap_or_default() {
         land.around_seen(found);
     }
@@ -81,15 +97,16 @@ pub(super) async fn look(
     cluster: &Cluster,
     case: &mut Case,
     reports: &[BootstrapReport],
-    azure: &AzureArguments,
+    asking: Asking<'_>,
 ) {
     let Some(living) = &case.living else { return };
-    let Some(subject) = subject(cluster, living).await.filter(Subject::is_pending) else { return };
+    let subject = subject(cluster, living, asking.machine_deadline).await;
+    let Some(subject) = subject.filter(Subject::is_pending) else { return };
     if let Some(held) = &subject.held {
         case.notes
             .push(safe::line(&format!("the controller writes no conditions for now: {held}")));
     }
-    let collect = match collect(cluster, azure) {
+    let collect = match collect(cluster, asking) {
         Ok(collect) => collect,
         Err(error) => {
             let why = safe::line(&format!("{error:#}"));

@@ -6,16 +6,26 @@ use bringup_azure::clock::Clock;
 use bringup_azure::model::{BootDiagnostics, SerialLog, VirtualMachine};
 use bringup_azure::{Arm, ArmError, InstanceId, Priority, Turn};
 use bringup_objects::report::CollectorState;
+use jiff::SignedDuration;
 
 use crate::digest::{collected, collector, refusal};
+use crate::listening::Line;
 use crate::observation::Observation;
 use crate::subject::Kind;
 use crate::witness::Witness;
 
 /// How much of a serial log is read.
 const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
+/// How much of it is read while it is listened to.
+const LISTENED_BYTES: usize = 256 * 1024;
 /// How long the address of a serial log is to be good for, in minutes.
 const ADDRESS_MINUTES: u16 = 5;
+/// How long it is used: not until its last moment.
+const ADDRESS_USED: SignedDuration = SignedDuration::from_mins(4);
+
+/// The console cannot be listened to now.
+#[derive(Debug)]
+pub(super) struct Unheard;
 
 /// Whoever asks for consoles.
 #[derive(Clone)]
@@ -89,6 +99,40 @@ impl Console {
                 seen
             }
         }
+    }
+
+    /// What the console shows, if that is not what it showed last time.
+    pub(super) async fn listen(
+        &self,
+        id: &InstanceId,
+        line: &mut Line,
+        turn: Turn,
+    ) -> Result<Option<String>, Unheard> {
+        let now = self.clock.now();
+        let address = match line.address.take() {
+            Some((address, until)) if now < until => (address, until),
+            _ => {
+                let asked = self.arm.boot_diagnostics(id, ADDRESS_MINUTES, turn).await;
+                let addresses = self.asked(asked).await.map_err(|_| Unheard)?;
+                (addresses.serial_log.ok_or(Unheard)?, self.clock.now() + ADDRESS_USED)
+            }
+        };
+        let version = line.version.as_deref();
+        let read = self.arm.serial_log_unless(&address.0, LISTENED_BYTES, version).await;
+        let read = self.asked(read).await.map_err(|_| Unheard)?;
+        let heard = match read {
+            None | Some((SerialLog::Absent, _)) => None,
+            // Who does not say what is new would send everything every time.
+            Some((SerialLog::Refused { .. }, _) | (SerialLog::Tail { .. }, None)) => {
+                return Err(Unheard);
+            }
+            Some((SerialLog::Tail { bytes, .. }, version)) => {
+                line.version = version;
+                Some(String::from_utf8_lossy(&bytes).into_owned())
+            }
+        };
+        line.address = Some(address);
+        Ok(heard)
     }
 
     async fn serial_log(&self, id: &InstanceId, turn: Turn) -> Result<SerialLog, ArmError> {

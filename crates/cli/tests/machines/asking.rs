@@ -1,0 +1,84 @@
+//! What the controller was told at its start, `bringup why` can be told too.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use crate::common::{Ground, plane};
+use crate::help::{bringup_as, says};
+use crate::launch::Wanted;
+use crate::program::fits;
+use crate::terminal::Terminal;
+
+/// A machine whose console says this.
+fn scenario(console: &[&str]) -> String {
+    let boot = json!({
+        "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
+        "script": { "ends": { "exitCode": 0, "lasts": "5s" } }, "console": console.join("\n"),
+    });
+    json!({ "rules": [{ "name": "all", "boot": boot }] }).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_that_only_their_user_knows_are_looked_for() -> Result<()> {
+    let console = scenario(&[
+        "[   91.8] cloud-init[1021]: the license server says no",
+        "[   92.0] cloud-init[1021]: Failed to run module scripts-user",
+    ]);
+    let ground = Ground::unobserved("cli-lines", &console).await?;
+    ground.launch(Wanted::linux("worker-lines")).await?;
+    ground.azure.advance(Duration::from_secs(90));
+    let terminal = Terminal::new(&ground.azure).await?;
+    let ask = ["why", "machine/worker-lines", "-n", "cli-lines"];
+    let plain = terminal.run(&ask).await?;
+    assert!(!plain.out.contains("ConfigRejected"), "{}", plain.out);
+
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("lines.yaml");
+    let known = "version: 1\nsignatures:\n- {id: license, literal: license server says no, cause: ConfigRejected, rank: 20, reference: 'https://wiki.contoso.example/license'}\n";
+    std::fs::write(&file, known)?;
+    let path = file.to_string_lossy();
+    let asked = [&ask[..], &["--signatures", &path]].concat();
+    let told = terminal.run(&asked).await?;
+    assert_eq!(told.code, 10, "{}\n{}", told.out, told.err);
+    says(&told.out, &["FAILED: ConfigRejected", "the license server says no", "/license"]);
+    fits(&told.out);
+
+    std::fs::write(&file, known.replace("rank: 20", "rank: 500"))?;
+    let refused = bringup_as(plane().await?.admin(), &asked);
+    assert_eq!((refused.code, refused.out.as_str()), (65, ""), "{}", refused.err);
+    says(&refused.err, &["cannot use the signatures in", "its rank has to be 1 to 499"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_is_judged_when_the_time_of_its_controller_is_over() -> Result<()> {
+    // No end is seen, so that it is no verdict before its time is over.
+    let line = "[   91.8] cloud-init[1021]: curl: (6) Could not resolve host: a.contoso.example";
+    let ground = Ground::unobserved("cli-deadline", &scenario(&[line])).await?;
+    ground.launch(Wanted::linux("worker-late")).await?;
+    ground.azure.advance(Duration::from_secs(90));
+    let since = Timestamp::now() - SignedDuration::from_hours(2);
+    let made = json!({ "status": { "conditions": [{
+        "type": "InfrastructureReady", "status": "True", "reason": "Ready",
+        "message": "it is there", "lastTransitionTime": since.strftime("%FT%TZ").to_string(),
+    }] } });
+    let machines = ground.machines();
+    machines.patch_status("worker-late", &PatchParams::default(), &Patch::Merge(&made)).await?;
+    let terminal = Terminal::new(&ground.azure).await?;
+    let ask = ["why", "machine/worker-late", "-n", "cli-deadline"];
+    for (more, code, said) in [
+        (&[][..], 10, "FAILED: DnsFailure"),
+        (&["--machine-deadline", "1h"], 10, "FAILED: DnsFailure"),
+        (&["--machine-deadline", "7d"], 11, "RUNNING: no verdict yet"),
+        (&["--machine-deadline", "soon"], 64, ""),
+    ] {
+        let ran = terminal.run(&[&ask, more].concat()).await?;
+        assert_eq!(ran.code, code, "{more:?}: {}\n{}", ran.out, ran.err);
+        says(&ran.out, &[said]);
+    }
+    Ok(())
+}
