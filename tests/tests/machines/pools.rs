@@ -33,7 +33,7 @@ fn is_seen(machine: &DynamicObject) -> bool {
 fn fails() -> String {
     let waited = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"BootstrapTokenInvalid\",\"conf\":\"high\",\"ev\":[\"cluster-info has no signature for it\"],\"end\":1}";
     let script =
-        json!({ "ends": { "exitCode": 31, "lasts": "5s", "json": "absent", "output": waited } });
+        json!({ "ends": { "exitCode": 31, "lasts": "1s", "json": "absent", "output": waited } });
     let boot = json!({ "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s", "script": script });
     json!({ "rules": [{ "name": "all", "boot": boot }] }).to_string()
 }
@@ -83,7 +83,7 @@ async fn what_a_pool_tells_is_looked_at_while_the_clock_stands_and_the_pool_is_n
         ground.until(ground.machines(), name, "the Machine to be seen", is_seen).await?;
     }
     // Both have failed, and the first look is still to come.
-    ground.azure.advance(Duration::from_secs(20));
+    ground.azure.advance(Duration::from_secs(12));
     for (name, _, kind, severity, reason) in pools {
         // What it says while it makes the instances is no reason to look.
         tell(&ground, name, "ScaleSetDesiredReplicas", "Info", "ScaleSetScaleUp").await?;
@@ -148,7 +148,7 @@ async fn definitions_of_clusters_and_pools_that_are_missing_are_noticed_when_the
     ground.clusters().create(&PostParams::default(), &serde_json::from_value(cluster)?).await?;
     ground.until(ground.machines(), "hidden", "the Cluster to be seen", is_seen).await?;
 
-    ground.azure.advance(Duration::from_secs(20));
+    ground.azure.advance(Duration::from_secs(12));
     assert_eq!(looks(&ground, "pooled"), 0, "nobody has a reason to look yet");
     ground.make_pool("pooled", "Uniform").await?;
     tell(&ground, "pooled", "BootstrapSucceeded", "Error", "Failed").await?;
