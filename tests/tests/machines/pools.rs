@@ -147,12 +147,6 @@ async fn definitions_of_clusters_and_pools_that_are_missing_are_noticed_when_the
     assert!(!is_seen(&ground.machines().get("hidden").await?), "nobody knows where it is");
     ground.clusters().create(&PostParams::default(), &serde_json::from_value(cluster)?).await?;
     ground.until(ground.machines(), "hidden", "the Cluster to be seen", is_seen).await?;
-
-    ground.azure.advance(Duration::from_secs(12));
-    assert_eq!(looks(&ground, "pooled"), 0, "nobody has a reason to look yet");
-    ground.make_pool("pooled", "Uniform").await?;
-    tell(&ground, "pooled", "BootstrapSucceeded", "Error", "Failed").await?;
-    ground.until(ground.machines(), "pooled", "the pool to be seen", is_failed).await?;
     Ok(())
 }
 
