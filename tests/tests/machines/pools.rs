@@ -114,7 +114,7 @@ async fn remove(ground: &Ground, name: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn definitions_of_clusters_and_pools_that_are_missing_are_noticed_when_they_come()
+async fn without_definitions_of_clusters_and_pools_the_rest_goes_on_and_clusters_are_noticed_later()
 -> Result<()> {
     let plane = own_plane().await?;
     let ground = Ground::made(&plane, "without", &fails(), Pace::Manual, "v1beta2").await?;
