@@ -13,7 +13,7 @@ use crate::subject::{Kind, Subject};
 /// The first look after the VM was accepted.
 const FIRST: SignedDuration = SignedDuration::from_secs(45);
 /// The same of a machine: its VM is there already.
-const FIRST_OF_MACHINE: SignedDuration = SignedDuration::from_secs(15);
+const FIRST_OF_MACHINE: SignedDuration = SignedDuration::from_secs(30);
 /// How long after a look the next one follows; the last is repeated.
 const PAUSES: [i64; 5] = [15, 15, 30, 30, 60];
 /// The same for a machine, until a while after its VM was there, and from then on: half of the twelve

@@ -79,11 +79,13 @@ async fn what_a_pool_tells_is_looked_at_while_the_clock_stands_and_the_pool_is_n
         let mode = if form == Form::Uniform { "Uniform" } else { "Flexible" };
         ground.make_pool(name, mode).await?;
         let extensions = &["CustomScript"][..];
-        ground.launch(Wanted { form, extensions, ..Wanted::linux(name) }).await?;
+        // Its console says nothing.
+        let wanted = Wanted { form, extensions, console: false, ..Wanted::linux(name) };
+        ground.launch(wanted).await?;
         ground.until(ground.machines(), name, "the Machine to be seen", is_seen).await?;
     }
     // Both have failed, and the first look is still to come.
-    ground.azure.advance(Duration::from_secs(12));
+    ground.azure.advance(Duration::from_secs(20));
     for (name, _, kind, severity, reason) in pools {
         // What it says while it makes the instances is no reason to look.
         tell(&ground, name, "ScaleSetDesiredReplicas", "Info", "ScaleSetScaleUp").await?;
@@ -114,7 +116,7 @@ async fn remove(ground: &Ground, name: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_definitions_of_clusters_and_pools_the_rest_goes_on_and_clusters_are_noticed_later()
+async fn definitions_of_clusters_and_pools_that_are_missing_are_noticed_when_they_come()
 -> Result<()> {
     let plane = own_plane().await?;
     let ground = Ground::made(&plane, "without", &fails(), Pace::Manual, "v1beta2").await?;
@@ -124,7 +126,8 @@ async fn without_definitions_of_clusters_and_pools_the_rest_goes_on_and_clusters
     let ground = ground.observed()?;
     // Everything else goes on.
     let extensions = &["CustomScript"][..];
-    let pooled = Wanted { form: Form::Uniform, extensions, ..Wanted::linux("pooled") };
+    let pooled =
+        Wanted { form: Form::Uniform, extensions, console: false, ..Wanted::linux("pooled") };
     ground.launch(pooled).await?;
     ground.until(ground.machines(), "pooled", "the Machine to be seen", is_seen).await?;
     // Nobody but its Cluster says where this one's VM is.
@@ -147,6 +150,12 @@ async fn without_definitions_of_clusters_and_pools_the_rest_goes_on_and_clusters
     assert!(!is_seen(&ground.machines().get("hidden").await?), "nobody knows where it is");
     ground.clusters().create(&PostParams::default(), &serde_json::from_value(cluster)?).await?;
     ground.until(ground.machines(), "hidden", "the Cluster to be seen", is_seen).await?;
+
+    ground.azure.advance(Duration::from_secs(20));
+    assert_eq!(looks(&ground, "pooled"), 0, "nobody has a reason to look yet");
+    ground.make_pool("pooled", "Uniform").await?;
+    tell(&ground, "pooled", "BootstrapSucceeded", "Error", "Failed").await?;
+    ground.until(ground.machines(), "pooled", "the pool to be seen", is_failed).await?;
     Ok(())
 }
 
