@@ -133,7 +133,7 @@ pub(crate) fn retry_in_words(retryable: Retryable) -> &'static str {
 /// How sure it is.
 pub(crate) fn confidence_in_words(confidence: Confidence) -> &'static str {
     match confidence {
-        Confidence::High => "high: the text proves it",
+        Confidence::High => "high: the evidence proves it",
         Confidence::Medium => "medium: the text speaks for it, and does not prove it",
         Confidence::Low => "low: a guess, the text does not decide",
     }

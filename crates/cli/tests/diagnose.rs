@@ -103,7 +103,7 @@ fn a_missing_program_is_found_behind_a_network_timeout() {
         "What misled:",
         "What to do:",
         "image owner",
-        "high: the text proves it",
+        "high: the evidence proves it",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }

@@ -105,7 +105,7 @@ How images fared:
 
 Owner:      image owner
 Try again:  fails again until somebody changes something
-Confidence: high: the text proves it
+Confidence: high: the evidence proves it
 Image:      V3gen2 202601.27.0
 Machine:    Standard_D4s_v5, 1, bootstrappingclient
 Report:     bringup-system/default-x7k2p-3f9c01d2ab
