@@ -33,9 +33,10 @@ const ON_THE_WAY: usize = 36;
 /// Who was read this soon after Karpenter's Event did not wait for others: it may have been a
 /// scheduled read, just before the Event was heard of.
 const AT_ONCE: SignedDuration = SignedDuration::from_secs(10);
-/// How far the reads of nineteen of twenty may be from their places in the order of Karpenter's
-/// Events. The queue itself is exact (tests of crates/azure), but Events reach it in many hands.
-const OUT_OF_ORDER: usize = CLAIMS / 4;
+/// How far reads may be on average from their places in the order of Karpenter's Events, of all who
+/// waited: in no order at all it is a third. The queue itself is exact (tests of crates/azure), but
+/// Events reach it in many hands, and on a busy machine some of them late.
+const OUT_OF_ORDER: usize = 4;
 
 fn exit_code(report: &BootstrapReport) -> Option<i32> {
     report.status.as_ref()?.cse.as_ref()?.exit_code
@@ -102,17 +103,14 @@ async fn places_of_reads(fast: &Fast, reads: &Reads) -> Result<Vec<usize>> {
     Ok(read.collect())
 }
 
-/// How far reads were from the places that the order of Events gives them: nineteen of twenty, and
-/// all of them.
+/// How far reads were from the places that the order of Events gives them: on average, and at most.
 fn displaced(places: &[usize]) -> (usize, usize) {
     let mut sorted = places.to_vec();
     sorted.sort_unstable();
     let at = |place: &usize| sorted.binary_search(place).unwrap_or_default();
-    let mut far: Vec<usize> =
+    let far: Vec<usize> =
         places.iter().enumerate().map(|(wanted, place)| at(place).abs_diff(wanted)).collect();
-    far.sort_unstable();
-    let up_to = |nth: usize| far.get(nth).copied().unwrap_or_default();
-    (up_to(far.len() * 19 / 20), up_to(far.len().saturating_sub(1)))
+    (far.iter().sum::<usize>() / far.len().max(1), far.iter().copied().max().unwrap_or_default())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -156,10 +154,10 @@ async fn a_thousand_claims_that_fail_at_once_are_all_reported_within_the_budget(
 
     let (reads, counts) = (Reads::of(&fast.azure), counted.counts());
     let places = places_of_reads(fast, &reads).await?;
-    let (mostly, farthest) = displaced(&places);
+    let (on_average, farthest) = displaced(&places);
     println!(
         "storm of {CLAIMS}: the last is told {} s after the failures, by Azure's clock; {lost} were lost, all but {unknown} of them found in the activity log\n\
-         ARM: {} reads of VMs, {} of the activity log, {} refused, at most {} ahead of our own budget; {} waited for others after their Event, nineteen of twenty of them at most {} places out of order, all at most {}\n\
+         ARM: {} reads of VMs, {} of the activity log, {} refused, at most {} ahead of our own budget; {} waited for others after their Event, on average {} places out of order, at most {}\n\
          API server: {} writes until all were told and {} in all, at most {} at once; {} reads, at most {} at once\n{:?}\n{:.0?} of wall time",
         failed.duration_until(told).as_secs(),
         reads.of_vms.len(),
@@ -167,7 +165,7 @@ async fn a_thousand_claims_that_fail_at_once_are_all_reported_within_the_budget(
         reads.refused,
         reads.beyond_budget(),
         places.len(),
-        mostly,
+        on_average,
         farthest,
         until_told.all_writes(),
         counts.all_writes(),
@@ -184,6 +182,6 @@ async fn a_thousand_claims_that_fail_at_once_are_all_reported_within_the_budget(
     assert!(reads.of_activity.len() <= 5, "one for all of a group, each minute");
     assert!(counts.writes_at_once <= 16, "{} writes at once", counts.writes_at_once);
     assert!(counts.all_writes() <= 11 * CLAIMS as u64, "{:?}", counts.writes);
-    assert!(mostly <= OUT_OF_ORDER, "{mostly} places");
+    assert!(on_average <= places.len() / OUT_OF_ORDER, "{on_average} of {} places", places.len());
     Ok(())
 }
