@@ -13,6 +13,8 @@ mod conditions;
 mod consoles;
 #[path = "machines/definitions.rs"]
 mod definitions;
+#[path = "machines/early.rs"]
+mod early;
 #[path = "machines/hosts.rs"]
 mod hosts;
 #[path = "machines/latency.rs"]
@@ -27,6 +29,8 @@ mod paused;
 mod pools;
 #[path = "machines/shapes.rs"]
 mod shapes;
+#[path = "machines/told.rs"]
+mod told;
 #[path = "machines/verdicts.rs"]
 mod verdicts;
 #[path = "machines/waits.rs"]

@@ -111,7 +111,8 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             .into_iter()
             .filter(|condition| OURS.contains(&condition.type_.as_str()))
             .collect(),
-        deadline: created + FORCED,
+        counted_from: Some(created),
+        allowed: FORCED,
         has_room: true,
         held: None,
         api_server: None,

@@ -77,7 +77,7 @@ impl Collect {
         since: Timestamp,
     ) -> Observation {
         let turn = priority.since(since);
-        let deadline = deadline(subject, priority, self.clock.now());
+        let deadline = deadline(subject, known.as_ref(), priority, self.clock.now());
         let mut seen = self.prepared(subject, known.unwrap_or_default());
         seen.collectors.retain(|known| known.name != collector::PROVIDED);
         if let Some(trouble) = &subject.trouble {
@@ -141,7 +141,7 @@ impl Collect {
         priority: Priority,
     ) -> Observation {
         let turn = priority.since(self.clock.now());
-        let deadline = deadline(subject, priority, self.clock.now());
+        let deadline = deadline(subject, Some(&seen), priority, self.clock.now());
         let seen = match &subject.place {
             Place::NotSaid | Place::Malformed(_) => seen,
             Place::Known(id) => {
@@ -290,10 +290,15 @@ impl Collect {
 
 /// A look that has to be made in time is given up just before the claim is deleted. One that
 /// begins later has a moment: whoever came in time and found no turn must not wait for ever.
-fn deadline(subject: &Subject, priority: Priority, now: Timestamp) -> Option<Timestamp> {
+fn deadline(
+    subject: &Subject,
+    seen: Option<&Observation>,
+    priority: Priority,
+    now: Timestamp,
+) -> Option<Timestamp> {
     match priority {
         Priority::Forced | Priority::Schedule if subject.registered.is_none() => {
-            Some((subject.deadline + LAST_MOMENT).max(now + GRACE))
+            Some((subject.deadline(seen) + LAST_MOMENT).max(now + GRACE))
         }
         Priority::Forced | Priority::Schedule | Priority::Event | Priority::Deletion => None,
     }
@@ -303,7 +308,7 @@ fn deadline(subject: &Subject, priority: Priority, now: Timestamp) -> Option<Tim
 /// prove a cause, where its agent knows of such commands, or where it is the last question before a
 /// verdict.
 fn may_wait_in_a_command(subject: &Subject, seen: &Observation, priority: Priority) -> bool {
-    let is_last = seen.at >= subject.deadline || priority == Priority::Event;
+    let is_last = seen.at >= subject.deadline(Some(seen)) || priority == Priority::Event;
     subject.kind == Kind::Machine
         && matches!(seen.vm, Vm::Present | Vm::Failed)
         && (seen.runs_commands || is_last)

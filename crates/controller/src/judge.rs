@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::digest::AGENT_PIECE;
 use crate::observation::{Agent, Cse, Mode, Observation, Vm};
-use crate::schedule::{AGENT_LIMIT, SILENCE};
+use crate::schedule::SILENCE;
 use crate::subject::{Kind, Launch, Subject};
 
 /// A Node that belongs to a subject.
@@ -98,11 +98,16 @@ impl Case<'_> {
                 && seen.vm == Vm::Present
                 && seen.agent == Agent::Silent
                 && seen.denied.is_none()
-                && subject.age(seen.at) >= AGENT_LIMIT =>
+                && seen.at >= subject.agent_deadline(Some(seen)) =>
             {
                 silent_agent(seen)
             }
-            _ if seen.is_full && seen.at >= subject.deadline => failed(seen, Some(TOO_LATE)),
+            _ if seen.is_full
+                && seen.at >= subject.deadline(Some(seen))
+                && !subject.may_not_exist(seen) =>
+            {
+                failed(seen, Some(TOO_LATE))
+            }
             _ if subject.kind == Kind::Machine && seen.is_full && is_told(seen) => {
                 failed(seen, None)
             }
@@ -138,7 +143,7 @@ impl Case<'_> {
     fn gone(&self, seen: &Observation) -> Judgement {
         let never_came = seen.vm == Vm::Gone
             && self.subject.deleting.is_none()
-            && self.subject.launched().is_some_and(|at| at + APPEARS_WITHIN <= seen.at);
+            && matches!(self.subject.launch, Launch::Accepted(at) if at + APPEARS_WITHIN <= seen.at);
         if self.signal().is_some() || never_came {
             let Judgement::Failed(mut failure) = failed(seen, Some(GONE)) else {
                 return Judgement::Underway;
@@ -155,7 +160,8 @@ impl Case<'_> {
     /// Somebody deletes a claim that had not failed: no failure, unless its time was over.
     fn withdrawn(&self, seen: &Observation, now: Timestamp) -> Judgement {
         let ended = self.subject.deleting.unwrap_or(now);
-        if ended >= self.subject.deadline + TIMED_OUT {
+        let is_late = ended >= self.subject.deadline(Some(seen)) + TIMED_OUT;
+        if is_late && !self.subject.may_not_exist(seen) {
             failed(seen, Some(TOO_LATE))
         } else {
             Judgement::Withdrawn

@@ -172,12 +172,15 @@ impl Land {
         let since = facts.ready_since;
         let begun = provided.and_then(|provided| provided.created);
         let place = place(facts, provided, site, pool);
-        // From when on its VM may exist.
         let launch = match (&place, begun) {
-            (Place::NotSaid, _) if !facts.is_made => Launch::NotYet,
-            (_, Some(begun)) => Launch::Accepted(since.unwrap_or(begun)),
-            (_, None) if facts.is_made => Launch::Accepted(since.unwrap_or(facts.created)),
-            (_, None) => Launch::NotYet,
+            _ if facts.is_made => Launch::Accepted(since.or(begun).unwrap_or(facts.created)),
+            // The provider makes nothing before it knows what from.
+            (Place::Known(_) | Place::Malformed(_), Some(begun))
+                if facts.has_data || !id.is_empty() =>
+            {
+                Launch::Expected(facts.data_since.map_or(begun, |since| since.max(begun)))
+            }
+            _ => Launch::NotYet,
         };
         // What an instance does not say itself, its pool says of all.
         let own = |own: fn(&Behind) -> Option<&String>, all: fn(&Pool) -> Option<&String>| {
@@ -211,7 +214,8 @@ impl Land {
                 cluster: Some(facts.cluster.clone()).filter(|name| !name.is_empty()),
             },
             conditions: facts.conditions.clone(),
-            deadline: since.or(begun).unwrap_or(facts.created) + self.deadline,
+            counted_from: since,
+            allowed: self.deadline,
             has_room: facts.has_room(shape.most),
             shape,
             held: parts.held(name, facts, cluster),

@@ -126,6 +126,8 @@ pub struct Observation {
 pub struct Facts {
     /// The VM's own id.
     pub vm_id: Option<String>,
+    /// When it was made.
+    pub made: Option<Timestamp>,
     /// Its size.
     pub size: Option<String>,
     /// Its region.

@@ -14,8 +14,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::faces::{conditions, report};
 use crate::judge::{Case, Failure, Joined, Judgement, Signal};
 use crate::listening::Ear;
-use crate::observation::{Cse, Observation, Vm};
-use crate::schedule::{self, AGENT_LIMIT, SILENCE};
+use crate::observation::{Agent, Cse, Observation, Vm};
+use crate::schedule::{self, SILENCE};
 use crate::subject::{Launch, Place, Subject};
 
 /// Everything that is seen of a subject.
@@ -95,6 +95,8 @@ pub enum Step {
 const SIGNAL_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 /// A node that joined less than this ago may have been pending while nobody looked.
 const LATELY: SignedDuration = SignedDuration::from_mins(10);
+/// A claim without an extension that is older than this has its console read.
+const CONSOLE: SignedDuration = SignedDuration::from_mins(5);
 /// How often.
 const SIGNAL_LOOKS: usize = 15;
 
@@ -257,7 +259,7 @@ impl Snapshot<'_> {
             if self.ear.is_followed() {
                 return Step::Deepen(Priority::Event);
             }
-            if self.is_decisive(seen) {
+            if self.is_decisive(seen) && !subject.may_not_exist(seen) {
                 return Step::Deepen(Priority::Forced);
             }
         }
@@ -265,7 +267,8 @@ impl Snapshot<'_> {
         let listen = self.ear.next(subject, observation);
         match (look, listen) {
             (Some(due), _) if due <= now => {
-                let forced = now >= subject.deadline.min(subject.created + AGENT_LIMIT);
+                let last = subject.deadline(observation).min(subject.agent_deadline(observation));
+                let forced = now >= last;
                 Step::Look(if forced { Priority::Forced } else { Priority::Schedule })
             }
             (_, Some(due)) if due <= now => Step::Listen,
@@ -275,13 +278,13 @@ impl Snapshot<'_> {
 
     /// Whether what was seen decides unless somebody else says more.
     fn is_decisive(&self, seen: &Observation) -> bool {
-        let age = self.subject.age(seen.at);
+        let subject = self.subject;
         let silent = matches!(seen.cse, Cse::Succeeded { at: Some(at) } if at + SILENCE <= seen.at);
-        let agent = seen.agent == crate::observation::Agent::Silent && age >= AGENT_LIMIT;
+        let agent = seen.agent == Agent::Silent && seen.at >= subject.agent_deadline(Some(seen));
         let console = seen.cse == Cse::Absent
             && seen.vm == Vm::Present
-            && (self.subject.has_console() || age >= SignedDuration::from_mins(5));
-        silent || agent || console || seen.at >= self.subject.deadline
+            && (subject.has_console() || seen.at >= subject.created + CONSOLE);
+        silent || agent || console || seen.at >= subject.deadline(Some(seen))
     }
 }
 

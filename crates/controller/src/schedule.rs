@@ -20,6 +20,8 @@ const PAUSES: [i64; 5] = [15, 15, 30, 30, 60];
 /// reads a minute that Azure allows of one VM. The other half belongs to its provider.
 const PAUSES_OF_MACHINE: [i64; 2] = [10, 30];
 const A_WHILE: SignedDuration = SignedDuration::from_mins(4);
+/// The same as long as a VM may not have been made yet.
+const UNTIL_MADE: SignedDuration = SignedDuration::from_mins(1);
 /// When a VM without an extension is looked at, after it was accepted. The second time is for
 /// those that were created just before the first, and get their extension a moment later.
 const WITHOUT_EXTENSION: [i64; 5] = [60, 90, 240, 300, 600];
@@ -41,7 +43,7 @@ const FIRST_CONFLICT: SignedDuration = SignedDuration::from_millis(20);
 /// seen last.
 pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) -> Option<Timestamp> {
     let launched = subject.launched()?;
-    let forced = subject.deadline;
+    let forced = subject.deadline(last);
     let is_machine = subject.kind == Kind::Machine;
     let Some(last) = last else {
         let first = if is_machine { FIRST_OF_MACHINE } else { FIRST };
@@ -53,6 +55,7 @@ pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) ->
         last.at + jittered(SignedDuration::from_secs(seconds), &subject.uid)
     };
     let regular = match &last.cse {
+        _ if subject.may_not_exist(last) => last.at + jittered(UNTIL_MADE, &subject.uid),
         Cse::Absent if is_machine && last.console == Some(false) => of_machine(),
         Cse::Running { .. } | Cse::Failed { .. } if is_machine => of_machine(),
         Cse::Absent if subject.has_console() => after(&OURS, launched, last.at).unwrap_or(forced),
@@ -67,8 +70,8 @@ pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) ->
         }
         Cse::Running { .. } | Cse::Failed { .. } => pause_after(last.at, looks, &subject.uid),
     };
-    let agent = subject.created + AGENT_LIMIT;
-    let dues = [Some(regular), (last.agent != Agent::Ready).then_some(agent), Some(forced)];
+    let agent = (last.agent != Agent::Ready).then(|| subject.agent_deadline(Some(last)));
+    let dues = [Some(regular), agent, Some(forced)];
     dues.into_iter().flatten().filter(|due| *due > last.at).min()
 }
 

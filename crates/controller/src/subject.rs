@@ -9,6 +9,8 @@ use bringup_objects::cluster_api::{AnyCondition, REPLACEMENT_USEFUL};
 use bringup_objects::condition::{CSE_PROVISIONED, Condition};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::observation::{Observation, Vm};
+use crate::schedule::AGENT_LIMIT;
 use crate::shape::Shape;
 
 /// A kind of subject.
@@ -48,6 +50,8 @@ pub struct Parent {
 pub enum Launch {
     /// It was not asked for yet.
     NotYet,
+    /// It may be there since then: nobody has said so.
+    Expected(Timestamp),
     /// It was asked for, and accepted.
     Accepted(Timestamp),
     /// It was asked for, and refused with this text.
@@ -109,8 +113,10 @@ pub struct Subject {
     pub labels: Labels,
     /// The conditions on it that are ours.
     pub conditions: Vec<Condition>,
-    /// When everything is read that can be, and judged.
-    pub deadline: Timestamp,
+    /// From when on its time counts; absent: from when Azure says that its VM was made.
+    pub counted_from: Option<Timestamp>,
+    /// After how long everything is read that can be, and judged.
+    pub allowed: SignedDuration,
     /// Whether it takes our conditions: there may be as many as it holds.
     pub has_room: bool,
     /// Why nobody is to write to it now: it is paused, or what it belongs to.
@@ -162,10 +168,10 @@ impl Subject {
         self.registered.is_none() && self.launched().is_some()
     }
 
-    /// When its VM was accepted.
+    /// When its VM was accepted, or may have been.
     pub fn launched(&self) -> Option<Timestamp> {
         match self.launch {
-            Launch::Accepted(at) => Some(at),
+            Launch::Expected(at) | Launch::Accepted(at) => Some(at),
             Launch::NotYet | Launch::Refused { .. } => None,
         }
     }
@@ -186,9 +192,25 @@ impl Subject {
         }
     }
 
-    /// How long it has existed.
-    pub fn age(&self, now: Timestamp) -> SignedDuration {
-        self.created.duration_until(now)
+    /// When everything is read that can be, and judged.
+    pub fn deadline(&self, seen: Option<&Observation>) -> Timestamp {
+        self.counted_from.unwrap_or_else(|| self.born(seen)) + self.allowed
+    }
+
+    /// When a guest agent that has not reported is said to be silent.
+    pub fn agent_deadline(&self, seen: Option<&Observation>) -> Timestamp {
+        self.born(seen) + AGENT_LIMIT
+    }
+
+    /// When its VM was made, as far as that is known. It may have been waited for much longer.
+    fn born(&self, seen: Option<&Observation>) -> Timestamp {
+        let made = seen.and_then(|seen| seen.facts.made);
+        made.or(self.launched()).unwrap_or(self.created)
+    }
+
+    /// Whether its VM may not have been made yet, as far as anybody has said or seen.
+    pub fn may_not_exist(&self, seen: &Observation) -> bool {
+        matches!(self.launch, Launch::Expected(_)) && matches!(seen.vm, Vm::NotSeen | Vm::Gone)
     }
 
     /// The name of the VM, as far as it is known.

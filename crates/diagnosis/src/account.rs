@@ -19,7 +19,9 @@ const NEIGHBOURS: usize = 2;
 /// How many further findings are named.
 const NAMED: usize = 3;
 /// What to do when nothing tells the cause.
-const COLLECT: &str = "Collect the extension's message with its instance view, /var/log/azure/cluster-provision.log, /var/log/azure/aks/provision.json and the serial log, and diagnose them together.";
+const COLLECT: &str = "Collect the extension's message with its instance view, the serial log and the node's own logs (AKS: /var/log/azure/cluster-provision.log and aks/provision.json; Cluster API: /var/log/cloud-init-output.log), and diagnose them together.";
+/// How extensions of Linux and of Windows say that their command failed.
+const ENDED: [&str; 2] = ["terminated with exit status", "non-zero exit code"];
 
 impl Case<'_> {
     pub(crate) fn summary(
@@ -177,18 +179,31 @@ impl Case<'_> {
     /// Where no rule tells the cause, what a serial log says of the failure in its own words.
     fn last_words(&self) -> Option<Proof> {
         let cuts = self.cuts.iter().enumerate();
-        cuts.filter_map(|(piece, cut)| Some((piece, cut.as_ref()?))).find_map(|(piece, cut)| {
-            let at = cut.last_words(&self.pages[piece])?;
-            let line = &self.pages[piece].lines[at];
-            let (before, after) = self.neighbours(piece, at);
-            Some(Proof {
-                source: self.evidence.pieces[piece].source,
-                name: self.evidence.pieces[piece].name.clone(),
-                line: line.number,
-                text: redact(line.text.trim_end()).text.truncated(QUOTED),
-                before,
-                after,
-                span: (0, 0),
+        let mut serial = cuts.filter_map(|(piece, cut)| Some((piece, cut.as_ref()?)));
+        let (piece, at) = serial
+            .find_map(|(piece, cut)| Some((piece, cut.last_words(&self.pages[piece])?)))
+            .or_else(|| self.stated_end())?;
+        let line = &self.pages[piece].lines[at];
+        let (before, after) = self.neighbours(piece, at);
+        Some(Proof {
+            source: self.evidence.pieces[piece].source,
+            name: self.evidence.pieces[piece].name.clone(),
+            line: line.number,
+            text: redact(line.text.trim_end()).text.truncated(QUOTED),
+            before,
+            after,
+            span: (0, 0),
+        })
+    }
+
+    /// Where an extension says that its command failed, and no more: by itself, or in the words of ARM.
+    fn stated_end(&self) -> Option<(usize, usize)> {
+        [Source::Extension, Source::Arm].into_iter().find_map(|source| {
+            let pieces = self.evidence.pieces.iter().zip(&self.pages).enumerate();
+            let mut of_source = pieces.filter(|(_, (piece, _))| piece.source == source);
+            of_source.find_map(|(index, (_, page))| {
+                let line = ENDED.iter().find_map(|mark| page.last(mark))?;
+                Some((index, line))
             })
         })
     }

@@ -135,9 +135,19 @@ pub struct MachineSpec {
     pub cluster_name: String,
     /// The provider's object.
     pub infrastructure_ref: InfrastructureReference,
+    /// What it is made from.
+    pub bootstrap: Bootstrap,
     /// The VM.
     #[serde(rename = "providerID")]
     pub provider_id: Option<String>,
+}
+
+/// What a Machine is made from.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Bootstrap {
+    /// The Secret with its user data, once that is there. It is never read.
+    pub data_secret_name: Option<String>,
 }
 
 /// Which object of the provider.

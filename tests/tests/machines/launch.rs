@@ -37,6 +37,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) case: &'a str,
     /// The cluster it belongs to.
     pub(crate) cluster: &'a str,
+    /// The bootstrap provider has said what it is to be made from.
+    pub(crate) has_data: bool,
     /// The kind of the bootstrap provider's object, if it is said.
     pub(crate) config: Option<&'a str>,
     /// Its extensions, by name, which is their type as well.
@@ -47,8 +49,20 @@ impl<'a> Wanted<'a> {
     pub(crate) fn linux(name: &'a str) -> Self {
         let (os, form) = ("Linux", Form::Vm);
         let (is_said, console, storage, case, cluster) = (true, true, None, "", "prod");
-        let (config, extensions) = (None, &[][..]);
-        Self { name, os, form, is_said, console, storage, case, cluster, config, extensions }
+        let (has_data, config, extensions) = (true, None, &[][..]);
+        Self {
+            name,
+            os,
+            form,
+            is_said,
+            console,
+            storage,
+            case,
+            cluster,
+            has_data,
+            config,
+            extensions,
+        }
     }
 
     fn kind(&self) -> &'static str {
@@ -117,8 +131,12 @@ impl Ground {
         if wanted.form != Form::Strange {
             self.provide(wanted, id, &now).await?;
         }
-        let mut bootstrap = json!({ "dataSecretName": "never-read" });
-        if let Some(kind) = wanted.config {
+        let mut bootstrap = json!({});
+        if wanted.has_data {
+            bootstrap["dataSecretName"] = json!("never-read");
+        }
+        // One of the two has to be there.
+        if let Some(kind) = wanted.config.or((!wanted.has_data).then_some("KubeadmConfig")) {
             let group = "bootstrap.cluster.x-k8s.io";
             bootstrap["configRef"] = json!({ "apiGroup": group, "kind": kind, "name": name });
         }
@@ -194,7 +212,7 @@ impl Ground {
         format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-{}/providers", self.namespace)
     }
 
-    fn put_vm(&self, wanted: Wanted<'_>) -> Result<String> {
+    pub(crate) fn put_vm(&self, wanted: Wanted<'_>) -> Result<String> {
         let vm = vm_name(wanted.name, wanted.os == "Windows");
         let base = self.providers();
         let arm = Arm::new(self.azure.clone());

@@ -33,16 +33,18 @@ pub(crate) enum Is {
     Healthy,
     /// Its agent never reports.
     Silent,
-    /// Its console is off.
+    /// Its console is off, and the provider's own extension says that it failed.
     Dark,
+    /// Its console is off, and bringup-node waits in an extension.
+    Waited,
     /// The provider's own extension is off.
     Bare,
 }
 
 impl Is {
-    /// Whether its verdict comes only when its time is over.
-    fn is_late(self) -> bool {
-        matches!(self, Self::Silent | Self::Dark)
+    /// Whether its console is on.
+    fn has_console(self) -> bool {
+        !matches!(self, Self::Dark | Self::Waited)
     }
 }
 
@@ -50,7 +52,12 @@ const PREFLIGHT: &str = "[preflight] Some fatal errors occurred:";
 const FINISHED: &str = "Cloud-init v. 24.4.1 finished at Thu, 01 Jan 2026 00:02:03 +0000. Datasource DataSourceAzure [seed=/dev/sr0].  Up 93.10 seconds";
 const JWS: &str = "error: error execution phase preflight: couldn't validate the identity of the API Server: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
 
-pub(crate) static CASES: [Case; 12] = [
+/// All that the provider's extension ever says.
+const GIVES_UP: &str =
+    "Enable failed: failed to execute command: command terminated with exit status=1";
+const WAITED: &str = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"BootstrapTokenInvalid\",\"conf\":\"high\",\"ev\":[\"cluster-info has no signature for it\"],\"end\":1}";
+
+pub(crate) static CASES: [Case; 13] = [
     Case {
         name: "healthy",
         console: &["This node has joined the cluster:"],
@@ -139,7 +146,20 @@ pub(crate) static CASES: [Case; 12] = [
         proof: "VM status blob",
         is: Is::Silent,
     },
-    Case { name: "dark", console: &[JWS], cause: "Unknown", proof: "", is: Is::Dark },
+    Case {
+        name: "dark",
+        console: &[JWS],
+        cause: "Unknown",
+        proof: "has reported a failure when processing extension 'CAPZ.",
+        is: Is::Dark,
+    },
+    Case {
+        name: "waited",
+        console: &[JWS],
+        cause: "BootstrapTokenInvalid",
+        proof: "cluster-info has no signature for it",
+        is: Is::Waited,
+    },
     Case {
         name: "bare",
         console: &[JWS],
@@ -178,8 +198,8 @@ impl Case {
         let console: Vec<String> = lines
             .map(|(at, line)| format!("[   {}.812] cloud-init[1021]: {line}", 90 + at))
             .collect();
-        // All that the provider's extension ever says.
-        let gives_up = json!({ "exitCode": fails, "lasts": extension, "output": "Enable failed: failed to execute command: command terminated with exit status=1" });
+        let gives_up = json!({ "exitCode": fails, "lasts": extension, "output": GIVES_UP });
+        let waited = json!({ "exitCode": 31, "lasts": extension, "output": WAITED });
         json!({
             "name": self.name,
             "when": { "tags": { "case": self.name } },
@@ -188,7 +208,10 @@ impl Case {
                 "agent": if self.is == Is::Silent { "silent" } else { "ready" },
                 "script": { "ends": { "exitCode": fails, "lasts": script } },
                 "console": console.join("\n"),
-                "extensions": { "CAPZ.Linux.Bootstrapping": gives_up, "CAPZ.Windows.Bootstrapping": gives_up },
+                "extensions": {
+                    "CAPZ.Linux.Bootstrapping": gives_up, "CAPZ.Windows.Bootstrapping": gives_up,
+                    "BringupNodeLinux": waited, "BringupNodeWindows": waited,
+                },
             },
         })
     }
@@ -198,12 +221,16 @@ impl Case {
     }
 }
 
-fn is_failed(machine: &DynamicObject) -> bool {
+pub(crate) fn is_failed(machine: &DynamicObject) -> bool {
     condition(machine, "BootstrapSucceeded").is_some_and(|it| it["status"] == "False")
 }
 
 /// What is to be said of a machine is said, with its proof, and where it was looked for.
-fn check(case: &Case, machine: &DynamicObject, report: Option<&BootstrapReport>) -> Result<()> {
+pub(crate) fn check(
+    case: &Case,
+    machine: &DynamicObject,
+    report: Option<&BootstrapReport>,
+) -> Result<()> {
     let verdict = condition(machine, "BootstrapSucceeded").context("there")?;
     let name = machine.metadata.name.as_deref().unwrap_or_default();
     assert_eq!(verdict["reason"], case.cause, "{name}: {verdict}");
@@ -218,35 +245,46 @@ fn check(case: &Case, machine: &DynamicObject, report: Option<&BootstrapReport>)
     let lines: Vec<&str> = status.evidence.iter().map(|line| line.line.as_str()).collect();
     assert!(lines.iter().any(|line| line.contains(case.proof)), "{name}: {lines:?}");
     let console = status.collectors.iter().find(|asked| asked.name == "serial log");
-    let wanted = if case.is == Is::Dark { CollectorState::Disabled } else { CollectorState::Ok };
+    if case.is == Is::Waited {
+        assert!(console.is_none(), "{name}: what is certain needs no console");
+        return Ok(());
+    }
+    let is_on = case.is.has_console();
+    let wanted = if is_on { CollectorState::Ok } else { CollectorState::Disabled };
     let console = console.with_context(|| format!("{name}: {:?}", status.collectors))?;
     assert_eq!(console.state, wanted, "{name}: {console:?}");
     Ok(())
 }
 
+/// A form with a case.
+pub(crate) type Cell = (Row, &'static Case);
+
 /// Every form with every case.
-pub(crate) fn all() -> impl Iterator<Item = (Row, &'static Case)> {
+pub(crate) fn all() -> impl Iterator<Item = Cell> {
     ROWS.iter().flat_map(|row| CASES.iter().map(|case| (*row, case)))
 }
 
-/// Makes them all, and waits until they are seen.
-pub(crate) async fn launch(ground: &Ground) -> Result<()> {
-    for (row, case) in all() {
-        let extension = format!("CAPZ.{}.Bootstrapping", row.os);
+/// Makes them, and waits until they are seen.
+pub(crate) async fn launch(ground: &Ground, cells: &[Cell]) -> Result<()> {
+    for (row, case) in cells {
+        let extension = match case.is {
+            Is::Waited => format!("BringupNode{}", row.os),
+            _ => format!("CAPZ.{}.Bootstrapping", row.os),
+        };
         let extensions = [extension.as_str()];
-        let name = case.machine(row);
+        let name = case.machine(*row);
         let wanted = Wanted {
             os: row.os,
             form: row.form,
-            console: case.is != Is::Dark,
+            console: case.is.has_console(),
             case: case.name,
             extensions: if case.is == Is::Bare { &[] } else { &extensions },
             ..Wanted::linux(&name)
         };
         ground.launch(wanted).await.with_context(|| name.clone())?;
     }
-    for (row, case) in all() {
-        let name = case.machine(row);
+    for (row, case) in cells {
+        let name = case.machine(*row);
         let is = |it: &DynamicObject| condition(it, "BootstrapSucceeded").is_some();
         ground.until(ground.machines(), &name, &format!("{name} to be seen"), is).await?;
     }
@@ -256,7 +294,7 @@ pub(crate) async fn launch(ground: &Ground) -> Result<()> {
 #[tokio::test]
 async fn every_form_of_machine_gets_the_right_verdict_for_every_failure() -> Result<()> {
     let ground = Ground::new("matrix", &scenario("5s", "20s")).await?;
-    launch(&ground).await?;
+    launch(&ground, &all().collect::<Vec<_>>()).await?;
     for (row, _) in all().filter(|(_, case)| case.is == Is::Healthy) {
         let name = format!("{}-healthy", row.name);
         let joined = json!({ "status": { "nodeRef": { "name": name } } });
@@ -264,7 +302,8 @@ async fn every_form_of_machine_gets_the_right_verdict_for_every_failure() -> Res
         ground.machines().patch_status(&name, &PatchParams::default(), &patch).await?;
     }
     ground.azure.advance(Duration::from_secs(70));
-    for (row, case) in all().filter(|(_, case)| !case.is.is_late() && case.is != Is::Healthy) {
+    let is_over = |(_, case): &Cell| !matches!(case.is, Is::Silent | Is::Healthy);
+    for (row, case) in all().filter(is_over) {
         let name = case.machine(row);
         ground.until(ground.machines(), &name, &format!("a verdict of {name}"), is_failed).await?;
     }

@@ -98,6 +98,7 @@ pub(super) fn dated(new: Cse, known: &Cse, now: Timestamp) -> Cse {
 pub(super) fn facts(vm: &VirtualMachine, known: Facts) -> Facts {
     Facts {
         vm_id: vm.vm_id.clone().or(known.vm_id),
+        made: vm.created.or(known.made),
         size: vm.size.clone().or(known.size),
         region: vm.location.clone().or(known.region),
         zone: vm.zones.first().cloned().or(known.zone),

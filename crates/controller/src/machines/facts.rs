@@ -33,6 +33,10 @@ pub struct Facts {
     pub(super) behind: InfrastructureReference,
     pub(super) provider_id: Option<String>,
     pub(super) node: Option<String>,
+    /// What it is made from is there.
+    pub(super) has_data: bool,
+    /// Since when, if that is said.
+    pub(super) data_since: Option<Timestamp>,
     /// When its Node was said to be well.
     pub(super) healthy_since: Option<Timestamp>,
     /// When its VM was said to be there.
@@ -51,6 +55,8 @@ impl Facts {
         let Machine { metadata, spec, status } = machine;
         let all = &status.conditions;
         let ready = any(all, "InfrastructureReady").filter(|ready| ready.status == "True");
+        let data = any(all, "BootstrapConfigReady").or_else(|| any(all, "BootstrapReady"));
+        let data = data.filter(|data| data.status == "True");
         let healthy = any(all, "NodeHealthy").or_else(|| any(all, "NodeReady"));
         let ours = all.iter().filter(|one| OURS.contains(&one.kind.as_str()));
         let conditions: Vec<Condition> = ours.map(AnyCondition::plain).collect();
@@ -66,6 +72,8 @@ impl Facts {
             cluster: spec.cluster_name,
             behind: spec.infrastructure_ref,
             provider_id: spec.provider_id.filter(|id| !id.is_empty()),
+            has_data: spec.bootstrap.data_secret_name.is_some_and(|name| !name.is_empty()),
+            data_since: data.and_then(AnyCondition::since),
             healthy_since: healthy.and_then(AnyCondition::since),
             ready_since: ready.and_then(AnyCondition::since),
             is_made: made.is_some_and(|made| made.infrastructure_provisioned)

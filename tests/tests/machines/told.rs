@@ -1,0 +1,86 @@
+//! What the provider tells: where no console proves a failure, it is the first to know of it.
+//!
+//! Where a verdict is waited for, Azure's clock stands still: whatever would wait for it, would wait for
+//! ever.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use bringup_azure_sim::clock::Pace;
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::common::Ground;
+use crate::launch::Form;
+use crate::matrix::{Cell, Is, Row, all, check, is_failed, launch, scenario};
+
+/// Where the provider says how a machine's extensions ended: on the object behind it, or on its pool.
+fn speaker(ground: &Ground, row: Row) -> Api<DynamicObject> {
+    match row.form {
+        Form::Vm | Form::Strange => ground.provided(),
+        Form::Uniform | Form::Flexible => ground.pools(),
+    }
+}
+
+/// The provider tells that an extension has failed, and never why.
+async fn tell(ground: &Ground, row: Row, name: &str) -> Result<()> {
+    let object = speaker(ground, row).get(name).await?;
+    let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
+    let mut conditions = conditions.cloned().unwrap_or_default();
+    let now = ground.azure.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    conditions.push(json!({
+        "type": "BootstrapSucceeded", "status": "False", "severity": "Error",
+        "reason": "BootstrapFailed", "message": "extension failed to provision",
+        "lastTransitionTime": now,
+    }));
+    let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+    speaker(ground, row).patch_status(name, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// How often any VM was looked at.
+fn looks(ground: &Ground) -> usize {
+    ground.azure.with(|azure| {
+        let all = azure.journal().requests().iter();
+        all.filter(|one| one.method == "GET" && one.path.contains("instanceView")).count()
+    })
+}
+
+#[tokio::test]
+#[expect(clippy::print_stdout, reason = "figures for whoever asks for them")]
+async fn what_the_provider_tells_is_judged_while_the_clock_stands_on_every_form() -> Result<()> {
+    let ground = Ground::paced("told", &scenario("1s", "2s"), Pace::Manual).await?;
+    // The API server's clock goes on, and what Azure shows must not be older than the Machine.
+    ground.azure.advance(Duration::from_mins(3));
+    let is_told = |(_, case): &Cell| matches!(case.is, Is::Hinted | Is::Dark | Is::Waited);
+    let cells: Vec<Cell> = all().filter(is_told).collect();
+    assert_eq!(cells.len(), 12);
+    for (row, case) in &cells {
+        if matches!(row.form, Form::Uniform | Form::Flexible) {
+            let mode = if row.form == Form::Uniform { "Uniform" } else { "Flexible" };
+            ground.make_pool(&case.machine(*row), mode).await?;
+        }
+    }
+    launch(&ground, &cells).await?;
+    // By now each has failed, and Azure shows it; the first look is still to come.
+    ground.azure.advance(Duration::from_secs(25));
+    println!(
+        "| form and failure | from the provider's word to the condition, by the wall's clock |"
+    );
+    for (row, case) in cells {
+        let name = case.machine(row);
+        let before = looks(&ground);
+        assert!(!is_failed(&ground.machines().get(&name).await?), "{name} is judged too early");
+        let told = Instant::now();
+        tell(&ground, row, &name).await.with_context(|| name.clone())?;
+        let what = format!("a verdict of {name}");
+        let machine = ground.until(ground.machines(), &name, &what, is_failed).await?;
+        println!("| {name} | {:.2?} |", told.elapsed());
+        assert!(looks(&ground) > before, "{name} was looked at because of it");
+        let reports = ground.reports().await?;
+        let report = reports.iter().find(|report| report.spec.target_ref.name == name);
+        check(case, &machine, report)?;
+    }
+    Ok(())
+}
