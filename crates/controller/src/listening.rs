@@ -65,7 +65,8 @@ impl Ear {
         let launched = subject.launched()?;
         let is_over =
             matches!(seen.map(|seen| &seen.cse), Some(Cse::Succeeded { .. } | Cse::Failed { .. }));
-        let has_none = seen.is_some_and(|seen| seen.console == Some(false));
+        let has_none =
+            seen.is_some_and(|seen| seen.console == Some(false) || subject.may_not_exist(seen));
         let is_known = matches!(subject.place, Place::Known(_));
         if !subject.has_console() || is_over || has_none || !is_known {
             return None;

@@ -48,3 +48,22 @@ fn a_wait_that_is_not_sure_is_believed_beside_a_console_that_says_nothing() {
         pieces.reverse();
     }
 }
+
+#[test]
+fn an_extension_that_only_says_that_it_failed_is_quoted() {
+    let linux = "Enable failed: failed to execute command: command terminated with exit status=1";
+    let windows =
+        "Command execution finished, but failed because it returned a non-zero exit code of: '1'.";
+    let noise = "handler was installed\nan earlier error was ignored";
+    for said in [linux, windows] {
+        for source in [Source::Extension, Source::Arm] {
+            let text = format!("{noise}\n{said}");
+            let pieces = vec![Piece::seen(source, "extension", &text)];
+            let found = diagnose(&Evidence { pieces, ..Evidence::default() });
+            let cause = (found.verdict, found.cause.reason);
+            assert_eq!(cause, (Verdict::Failed, Cause::Unknown), "{source:?}: {said}");
+            let quoted: Vec<&str> = found.proof.iter().map(|proof| proof.text.as_str()).collect();
+            assert_eq!(quoted, [said], "{source:?}");
+        }
+    }
+}

@@ -48,7 +48,6 @@ fn looks(ground: &Ground) -> usize {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "figures for whoever asks for them")]
 async fn what_the_provider_tells_is_judged_while_the_clock_stands_on_every_form() -> Result<()> {
     let ground = Ground::paced("told", &scenario("1s", "2s"), Pace::Manual).await?;
     // The API server's clock goes on, and what Azure shows must not be older than the Machine.

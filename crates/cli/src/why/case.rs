@@ -30,6 +30,8 @@ pub(crate) struct Case {
     pub(crate) images: Vec<Fared>,
     /// What we saw ourselves, where the controller has no verdict yet.
     pub(crate) look: Option<Look>,
+    /// Nobody makes its VM yet.
+    pub(crate) is_early: bool,
     /// What an answer has to be taken with.
     pub(crate) notes: Vec<String>,
 }
@@ -63,8 +65,9 @@ impl Case {
             (None, None) if node.is_some() => Verdict::Succeeded,
             (None, None) => Verdict::Unknown,
         };
-        let (images, look, notes) = (Vec::new(), None, Vec::new());
-        Self { subject, living, node, report, others: reports, verdict, images, look, notes }
+        let (others, images, notes) = (reports, Vec::new(), Vec::new());
+        let (look, is_early) = (None, false);
+        Self { subject, living, node, report, others, verdict, images, look, is_early, notes }
     }
 
     /// How the command ends.

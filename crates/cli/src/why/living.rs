@@ -85,7 +85,9 @@ impl Living {
     pub(crate) fn steps(&self) -> impl Iterator<Item = &Condition> {
         let kinds: &[&str] = match &self.object {
             Object::Claim(_) => &[karpenter::LAUNCHED, karpenter::REGISTERED],
-            Object::Machine(_) => &["BootstrapConfigReady", "InfrastructureReady", "NodeReady"],
+            Object::Machine(_) => {
+                &["BootstrapConfigReady", "BootstrapReady", "InfrastructureReady", "NodeReady"]
+            }
         };
         kinds.iter().filter_map(|kind| self.condition(kind))
     }

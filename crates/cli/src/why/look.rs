@@ -11,7 +11,7 @@ use bringup_controller::health::Health;
 use bringup_controller::inquiry::inquire;
 use bringup_controller::machines::{Land, PROVIDED};
 use bringup_controller::shape::CLUSTER;
-use bringup_controller::subject::Subject;
+use bringup_controller::subject::{Launch, Subject};
 use bringup_controller::witness::Witness;
 use bringup_diagnosis::{Signatures, Verdict};
 use bringup_objects::BootstrapReport;
@@ -101,6 +101,7 @@ pub(super) async fn look(
 ) {
     let Some(living) = &case.living else { return };
     let subject = subject(cluster, living, asking.machine_deadline).await;
+    case.is_early = subject.as_ref().is_some_and(|subject| subject.launch == Launch::NotYet);
     let Some(subject) = subject.filter(Subject::is_pending) else { return };
     if let Some(held) = &subject.held {
         case.notes

@@ -157,6 +157,12 @@ fn todo(case: &Case, program: Program) -> String {
              unless its controller was told otherwise. What failed then is in `{typed} reports \
              --kind machine`."
         ),
+        (false, true) if case.is_early => {
+            "Nobody makes its VM yet, so there is none to look at. Its conditions say what it waits \
+             for, most often its bootstrap config or the control plane of its cluster; bringup says \
+             nothing before there is a VM."
+                .to_owned()
+        }
         (false, is_machine) => {
             let option = if is_machine { ", with --machines" } else { "" };
             format!(

@@ -82,3 +82,24 @@ async fn a_machine_is_judged_when_the_time_of_its_controller_is_over() -> Result
     }
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_nothing_can_be_made_from_yet_is_no_failure() -> Result<()> {
+    let ground = Ground::unobserved("cli-early", &scenario(&[])).await?;
+    let early = Wanted { is_said: false, has_data: false, ..Wanted::linux("worker-early") };
+    ground.introduce(early, None).await?;
+    let late = Wanted { is_said: false, ..Wanted::linux("worker-quota") };
+    ground.introduce(late, None).await?;
+    let terminal = Terminal::new(&ground.azure).await?;
+    for (name, said) in [
+        ("worker-early", "Nobody makes its VM yet, so there is none to look at."),
+        ("worker-quota", "virtual machine was gone, or not there yet: the VM does not exist"),
+    ] {
+        let asked = ["why", &format!("machine/{name}"), "-n", "cli-early"];
+        let told = terminal.run(&asked).await?;
+        assert_eq!(told.code, 11, "{name}: {}\n{}", told.out, told.err);
+        says(&told.out, &["its node has not joined yet", said]);
+        fits(&told.out);
+    }
+    Ok(())
+}
