@@ -2,127 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
+mod claim;
 
 use bringup_azure::Priority;
 use bringup_controller::faces::conditions;
-use bringup_controller::judge::{Joined, Signal};
-use bringup_controller::listening::Ear;
-use bringup_controller::observation::{Agent, Cse, Mode, Observation, Vm};
+use bringup_controller::judge::Joined;
+use bringup_controller::observation::{Cse, Observation, Vm};
 use bringup_controller::plan::{Looks, Snapshot, Step};
 use bringup_controller::schedule;
-use bringup_controller::shape::Shape;
-use bringup_controller::subject::{Kind, Labels, Launch, Parent, Place, Subject};
+use bringup_controller::subject::{Launch, Subject};
 use bringup_diagnosis::{Evidence, Piece, Source};
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, Status, condition, find};
-use bringup_objects::report::{BootstrapReport, Phase};
+use bringup_objects::report::Phase;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
-const VM: &str =
-    "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/aks-a";
-
-fn at(seconds: i64) -> Timestamp {
-    Timestamp::from_second(1_800_000_000 + seconds).unwrap()
-}
-
-fn subject() -> Subject {
-    Subject {
-        kind: Kind::NodeClaim,
-        shape: Shape::of_claims(),
-        namespace: None,
-        name: "a".to_owned(),
-        uid: "uid-a".to_owned(),
-        resource_version: "1".to_owned(),
-        generation: Some(1),
-        created: at(0),
-        deleting: None,
-        parent: Some(Parent {
-            group: "karpenter.sh".to_owned(),
-            kind: "NodePool".to_owned(),
-            namespace: None,
-            name: "default".to_owned(),
-        }),
-        launch: Launch::Accepted(at(2)),
-        registered: None,
-        place: Place::Known(VM.parse().unwrap()),
-        machine: None,
-        node_name: None,
-        image: None,
-        labels: Labels::default(),
-        conditions: Vec::new(),
-        counted_from: Some(at(0)),
-        allowed: schedule::FORCED,
-        has_room: true,
-        held: None,
-        trouble: None,
-        api_server: None,
-        told_of: None,
-        mirror: None,
-    }
-}
-
-/// Nobody else has failed.
-static NOBODY: LazyLock<HashMap<String, usize>> = LazyLock::new(HashMap::new);
-
-fn snapshot<'a>(
-    subject: &'a Subject,
-    observation: Option<&'a Observation>,
-    report: Option<&'a BootstrapReport>,
-    now: Timestamp,
-) -> Snapshot<'a> {
-    Snapshot {
-        now,
-        subject,
-        departed: false,
-        node: None,
-        report,
-        observation,
-        looks: Looks::default(),
-        signal: None,
-        ear: Ear::default(),
-        namespace: "bringup-system",
-        was_pending: true,
-        warned: false,
-        alike: &NOBODY,
-    }
-}
-
-/// What Karpenter said.
-fn said(seconds: i64, text: &str) -> Signal {
-    Signal { stamped: at(seconds), heard: at(seconds), text: text.to_owned() }
-}
-
-fn failed_cse() -> Observation {
-    let text = "timeout: failed to run command 'oras': No such file or directory";
-    Observation {
-        at: at(90),
-        vm: Vm::Failed,
-        agent: Agent::Ready,
-        cse: Cse::Failed { at: Some(at(88)) },
-        evidence: Evidence {
-            pieces: vec![Piece::seen(Source::Extension, "extension cse", text)],
-            ..Evidence::default()
-        },
-        ..Observation::default()
-    }
-}
-
-fn report() -> BootstrapReport {
-    let subject = subject();
-    let seen = failed_cse();
-    match snapshot(&subject, Some(&seen), None, at(90)).next_step() {
-        Step::Publish(report) => *report,
-        step => panic!("{step:?}"),
-    }
-}
-
-/// The conditions as the API server would hold them, and what Karpenter knows of them.
-fn bear(mut subject: Subject, conditions: &[Condition]) -> Subject {
-    subject.conditions = conditions.to_vec();
-    subject
-}
+use crate::claim::{at, bear, failed_cse, report, said, snapshot, subject};
 
 #[test]
 fn a_claim_whose_vm_is_not_accepted_is_left_alone() {
@@ -288,81 +183,6 @@ fn a_verdict_changes_only_for_a_better_one() {
     let verdict = find(&conditions, BOOTSTRAP_SUCCEEDED).unwrap();
     assert_eq!(verdict.reason, "BinaryMissing", "the first proof stands");
 }
-
-#[test]
-fn a_healthy_node_is_read_at_most_six_times() {
-    let subject = subject();
-    // A node whose script runs for two minutes and a half.
-    let joins = at(150);
-    let (mut looks, mut last): (usize, Option<Observation>) = (0, None);
-    while let Some(due) = schedule::next_look(&subject, looks, last.as_ref()) {
-        if due >= joins {
-            break;
-        }
-        looks += 1;
-        let cse = if looks == 1 { Cse::Absent } else { Cse::Running { since: Some(at(60)) } };
-        last = Some(Observation { at: due, agent: Agent::Ready, cse, ..Observation::default() });
-    }
-    let mut after = 0;
-    while schedule::next_look_after_join(joins, after, last.as_ref()).is_some() {
-        after += 1;
-        let cse = Cse::Succeeded { at: Some(joins) };
-        last = Some(Observation { at: joins, agent: Agent::Ready, cse, ..Observation::default() });
-    }
-    assert!(looks + after <= 6, "{looks} before, {after} after");
-}
-
-#[test]
-fn a_vm_that_is_still_being_created_is_looked_at_again_soon_and_one_without_extension_is_not() {
-    let subject = subject();
-    let creating = Observation { at: at(100), vm: Vm::Present, ..Observation::default() };
-    let due = schedule::next_look(&subject, 3, Some(&creating)).unwrap();
-    assert!(due <= at(136), "its extension may come any moment: {due}");
-    let scriptless = Observation { mode: Mode::Scriptless, ..creating };
-    assert_eq!(schedule::next_look(&subject, 3, Some(&scriptless)), Some(at(242)));
-}
-
-#[test]
-fn the_console_of_a_vm_that_joins_by_itself_is_read_at_each_look_and_decides() {
-    let seen = Observation {
-        at: at(62),
-        vm: Vm::Present,
-        agent: Agent::Ready,
-        mode: Mode::Scriptless,
-        ..Observation::default()
-    };
-    let step = |subject: &Subject, seen: &Observation| {
-        let told = conditions::desired(subject, Some(seen), None, false, seen.at);
-        let subject = bear(subject.clone(), &told);
-        snapshot(&subject, Some(seen), None, seen.at).next_step()
-    };
-    let aks = subject();
-    assert!(matches!(step(&aks, &seen), Step::Wait(_)), "an extension may come yet");
-    let place = Place::Known(VM.replace("azure://", "azure-flex://").parse().unwrap());
-    let flex = Subject { place, ..subject() };
-    assert_eq!(format!("{:?}", step(&flex, &seen)), "Deepen(Forced)");
-    let summary = "\nBRINGUP-NODE/1 {\"v\":1,\"kind\":\"join\",\"exit\":192,\"name\":\"JOIN_BASE_OS_FAILED\",\"cause\":\"KernelMismatch\",\"conf\":\"high\",\"step\":\"base-os\",\"ev\":[\"Key was rejected by service\"],\"end\":1}\n";
-    let read = seen.clone().with_console(summary, false);
-    assert_eq!(read.cse, Cse::Failed { at: Some(at(62)) });
-    let Step::Publish(report) = step(&flex, &read) else { panic!("no report") };
-    assert_eq!(report.cause(), Some("KernelMismatch"));
-    let joined = summary.replace("192", "0").replace("JOIN_BASE_OS_FAILED", "JOINED");
-    assert_eq!(seen.with_console(&joined, false).cse, Cse::Succeeded { at: Some(at(62)) });
-}
-
-#[test]
-fn everything_is_asked_for_before_karpenters_limit() {
-    let subject = subject();
-    let mut last: Option<Observation> = None;
-    let mut looks = 0;
-    while let Some(due) = schedule::next_look(&subject, looks, last.as_ref()) {
-        looks += 1;
-        assert!(due <= at(0) + schedule::FORCED, "look {looks} at {due}");
-        last = Some(Observation { at: due, agent: Agent::Ready, ..Observation::default() });
-    }
-    assert_eq!(last.map(|last| last.at), Some(at(0) + schedule::FORCED));
-}
-
 /// What can happen to a claim between two of our passes.
 #[derive(Debug, Clone)]
 enum Happening {

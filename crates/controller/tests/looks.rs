@@ -1,0 +1,87 @@
+//! When a claim is looked at, and how often.
+
+#![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
+
+mod claim;
+
+use bringup_controller::faces::conditions;
+use bringup_controller::observation::{Agent, Cse, Mode, Observation, Vm};
+use bringup_controller::plan::Step;
+use bringup_controller::schedule;
+use bringup_controller::subject::{Place, Subject};
+
+use crate::claim::{VM, at, bear, snapshot, subject};
+
+#[test]
+fn a_healthy_node_is_read_at_most_six_times() {
+    let subject = subject();
+    // A node whose script runs for two minutes and a half.
+    let joins = at(150);
+    let (mut looks, mut last): (usize, Option<Observation>) = (0, None);
+    while let Some(due) = schedule::next_look(&subject, looks, last.as_ref()) {
+        if due >= joins {
+            break;
+        }
+        looks += 1;
+        let cse = if looks == 1 { Cse::Absent } else { Cse::Running { since: Some(at(60)) } };
+        last = Some(Observation { at: due, agent: Agent::Ready, cse, ..Observation::default() });
+    }
+    let mut after = 0;
+    while schedule::next_look_after_join(joins, after, last.as_ref()).is_some() {
+        after += 1;
+        let cse = Cse::Succeeded { at: Some(joins) };
+        last = Some(Observation { at: joins, agent: Agent::Ready, cse, ..Observation::default() });
+    }
+    assert!(looks + after <= 6, "{looks} before, {after} after");
+}
+
+#[test]
+fn a_vm_that_is_still_being_created_is_looked_at_again_soon_and_one_without_extension_is_not() {
+    let subject = subject();
+    let creating = Observation { at: at(100), vm: Vm::Present, ..Observation::default() };
+    let due = schedule::next_look(&subject, 3, Some(&creating)).unwrap();
+    assert!(due <= at(136), "its extension may come any moment: {due}");
+    let scriptless = Observation { mode: Mode::Scriptless, ..creating };
+    assert_eq!(schedule::next_look(&subject, 3, Some(&scriptless)), Some(at(242)));
+}
+
+#[test]
+fn the_console_of_a_vm_that_joins_by_itself_is_read_at_each_look_and_decides() {
+    let seen = Observation {
+        at: at(62),
+        vm: Vm::Present,
+        agent: Agent::Ready,
+        mode: Mode::Scriptless,
+        ..Observation::default()
+    };
+    let step = |subject: &Subject, seen: &Observation| {
+        let told = conditions::desired(subject, Some(seen), None, false, seen.at);
+        let subject = bear(subject.clone(), &told);
+        snapshot(&subject, Some(seen), None, seen.at).next_step()
+    };
+    let aks = subject();
+    assert!(matches!(step(&aks, &seen), Step::Wait(_)), "an extension may come yet");
+    let place = Place::Known(VM.replace("azure://", "azure-flex://").parse().unwrap());
+    let flex = Subject { place, ..subject() };
+    assert_eq!(format!("{:?}", step(&flex, &seen)), "Deepen(Forced)");
+    let summary = "\nBRINGUP-NODE/1 {\"v\":1,\"kind\":\"join\",\"exit\":192,\"name\":\"JOIN_BASE_OS_FAILED\",\"cause\":\"KernelMismatch\",\"conf\":\"high\",\"step\":\"base-os\",\"ev\":[\"Key was rejected by service\"],\"end\":1}\n";
+    let read = seen.clone().with_console(summary, false);
+    assert_eq!(read.cse, Cse::Failed { at: Some(at(62)) });
+    let Step::Publish(report) = step(&flex, &read) else { panic!("no report") };
+    assert_eq!(report.cause(), Some("KernelMismatch"));
+    let joined = summary.replace("192", "0").replace("JOIN_BASE_OS_FAILED", "JOINED");
+    assert_eq!(seen.with_console(&joined, false).cse, Cse::Succeeded { at: Some(at(62)) });
+}
+
+#[test]
+fn everything_is_asked_for_before_karpenters_limit() {
+    let subject = subject();
+    let mut last: Option<Observation> = None;
+    let mut looks = 0;
+    while let Some(due) = schedule::next_look(&subject, looks, last.as_ref()) {
+        looks += 1;
+        assert!(due <= at(0) + schedule::FORCED, "look {looks} at {due}");
+        last = Some(Observation { at: due, agent: Agent::Ready, ..Observation::default() });
+    }
+    assert_eq!(last.map(|last| last.at), Some(at(0) + schedule::FORCED));
+}
