@@ -210,7 +210,9 @@ impl Subject {
 
     /// Whether its VM may not have been made yet, as far as anybody has said or seen.
     pub fn may_not_exist(&self, seen: &Observation) -> bool {
-        matches!(self.launch, Launch::Expected(_)) && matches!(seen.vm, Vm::NotSeen | Vm::Gone)
+        matches!(self.launch, Launch::Expected(_))
+            && matches!(seen.vm, Vm::NotSeen | Vm::Gone)
+            && seen.facts.made.is_none()
     }
 
     /// The name of the VM, as far as it is known.

@@ -58,6 +58,7 @@ impl Facts {
         let data = any(all, "BootstrapConfigReady").or_else(|| any(all, "BootstrapReady"));
         let data = data.filter(|data| data.status == "True");
         let healthy = any(all, "NodeHealthy").or_else(|| any(all, "NodeReady"));
+        let healthy = healthy.filter(|healthy| healthy.status == "True");
         let ours = all.iter().filter(|one| OURS.contains(&one.kind.as_str()));
         let conditions: Vec<Condition> = ours.map(AnyCondition::plain).collect();
         let made = status.initialization.as_ref();
@@ -83,6 +84,17 @@ impl Facts {
             conditions,
             node: status.node_ref.map(|node| node.name).filter(|name| !name.is_empty()),
         })
+    }
+
+    /// The same, which was known before: its VM was there when that was first said, however often its
+    /// provider takes it back.
+    pub(super) fn known_as(mut self, before: Option<&Self>) -> Self {
+        let first = before.filter(|before| before.uid == self.uid).and_then(|it| it.ready_since);
+        self.ready_since = match (first, self.ready_since) {
+            (Some(first), Some(now)) => Some(first.min(now)),
+            (first, now) => first.or(now),
+        };
+        self
     }
 
     /// Whether it takes our conditions where there may be so many: those that are there do not count.
