@@ -90,7 +90,9 @@ impl Case<'_> {
         match (&seen.cse, &seen.vm) {
             (Cse::Failed { .. }, _) | (_, Vm::Failed) => self.shown(seen),
             (_, Vm::Gone | Vm::Deleting) => self.gone(seen),
-            (Cse::Succeeded { at }, _) if self.node.is_none() && is_silent(*at, seen) => {
+            (Cse::Succeeded { at }, _)
+                if self.node.is_none() && !subject.is_control_plane && is_silent(*at, seen) =>
+            {
                 failed(seen, Some(SILENT))
             }
             // Before its time is said to be over: this is why.

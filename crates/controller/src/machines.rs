@@ -199,6 +199,7 @@ impl Land {
             generation: facts.generation,
             created: facts.created,
             deleting: facts.deleting,
+            is_control_plane: facts.is_control_plane,
             parent: Some(parent(namespace, facts.deployment.clone(), &facts.cluster)),
             launch,
             registered: facts.node.as_ref().map(|_| facts.healthy_since.unwrap_or(facts.created)),

@@ -328,7 +328,8 @@ impl Snapshot<'_> {
     /// Whether what was seen decides unless somebody else says more.
     fn is_decisive(&self, seen: &Observation) -> bool {
         let subject = self.subject;
-        let silent = matches!(seen.cse, Cse::Succeeded { at: Some(at) } if at + SILENCE <= seen.at);
+        let silent = !subject.is_control_plane
+            && matches!(seen.cse, Cse::Succeeded { at: Some(at) } if at + SILENCE <= seen.at);
         let agent = seen.agent == Agent::Silent && seen.at >= subject.agent_deadline(Some(seen));
         let console = seen.cse == Cse::Absent
             && seen.vm == Vm::Present

@@ -95,6 +95,8 @@ pub struct Subject {
     pub created: Timestamp,
     /// When its deletion began.
     pub deleting: Option<Timestamp>,
+    /// It is of a control plane: what makes a Node of it may only come once that is up.
+    pub is_control_plane: bool,
     /// What it belongs to.
     pub parent: Option<Parent>,
     /// How far the creation of the VM has come.

@@ -126,6 +126,26 @@ fn a_console_on_which_the_machine_joined_is_no_failure_whatever_follows() {
 }
 
 #[test]
+fn a_control_plane_that_is_well_has_its_whole_time_for_its_node_to_come() {
+    let waited = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":0,\"name\":\"X\",\"end\":1}";
+    let well = [extension("CustomScript", "Info", waited)];
+    let first = seen(60, &well);
+    let judged = |is_control_plane: bool, seconds: i64| {
+        let subject = Subject { is_control_plane, ..machine() };
+        let later = first.clone().with_vm(&vm(&well), at(seconds));
+        let later = Observation { is_full: true, ..later };
+        let (observation, now) = (Some(&later), at(seconds));
+        let case =
+            Case { subject: &subject, observation, node: None, signal: None, departed: false, now };
+        matches!(case.judge(), Judgement::Failed(_))
+    };
+    assert!(!judged(false, 200), "a worker has three minutes");
+    assert!(judged(false, 241));
+    assert!(!judged(true, 241), "its cloud controller may be installed by hand");
+    assert!(judged(true, 601), "its time is over");
+}
+
+#[test]
 fn a_machine_that_nobody_could_look_at_is_looked_at_until_azure_answers() {
     let plain = machine();
     let denied = Some("Azure answered 503".to_owned());

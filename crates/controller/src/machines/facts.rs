@@ -1,8 +1,8 @@
 //! What is kept of a Machine, and of the provider's object behind it: a fleet has thousands.
 
 use bringup_objects::cluster_api::{
-    AnyCondition, AzureMachine, DEPLOYMENT_LABEL, InfrastructureReference, Machine,
-    NODE_BOOTSTRAP_SUCCEEDED, POOL_LABEL, REPLACEMENT_USEFUL, any, is_paused,
+    AnyCondition, AzureMachine, CONTROL_PLANE_LABEL, DEPLOYMENT_LABEL, InfrastructureReference,
+    Machine, NODE_BOOTSTRAP_SUCCEEDED, POOL_LABEL, REPLACEMENT_USEFUL, any, is_paused,
 };
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition};
 use jiff::Timestamp;
@@ -28,6 +28,8 @@ pub struct Facts {
     pub(super) deleting: Option<Timestamp>,
     pub(super) deployment: Option<String>,
     pub(super) cluster: String,
+    /// It is of the control plane.
+    pub(super) is_control_plane: bool,
     /// Nobody is to write to it.
     pub(super) is_paused: bool,
     pub(super) behind: InfrastructureReference,
@@ -64,6 +66,10 @@ impl Facts {
         let made = status.initialization.as_ref();
         Some(Self {
             is_paused: is_paused(&metadata),
+            is_control_plane: metadata
+                .labels
+                .as_ref()
+                .is_some_and(|all| all.contains_key(CONTROL_PLANE_LABEL)),
             created: created(&metadata).unwrap_or(Timestamp::UNIX_EPOCH),
             deleting: metadata.deletion_timestamp.as_ref().map(|at| at.0),
             deployment: metadata.labels.and_then(|mut all| all.remove(DEPLOYMENT_LABEL)),
