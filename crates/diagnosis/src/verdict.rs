@@ -121,6 +121,24 @@ impl<'a> Case<'a> {
                 self.findings.retain(|finding| finding.piece != piece || finding.line >= step);
             }
         }
+        self.prefer_what_kubeadm_failed_of();
+    }
+
+    /// Where kubeadm got past its checks and then gave up, what was retried before it began came right.
+    fn prefer_what_kubeadm_failed_of(&mut self) {
+        for (piece, page) in self.pages.iter().enumerate() {
+            let Some(began) = page.last("[preflight] running pre-flight checks") else { continue };
+            let gave_up = |finding: &Finding| {
+                finding.piece == piece
+                    && finding.line >= began
+                    && finding.sign.strength == Strength::Strong
+                    && !finding.warning
+                    && page.normal_line(finding.line).contains("error execution phase")
+            };
+            if self.findings.iter().any(gave_up) {
+                self.findings.retain(|finding| finding.piece != piece || finding.line >= began);
+            }
+        }
     }
 
     /// The finding that decides: the lowest rank. Of equal ones a line that a program wrote

@@ -77,11 +77,15 @@ pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration)
             Work::Agent | Work::Scripts | Work::Others | Work::Nobody => Step::Judge,
         };
     }
-    // An image that was prepared and copied brings the file along.
-    let since = seen.run.as_ref().map(|run| run.started).or(seen.booted);
-    let fresh = |at: Timestamp| since.is_some_and(|since| at >= since);
-    if seen.left.base_prep.is_some_and(fresh) {
-        return Step::BasePrepared;
+    // An image that was prepared and copied brings the file along, and the run that prepared it.
+    let run = seen.run.as_ref().filter(|run| run.is_of(&seen.identity));
+    let since = run.map(|run| run.started).or(seen.booted);
+    if let (Some(prepared), Some(since)) = (seen.left.base_prep, since)
+        && prepared >= since
+    {
+        // Older scripts write it however it went.
+        let failed = seen.left.counts_since(since) && !foreign;
+        return if failed { Step::Judge } else { Step::BasePrepared };
     }
     if let Some(run) = unfinished
         && seen.work == Work::Nobody
@@ -201,5 +205,29 @@ mod tests {
         assert_eq!(step(&now), Step::BasePrepared);
         let brought = Seen { left: base(5), run: Some(run(6)), ..seen(Work::Agent, 0) };
         assert_eq!(step(&brought), Step::Wait);
+        let identity = |name: &str| Identity {
+            boot: Some(format!("boot of {name}")),
+            machine: Some(name.to_owned()),
+            copied: false,
+        };
+        let captured = Some(Run::begin(&identity("another"), at(-9), None));
+        let (left, identity) = (base(-8), identity("this"));
+        let captured = Seen { left, run: captured, identity, ..seen(Work::Nobody, 0) };
+        assert_eq!(step(&captured), Step::Wait, "the run that prepared it was on another machine");
+        let late = Seen { waited: START, ..captured };
+        assert_eq!(step(&late), Step::NeverStarted);
+    }
+
+    #[test]
+    fn a_base_whose_result_is_a_failure_is_not_prepared() {
+        let left = |exit| Leftovers {
+            base_prep: Some(at(7)),
+            result: Some(Ok(Outcome::own(exit, "", ""))),
+            written: Some(at(7)),
+            ..Leftovers::default()
+        };
+        let seen = |exit| Seen { left: left(exit), run: Some(run(6)), ..seen(Work::Agent, 0) };
+        assert_eq!(step(&seen(50)), Step::Judge);
+        assert_eq!(step(&seen(0)), Step::BasePrepared);
     }
 }

@@ -178,7 +178,7 @@ fn test_03_the_sentinel_makes_it_a_success_and_nothing_runs_on() {
 fn test_04_cloud_init_that_ends_without_the_sentinel_is_an_error_with_its_cause() {
     let agent = Agent::new();
     let handler = agent.add("1.0.0.0", 0, &patient());
-    agent.machine.file(RESULT, r#"{"v1":{"datasource":"DataSourceAzure","errors":[]}}"#);
+    agent.machine.cloud_init_ends(r#"{"v1":{"datasource":"DataSourceAzure","errors":[]}}"#);
     let status = handler.becomes(0, "error");
     assert_eq!(status.code, 20, "{}", status.message);
     let (name, word, code) = status.substatus.clone().unwrap();
@@ -188,7 +188,7 @@ fn test_04_cloud_init_that_ends_without_the_sentinel_is_an_error_with_its_cause(
     let agent = Agent::new();
     let log = "curl: (6) Could not resolve host: dl.example.com\n";
     agent.machine.file("/var/log/cloud-init-output.log", log);
-    agent.machine.file(RESULT, r#"{"v1":{"datasource":"DataSourceAzure","errors":[]}}"#);
+    agent.machine.cloud_init_ends(r#"{"v1":{"datasource":"DataSourceAzure","errors":[]}}"#);
     let handler = agent.add("1.0.0.0", 0, &patient());
     let status = handler.becomes(0, "error");
     assert_eq!((status.code, status.substatus.clone().unwrap().0.as_str()), (25, "DnsFailure"));

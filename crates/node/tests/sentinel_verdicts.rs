@@ -15,7 +15,7 @@ use serde_json::Value;
 #[test]
 fn test_46_when_cloud_init_has_ended_the_sentinel_gets_time_to_settle_and_no_more() {
     let machine = Machine::new();
-    machine.file(RESULT, r#"{"v1":{"datasource":"DataSourceAzure","errors":[]}}"#);
+    machine.cloud_init_ends(r#"{"v1":{"datasource":"DataSourceAzure","errors":[]}}"#);
     let begun = Instant::now();
     let ended = wait(&machine, &["--timeout=10m", "--settle=1s"]);
     assert_eq!(ended.code, 20, "{}", ended.err);
@@ -31,7 +31,7 @@ fn test_46_a_cloud_init_that_only_complains_is_no_failure() {
     let machine = Machine::new();
     let complaint = r#"{"v1":{"datasource":"DataSourceAzure","stage":null,"init":{"errors":[],"recoverable_errors":{"WARNING":["odd"]}}}}"#;
     machine.file("/run/cloud-init/status.json", complaint);
-    machine.file(RESULT, r#"{"v1":{"errors":[]}}"#);
+    machine.cloud_init_ends(r#"{"v1":{"errors":[]}}"#);
     machine.file(SENTINEL, "");
     assert_eq!(wait(&machine, &PATIENT).code, 0);
     let cloud_init = &machine.json(REPORT)["cloud_init"];
@@ -73,7 +73,7 @@ fn test_46_what_the_log_blames_becomes_the_code() {
     ] {
         let machine = Machine::new();
         machine.file(OUTPUT, &format!("Cloud-init v. 25.1 running 'modules:final'\n{log}\n"));
-        machine.file(RESULT, r#"{"v1":{"errors":[]}}"#);
+        machine.cloud_init_ends(r#"{"v1":{"errors":[]}}"#);
         let ended = wait(&machine, &PATIENT);
         let summary = summary(&ended);
         assert_eq!((ended.code, &summary["cause"]), (code, &cause.into()), "{log}: {}", ended.err);
@@ -136,7 +136,7 @@ fn test_46_the_result_of_the_aks_scripts_decides_without_a_sentinel() {
 fn test_46_an_empty_user_data_is_said_to_be_missing() {
     let machine = Machine::new();
     machine.file("/var/lib/cloud/instance/user-data.txt", "\n");
-    machine.file(RESULT, r#"{"v1":{"errors":[]}}"#);
+    machine.cloud_init_ends(r#"{"v1":{"errors":[]}}"#);
     assert_eq!(wait(&machine, &PATIENT).code, 13);
 }
 
@@ -145,7 +145,7 @@ fn test_46_commands_after_the_sentinel_are_judged_only_if_asked() {
     let machine = Machine::new();
     machine.file(SENTINEL, "");
     machine.file(OUTPUT, "cc_scripts_user.py[WARNING]: Failed to run module scripts_user\n");
-    machine.file(RESULT, r#"{"v1":{"errors":[]}}"#);
+    machine.cloud_init_ends(r#"{"v1":{"errors":[]}}"#);
     let asked = [&["--post-commands"], PATIENT.as_slice()].concat();
     assert_eq!(wait(&machine, &asked).code, 33);
     fs::remove_file(machine.at(STATE)).unwrap();
@@ -180,7 +180,7 @@ fn test_49_a_huge_log_with_any_bytes_gives_a_verdict_within_its_bounds() {
     }
     fs::create_dir_all(machine.at("/var/log")).unwrap();
     fs::write(machine.at(OUTPUT), log).unwrap();
-    machine.file(RESULT, "");
+    machine.cloud_init_ends("");
     let ended = wait(&machine, &[&["--max-bytes=600"], PATIENT.as_slice()].concat());
     assert_eq!(ended.code, 25, "{}", ended.err);
     summary(&ended);
@@ -238,7 +238,7 @@ fn test_50_a_node_that_joined_with_a_read_only_run_is_no_failure_unless_wanted()
 fn a_second_run_returns_the_same_verdict_also_of_a_failure() {
     let machine = Machine::new();
     machine.file(OUTPUT, "curl: (6) Could not resolve host: dl.example.com\n");
-    machine.file(RESULT, "");
+    machine.cloud_init_ends("");
     let first = wait(&machine, &PATIENT);
     assert_eq!(first.code, 25);
     machine.remove(OUTPUT);
@@ -336,7 +336,7 @@ fn kubelet_is_asked_only_if_wanted_and_counts_as_joined_with_its_credentials() {
         let settings = format!("[endpoints]\nkubelet = \"{address}\"\n");
         machine.file("/etc/bringup-node/config.toml", &settings);
         machine.file("/etc/kubernetes/kubelet.conf", "");
-        machine.file(RESULT, "");
+        machine.cloud_init_ends("");
         let ended = wait(&machine, &[flags, PATIENT.as_slice()].concat());
         (summary(&ended)["exit"].clone(), machine.json(REPORT)["kubelet"]["healthz"].clone())
     };

@@ -108,6 +108,14 @@ fn test_e23_a_prepared_base_is_a_success_without_marks() {
 }
 
 #[test]
+fn a_base_that_was_not_prepared_is_a_failure_though_its_file_is_there() {
+    let machine = Machine::new();
+    let script = "echo '{\"ExitCode\":\"50\",\"Output\":\"\"}' >$L/aks/provision.json; touch $C/base_prep.complete";
+    assert_eq!(machine.provision(script, &[]).code, 50);
+    assert_eq!(machine.wait().code, 50);
+}
+
+#[test]
 fn test_e24_the_upload_of_logs_after_the_end_is_not_waited_for() {
     let machine = Machine::new();
     pipe(&machine.at("/wait"));

@@ -182,3 +182,18 @@ fn test_21_the_list_of_failed_checks_decides_and_not_the_error_around_it() {
     );
     assert!(found.proof[0].text.contains("conntrack not found"), "{}", found.proof[0].text);
 }
+
+#[test]
+fn what_kubeadm_failed_of_goes_before_a_retry_that_came_right() {
+    let retried =
+        "[   30.000000] cloud-init[1045]: curl: (6) Could not resolve host: get.contoso.example";
+    for log in [only_boot(&[retried, CHECKS, TOKEN]), raw(&[retried, CHECKS, TOKEN])] {
+        let found = diagnosed(&log);
+        assert_eq!(found.cause.reason, Cause::BootstrapTokenInvalid);
+    }
+    let found = diagnosed(&only_boot(&[retried, TOKEN]));
+    assert_eq!(found.cause.reason, Cause::DnsFailure, "nothing says that kubeadm began after it");
+    let checked = "[   61.118203] cloud-init[1045]: \t[ERROR CRI]: could not connect to the container runtime: connect: no such file or directory";
+    let found = diagnosed(&only_boot(&[retried, CHECKS, checked]));
+    assert_eq!(found.cause.reason, Cause::DnsFailure, "what was not installed fails the checks");
+}

@@ -34,8 +34,11 @@ impl Attempt<'_> {
     /// The scripts ended without `provision.complete`.
     pub(super) fn conclude(&mut self, ended: Option<Told>) -> i32 {
         let left = self.left();
+        // Older scripts write that the base is prepared however it went.
+        let failed = left.counts_since(self.run.started);
         if let (None, Some(prepared)) = (left.complete, left.base_prep)
             && prepared >= self.run.started
+            && !failed
         {
             // The image is to be captured: a mark of success would be captured with it.
             self.run.ended(0, BASE_PREPARED, Timestamp::now());

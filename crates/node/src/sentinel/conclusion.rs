@@ -164,7 +164,12 @@ fn cause_told(
             Some(sure.unwrap_or((Cause::ProvisionerNeverStarted, Sureness::Medium)))
         }
         Exit::StillRunning | Exit::StateUnknown => {
-            Some(known.unwrap_or((Cause::TimeBudgetExhausted, Sureness::Low)))
+            // It may get over what it has complained of.
+            let doubted = known.map(|(cause, sureness)| match sureness {
+                Sureness::High => (cause, Sureness::Medium),
+                Sureness::Medium | Sureness::Low => (cause, sureness),
+            });
+            Some(doubted.unwrap_or((Cause::TimeBudgetExhausted, Sureness::Low)))
         }
         Exit::PostCommandFailed | Exit::PreCommandFailed => {
             Some(known.unwrap_or((Cause::UserDataInvalid, Sureness::Medium)))

@@ -59,6 +59,15 @@ impl Marks {
         modified.is_ok_and(|modified| self.is_of_this_boot(modified))
     }
 
+    /// Whether a link that the owner made stands here, to whatever, and is of this boot.
+    #[cfg(unix)]
+    pub(crate) fn has_link(&self, path: &Path) -> bool {
+        let Ok(data) = fs::symlink_metadata(path) else { return false };
+        let fresh = || data.modified().is_ok_and(|modified| self.is_of_this_boot(modified));
+        let in_memory = path.parent().is_some_and(|folder| !on_disk(folder));
+        data.is_symlink() && self.owner.wrote(path, &data) && (in_memory || fresh())
+    }
+
     /// Whether a file is what the owner wrote, of whatever boot.
     pub(crate) fn belongs_to_owner(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok_and(|data| data.is_file() && self.owner.wrote(path, &data))

@@ -147,6 +147,14 @@ pub(crate) fn verdict(seen: &Observations, clock: &Clock, limits: &Limits) -> Ve
         Bootstrap::Ended(_) => until(limits.settle.saturating_sub(clock.ended_for)),
         Bootstrap::Running if late => Verdict::Over(Ending::StillRunning),
         Bootstrap::Unknown(_) if late => Verdict::Over(Ending::StateUnknown),
+        // Nobody will ever see it begin, so that its time would never be over.
+        Bootstrap::Unknown(_) if left.is_none() => {
+            let most = limits.start_timeout.saturating_add(limits.timeout);
+            match most.saturating_sub(clock.waited) {
+                Duration::ZERO => Verdict::Over(Ending::StateUnknown),
+                rest => Verdict::Wait(rest),
+            }
+        }
         Bootstrap::NotSeen if late && seen.started => Verdict::Over(Ending::StateUnknown),
         Bootstrap::NotSeen if !seen.started && (late || clock.waited >= limits.start_timeout) => {
             Verdict::Over(Ending::NeverStarted)

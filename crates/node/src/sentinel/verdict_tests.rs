@@ -88,6 +88,17 @@ fn the_end_of_the_bootstrap_gives_the_sentinel_time_to_settle() {
 }
 
 #[test]
+fn a_beginning_that_nobody_can_see_is_not_awaited_for_ever() {
+    let unknown = Bootstrap::Unknown("no answer".to_owned());
+    let seen = Observations { bootstrap: unknown, ..nothing() };
+    let unbegun = |waited: Duration| Clock { waited, used: None, ..Clock::default() };
+    let most = LIMITS.start_timeout + LIMITS.timeout;
+    let almost = most.saturating_sub(Duration::from_secs(1));
+    assert_eq!(verdict(&seen, &unbegun(almost), &LIMITS), Verdict::Wait(Duration::from_secs(1)));
+    assert_eq!(over(&seen, &unbegun(most)), Some(Ending::StateUnknown));
+}
+
+#[test]
 fn when_time_is_up_it_counts_what_was_seen_last() {
     let late = at(20 * 60);
     assert_eq!(over(&with(Bootstrap::Running), &late), Some(Ending::StillRunning));

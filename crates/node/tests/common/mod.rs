@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -55,6 +55,14 @@ impl Machine {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
         path
+    }
+
+    /// cloud-init ends: it keeps its result on the disk, and links to it from memory.
+    pub(crate) fn cloud_init_ends(&self, result: &str) {
+        self.file("/var/lib/cloud/data/result.json", result);
+        let link = self.at("/run/cloud-init/result.json");
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink("../../var/lib/cloud/data/result.json", link).unwrap();
     }
 
     pub(crate) fn program(&self, path: &str, mode: u32) {

@@ -53,7 +53,9 @@ impl Observer {
     }
 
     fn cloud_init(&mut self, marks: &mut Marks) -> Bootstrap {
-        if let Mark::There(_) = marks.look(&self.places.cloud_init_result) {
+        // cloud-init keeps its result on the disk, and links to it from memory.
+        let result = &self.places.cloud_init_result;
+        if matches!(marks.look(result), Mark::There(_)) || marks.has_link(result) {
             return Bootstrap::Ended(End::plain("cloud-init has ended"));
         }
         let last = self.ask("cloud-final.service", FINAL);
