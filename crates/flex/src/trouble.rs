@@ -101,12 +101,11 @@ impl Trouble {
             ErrorKind::Throttled { .. } => {
                 Self::plain(Class::Throttle, Cause::ArmThrottled, &words)
             }
-            ErrorKind::Unavailable { .. } | ErrorKind::Network | ErrorKind::Malformed { .. } => {
-                Self::plain(Class::Transient, Cause::PlatformTransient, &words)
-            }
-            ErrorKind::Unauthenticated => {
-                Self::plain(Class::Access, Cause::AuthorizationFailed, &words)
-            }
+            // Who has no token has not been refused anything: nobody has looked at what he asks for.
+            ErrorKind::Unavailable { .. }
+            | ErrorKind::Network
+            | ErrorKind::Malformed { .. }
+            | ErrorKind::Unauthenticated => Self::transient(&words),
             _ => Self::of_failure(error.failure(), spot),
         };
         if trouble.message.is_empty() {
