@@ -63,11 +63,16 @@ fn duty(
     };
     let Some(accepted) = &status.accepted_at else {
         // What is refused at once is told to whoever asked.
-        return match (&status.created_at, &status.place) {
+        let duty = match (&status.created_at, &status.place) {
             (Some(created), Some(place)) if status.failure.is_none() => {
                 after(created, place.launch_timeout_seconds, "Azure did not accept the VM")
             }
             _ => Duty::None,
+        };
+        let error = status.call.as_ref().and_then(|call| call.last_error.as_deref());
+        return match (duty, error) {
+            (Duty::End(what), Some(error)) => Duty::End(format!("{what}: {error}")),
+            (duty, _) => duty,
         };
     };
     if let Some(failure) = &status.failure {
@@ -295,6 +300,12 @@ mod tests {
         assert_eq!(
             duty(&asked, Some(&claim(None)), true, at(180)),
             Duty::End("Azure did not accept the VM within 3 minutes".to_owned())
+        );
+        let call = asked.status.as_mut().unwrap().call.as_mut().unwrap();
+        call.last_error = Some("there is no token".to_owned());
+        assert_eq!(
+            duty(&asked, Some(&claim(None)), true, at(180)),
+            Duty::End("Azure did not accept the VM within 3 minutes: there is no token".to_owned())
         );
     }
 
