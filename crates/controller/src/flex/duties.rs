@@ -88,7 +88,8 @@ fn duty(
     match &claim.verdict {
         Some(Verdict::Up) => Duty::None,
         Some(Verdict::Failed(why)) => Duty::End(why.clone()),
-        None => {
+        // Without a cause nothing is proven: the class says how long to wait.
+        Some(Verdict::Open) | None => {
             let limit = status.place.map_or(0, |place| place.boot_timeout_seconds);
             after(accepted, limit, "the node did not join")
         }
@@ -104,8 +105,8 @@ fn cause<'a>(machine: &'a AzureFlexMachine, claim: Option<&'a Claim>) -> &'a str
         (Some(failure), _) => &failure.cause,
         // A verdict is its reason and the words.
         (None, Some(Verdict::Failed(why))) => why.split(':').next().unwrap_or_default(),
-        (None, Some(Verdict::Up) | None) if is_accepted => BOOT_TIMEOUT,
-        (None, Some(Verdict::Up) | None) => LAUNCH_TIMEOUT,
+        (None, Some(Verdict::Up | Verdict::Open) | None) if is_accepted => BOOT_TIMEOUT,
+        (None, Some(Verdict::Up | Verdict::Open) | None) => LAUNCH_TIMEOUT,
     }
 }
 
@@ -206,10 +207,14 @@ fn exactly(uid: Option<String>) -> DeleteParams {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use bringup_objects::condition::BOOTSTRAP_SUCCEEDED;
     use bringup_objects::flex::machine::{
         Call, ClaimReference, Failure, FlexMachineSpec, FlexMachineStatus, Place,
     };
+    use serde_json::json;
+
+    use super::super::index::{GROUP, KIND};
+    use super::*;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
@@ -273,6 +278,39 @@ mod tests {
             duty(&up, Some(&claim(Some(verdict))), true, at(30)),
             Duty::End("DnsFailure: no such host".to_owned())
         );
+    }
+
+    /// A claim as it is in the API server, with a condition that says this of its bootstrap.
+    fn judged(reason: &str) -> NodeClaim {
+        let told = json!({
+            "type": BOOTSTRAP_SUCCEEDED,
+            "status": "False",
+            "reason": reason,
+            "message": "in words",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        serde_json::from_value(json!({
+            "metadata": { "name": "one", "uid": "u", "resourceVersion": "7" },
+            "spec": { "nodeClassRef": { "group": GROUP, "kind": KIND, "name": "c" } },
+            "status": { "conditions": [told] },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn case_47_a_verdict_without_a_cause_ends_no_claim_before_the_time_of_its_class() {
+        let up = machine(Phase::Running, None);
+        let (open, known) = (Claim::of(&judged("Unknown")), Claim::of(&judged("DnsFailure")));
+        assert_eq!(duty(&up, open.as_ref(), true, at(299)), Duty::At(at(300)));
+        let late = "the node did not join within 5 minutes".to_owned();
+        assert_eq!(duty(&up, open.as_ref(), true, at(300)), Duty::End(late));
+        assert_eq!(cause(&up, open.as_ref()), BOOT_TIMEOUT);
+        let why = "DnsFailure: in words".to_owned();
+        assert_eq!(duty(&up, known.as_ref(), true, at(1)), Duty::End(why));
+        // Nobody has to read anything any more.
+        let failed = machine(Phase::CleanVm, Some("AllocationFailed"));
+        let what = "AllocationFailed: ".to_owned();
+        assert_eq!(duty(&failed, open.as_ref(), true, at(102)), Duty::End(what));
     }
 
     #[test]
