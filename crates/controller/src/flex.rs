@@ -2,6 +2,7 @@
 
 mod classes;
 mod duties;
+mod ending;
 mod index;
 mod inquiries;
 mod joining;

@@ -8,21 +8,17 @@ use bringup_objects::flex::machine::Phase;
 use bringup_objects::karpenter::NodeClaim;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use tracing::{info, warn};
 
+use super::ending::exactly;
 use super::index::{Claim, Verdict};
 use super::metrics::{BOOT_TIMEOUT, LAUNCH_TIMEOUT};
-use super::recorder::Saying;
 use super::{AGAIN, Flex, pause};
-
-/// The reason with which Karpenter's Azure provider says the same.
-const FAILED: &str = "AsyncProvisioningError";
 
 /// What is owed.
 #[derive(Debug, PartialEq, Eq)]
-enum Duty {
+pub(super) enum Duty {
     /// Nothing.
     None,
     /// To look again then.
@@ -36,7 +32,7 @@ enum Duty {
 }
 
 /// What a machine owes now.
-fn duty(
+pub(super) fn duty(
     machine: &AzureFlexMachine,
     claim: Option<&Claim>,
     claims_are_listed: bool,
@@ -97,7 +93,7 @@ fn duty(
 }
 
 /// Why a claim ends, in one word.
-fn cause<'a>(machine: &'a AzureFlexMachine, claim: Option<&'a Claim>) -> &'a str {
+pub(super) fn cause<'a>(machine: &'a AzureFlexMachine, claim: Option<&'a Claim>) -> &'a str {
     let status = machine.status.as_ref();
     let failure = status.and_then(|status| status.failure.as_ref());
     let is_accepted = status.is_some_and(|status| status.accepted_at.is_some());
@@ -125,17 +121,19 @@ impl<B: Bootstrap> Flex<B> {
             Duty::At(at) => Some(at),
             Duty::Leave => self.leave(&machine, now).await,
             Duty::Say(what, until) => {
-                self.say(&machine, &what, now).await;
+                if let Ok(Some(claim)) = self.claim_of(&machine).await {
+                    self.say(&claim, &machine, &what, now).await;
+                }
                 Some(until)
             }
-            Duty::End(what) => {
-                self.say(&machine, &what, now).await;
-                self.end(&machine, cause(&machine, claim.as_ref()), now).await
-            }
+            Duty::End(_) => self.end(&machine, now).await,
         }
     }
 
-    async fn claim_of(&self, machine: &AzureFlexMachine) -> Result<Option<NodeClaim>, kube::Error> {
+    pub(super) async fn claim_of(
+        &self,
+        machine: &AzureFlexMachine,
+    ) -> Result<Option<NodeClaim>, kube::Error> {
         let Some(wanted) = &machine.spec.claim_ref else { return Ok(None) };
         let claims: Api<NodeClaim> = Api::all(self.client.clone());
         let found = claims.get_opt(&wanted.name).await?;
@@ -152,7 +150,7 @@ impl<B: Bootstrap> Flex<B> {
                 return Some(now + pause(&error));
             }
         }
-        let parameters = exactly(machine.uid());
+        let parameters = exactly(machine.uid(), None);
         match self.store.api().delete(&machine.name_any(), &parameters).await {
             Ok(_) => info!(machine = machine.name_any(), "its claim is gone, and so it goes"),
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
@@ -163,46 +161,6 @@ impl<B: Bootstrap> Flex<B> {
         }
         None
     }
-
-    async fn say(&self, machine: &AzureFlexMachine, what: &str, now: Timestamp) {
-        let Ok(Some(claim)) = self.claim_of(machine).await else { return };
-        let saying = Saying {
-            warning: true,
-            reason: FAILED,
-            action: "Provision",
-            note: what,
-            mark: machine.metadata.uid.as_deref().unwrap_or_default(),
-        };
-        self.recorder.say(&claim, &saying, now).await;
-    }
-
-    async fn end(
-        &self,
-        machine: &AzureFlexMachine,
-        cause: &str,
-        now: Timestamp,
-    ) -> Option<Timestamp> {
-        let claim = machine.spec.claim_ref.as_ref()?;
-        let claims: Api<NodeClaim> = Api::all(self.client.clone());
-        match claims.delete(&claim.name, &exactly(Some(claim.uid.clone()))).await {
-            Ok(_) => {
-                info!(claim = claim.name, "its machine has failed, and so it goes");
-                self.metrics.ended(cause);
-            }
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-            Err(error) => {
-                warn!(claim = claim.name, %error, "the claim could not be deleted");
-                return Some(now + pause(&error));
-            }
-        }
-        None
-    }
-}
-
-/// Only the object with this uid.
-fn exactly(uid: Option<String>) -> DeleteParams {
-    let preconditions = Preconditions { uid, resource_version: None };
-    DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }
 }
 
 #[cfg(test)]
