@@ -13,7 +13,7 @@ use bringup_controller::schedule;
 use bringup_controller::subject::{Launch, Subject};
 use bringup_diagnosis::{Evidence, Piece, Source};
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, Status, condition, find};
-use bringup_objects::report::Phase;
+use bringup_objects::report::{BootstrapReport, Phase};
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
@@ -74,6 +74,22 @@ fn a_subject_that_is_held_is_observed_and_reported_and_not_written_to() {
 }
 
 #[test]
+fn a_subject_that_cannot_be_written_to_is_observed_and_reported_all_the_same() {
+    let (subject, seen) = (subject(), failed_cse());
+    let step = |seen: Option<&Observation>, report: Option<&BootstrapReport>, now: i64| {
+        let refused_until = Some(at(120));
+        Snapshot { refused_until, ..snapshot(&subject, seen, report, at(now)) }.next_step()
+    };
+    assert!(matches!(step(None, None, 100), Step::Look(_)), "the first look was due");
+    assert!(matches!(step(Some(&seen), None, 100), Step::Publish(_)));
+    let report = report();
+    assert!(matches!(step(Some(&seen), Some(&report), 100), Step::Announce));
+    let told = bringup_controller::faces::report::announced(&report, at(100));
+    assert_eq!(format!("{:?}", step(Some(&seen), Some(&told), 100)), format!("Wait({})", at(120)));
+    assert!(matches!(step(Some(&seen), Some(&told), 120), Step::Apply(_)), "it is tried again");
+}
+
+#[test]
 fn a_node_that_is_ready_is_no_failure_whatever_the_script_said() {
     let (subject, seen) = (subject(), failed_cse());
     let mut snapshot = snapshot(&subject, Some(&seen), None, at(90));
@@ -125,6 +141,25 @@ fn what_is_about_to_be_gone_is_read_before_anything_is_written() {
     let going = Subject { deleting: Some(at(8)), ..subject() };
     let going = snapshot(&going, None, None, at(10));
     assert!(matches!(going.next_step(), Step::Look(Priority::Deletion)));
+}
+
+#[test]
+fn who_is_deleted_is_looked_at_once_more_whatever_was_seen_before() {
+    let going = Subject { deleting: Some(at(95)), ..subject() };
+    let told = conditions::desired(&going, None, None, false, at(10));
+    let going = bear(going, &told);
+    let mut seen = Observation { at: at(90), vm: Vm::Present, ..Observation::default() };
+    let step = |seen: &Observation, deleting: usize| {
+        let mut snapshot = snapshot(&going, Some(seen), None, at(96));
+        snapshot.looks.deleting = deleting;
+        format!("{:?}", snapshot.next_step())
+    };
+    assert_eq!(step(&seen, 0), "Look(Deletion)");
+    assert_eq!(step(&seen, 1), "Deepen(Deletion)");
+    seen.is_full = true;
+    assert_eq!(step(&seen, 1), "Rest", "and then nothing says that it failed");
+    seen.vm = Vm::Gone;
+    assert_eq!(step(&seen, 0), "Rest", "there is nothing left to look at");
 }
 
 #[test]

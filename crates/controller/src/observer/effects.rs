@@ -6,10 +6,12 @@ use bringup_objects::report::BootstrapReport;
 use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use tracing::warn;
 
-use super::{LONGEST_PAUSE, Next, Observer, growing};
+use super::{LONGEST_PAUSE, Next, Observer, SHORTEST_PAUSE, growing};
 use crate::cluster::{Entry, Key};
 use crate::faces::{events, report};
+use crate::health::advice;
 use crate::kinds;
 use crate::log;
 use crate::subject::{Kind, Subject};
@@ -156,6 +158,25 @@ impl Observer {
         Ok(Next::Now)
     }
 
+    /// Conditions that cannot be written are tried again later, and later each time; what they would say
+    /// is found out and reported meanwhile.
+    pub(super) fn unless_refused(&self, uid: &str, written: kube::Result<Next>) -> Next {
+        let refused = match written {
+            Ok(next) => {
+                self.memories.remember(uid, |memory| memory.refused = None);
+                return next;
+            }
+            Err(error) => advice(&error),
+        };
+        warn!(uid, error = %refused, "conditions could not be written; trying again");
+        let now = self.clock.now();
+        self.memories.remember(uid, |memory| {
+            let times = memory.refused.map_or(1, |(_, times)| times + 1);
+            memory.refused = Some((now + growing(times), times));
+        });
+        Next::Now
+    }
+
     /// Says the same on the provider's object.
     pub(super) async fn mirror(
         &self,
@@ -166,8 +187,11 @@ impl Observer {
             return Ok(Next::Never);
         }
         let Some(mirror) = &subject.mirror else { return Ok(Next::Never) };
-        if let Some(object) = self.writer.mirror(subject, mirror, condition).await?
-            && let Some(object) = kinds::read(object)
+        let Some(written) = self.writer.mirror(subject, mirror, condition).await? else {
+            // It is gone, and the watch will say so.
+            return Ok(Next::At(self.clock.now() + SHORTEST_PAUSE));
+        };
+        if let Some(object) = kinds::read(written)
             && let Some(subject) =
                 self.watches.kinds.land.provided_seen(&mirror.shape.resource.kind, object)
         {
