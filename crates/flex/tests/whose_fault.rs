@@ -1,5 +1,5 @@
-//! A machine is closed for what its class asks only where Azure says so: by a code that is known, or
-//! by calling the request itself bad.
+//! That a machine fails is the fault of its class only where Azure says so: by a code that is known,
+//! or by refusing the request itself at once.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod world;
