@@ -2,6 +2,7 @@
 
 mod classes;
 mod duties;
+mod ending;
 mod index;
 mod inquiries;
 mod joining;
@@ -29,7 +30,7 @@ use bringup_flex::class::Class;
 use bringup_flex::engine::{ArmCloud, Bootstrap, Engine, Next, StoreError, Sweeper};
 use bringup_flex::machine::Around;
 use bringup_flex::trouble::Trouble;
-use bringup_objects::flex::machine::{Phase, Place};
+use bringup_objects::flex::machine::{AzureFlexMachine, Phase, Place};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::{SignedDuration, Timestamp};
@@ -72,6 +73,17 @@ fn pause(error: &kube::Error) -> SignedDuration {
         kube::Error::Api(status) if status.code == 403 => DENIED,
         _ => AGAIN,
     }
+}
+
+/// What Azure answered to the last call of a machine, if it is an error that was not known before.
+fn new_error<'a>(
+    before: Option<&'a AzureFlexMachine>,
+    after: &'a AzureFlexMachine,
+) -> Option<&'a str> {
+    let error = |machine: &'a AzureFlexMachine| {
+        machine.status.as_ref()?.call.as_ref()?.last_error.as_deref()
+    };
+    error(after).filter(|new| before.and_then(error) != Some(*new))
 }
 
 /// Who is due.
@@ -202,6 +214,9 @@ impl<B: Bootstrap> Flex<B> {
         let passed = self.engine.pass(name, around, now).await;
         if let (Ok(_), Some(after)) = (&passed, self.store.machine(name).await) {
             self.metrics.passed(before.as_ref(), &after);
+            if let Some(why) = new_error(before.as_ref(), &after) {
+                warn!(machine = name, why, "Azure did not do or say what it was asked");
+            }
         }
         let next = match passed {
             Ok(Next::Now) | Err(StoreError::Conflict) => return Some(now),
@@ -340,5 +355,28 @@ impl<B: Bootstrap> Flex<B> {
             known.found = Some(self.inquiries.class(&meant).await);
         }
         self.classes.tell(&class, &known, now).await.map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bringup_objects::flex::machine::{Call, FlexMachineStatus};
+
+    use super::*;
+
+    #[test]
+    fn an_error_of_azure_is_told_when_it_is_new() {
+        let machine = |last_error: Option<&str>| {
+            let last_error = last_error.map(str::to_owned);
+            let call = Some(Call { last_error, ..Call::default() });
+            let status = Some(FlexMachineStatus { call, ..FlexMachineStatus::default() });
+            AzureFlexMachine { status, ..AzureFlexMachine::default() }
+        };
+        let (none, one, two) = (machine(None), machine(Some("one")), machine(Some("two")));
+        assert_eq!(new_error(None, &one), Some("one"));
+        assert_eq!(new_error(Some(&none), &one), Some("one"));
+        assert_eq!(new_error(Some(&one), &two), Some("two"));
+        assert_eq!(new_error(Some(&one), &one), None, "it is known");
+        assert_eq!(new_error(Some(&one), &none), None, "it is over");
     }
 }

@@ -173,6 +173,7 @@ impl Snapshot<'_> {
 
     fn by_phase(&self, status: Status, deleting: bool) -> Step {
         let underway = status.call.as_ref().is_some_and(|call| call.operation_url.is_some());
+        let is_refused = status.call.as_ref().is_some_and(|call| call.last_error.is_some());
         match status.phase {
             Phase::Planned => match self.around.place {
                 Some(place) => Step::Store(Box::new(self.planned(status, place))),
@@ -198,7 +199,8 @@ impl Snapshot<'_> {
                 }
             }
             Phase::VmAccepted => Step::Ask(Ask::ReadVm),
-            Phase::Running if self.memory.doubts > 0 => Step::Ask(Ask::ReadVm),
+            // A look that was refused is still to be made.
+            Phase::Running if self.memory.doubts > 0 || is_refused => Step::Ask(Ask::ReadVm),
             Phase::Running => Step::Rest,
             Phase::CleanVm => match self.is_read_until(&status) {
                 Some(until) => Step::Wait(until),

@@ -3,6 +3,7 @@
 use bringup_azure::error::ArmFailure;
 use bringup_azure::{ArmError, ErrorKind};
 use bringup_contract::Cause;
+use bringup_contract::arm::{self, ArmCode};
 use bringup_objects::flex::machine::Failure;
 use jiff::SignedDuration;
 
@@ -101,13 +102,13 @@ impl Trouble {
             ErrorKind::Throttled { .. } => {
                 Self::plain(Class::Throttle, Cause::ArmThrottled, &words)
             }
-            ErrorKind::Unavailable { .. } | ErrorKind::Network | ErrorKind::Malformed { .. } => {
-                Self::plain(Class::Transient, Cause::PlatformTransient, &words)
-            }
-            ErrorKind::Unauthenticated => {
-                Self::plain(Class::Access, Cause::AuthorizationFailed, &words)
-            }
-            _ => Self::of_failure(error.failure(), spot),
+            // Who has no token has not been refused anything: nobody has looked at what he asks for.
+            ErrorKind::Unavailable { .. }
+            | ErrorKind::Network
+            | ErrorKind::Malformed { .. }
+            | ErrorKind::Unauthenticated => Self::transient(&words),
+            _ => Self::known(error.failure(), spot)
+                .unwrap_or_else(|| Self::refused(error.status(), error.failure())),
         };
         if trouble.message.is_empty() {
             trouble.message = error.to_string();
@@ -115,13 +116,38 @@ impl Trouble {
         Self { status: error.status(), retry_after, ..trouble }
     }
 
-    /// What the failure of an operation means, or the refusal of a request.
+    /// What the failure of an operation means, or of a VM. Azure had taken the request for a good
+    /// one: a code that nobody knows is no proof against what was asked for.
     pub fn of_failure(failure: &ArmFailure, spot: bool) -> Self {
-        let code = failure.code.clone().unwrap_or_default();
-        let message = failure.message.clone().unwrap_or_default();
-        let (class, cause, back_off) = table(&code, &message, spot);
-        let trouble = Self::plain(class, cause, &message);
-        Self { back_off, code: failure.code.clone(), ..trouble }
+        let told = failure.message.as_deref().filter(|message| !message.is_empty());
+        let unknown = || Self {
+            code: failure.code.clone(),
+            ..Self::transient(told.unwrap_or("it failed, and Azure does not say why"))
+        };
+        Self::known(failure, spot).unwrap_or_else(unknown)
+    }
+
+    /// What the outermost code means that is known; none: none is.
+    fn known(failure: &ArmFailure, spot: bool) -> Option<Self> {
+        failure.chain().into_iter().find_map(|one| {
+            let message = one.message.as_deref().or(failure.message.as_deref()).unwrap_or_default();
+            let code = one.code.as_deref().unwrap_or_default();
+            let (class, cause, back_off) = table(code, message, spot)?;
+            let trouble = Self::plain(class, cause, message);
+            Some(Self { back_off, code: one.code.clone(), ..trouble })
+        })
+    }
+
+    /// What the refusal of a request means whose code nobody knows: only its status says something.
+    fn refused(status: Option<u16>, failure: &ArmFailure) -> Self {
+        let (class, cause) = match status {
+            Some(400 | 422) => (Class::Request, Cause::InvalidRequest),
+            // Without a code it is not Azure who speaks, but somebody in between.
+            Some(403) if failure.code.is_some() => (Class::Access, Cause::AuthorizationFailed),
+            _ => (Class::Transient, Cause::PlatformTransient),
+        };
+        let trouble = Self::plain(class, cause, failure.message.as_deref().unwrap_or_default());
+        Self { code: failure.code.clone(), ..trouble }
     }
 
     fn plain(class: Class, cause: Cause, message: &str) -> Self {
@@ -151,12 +177,15 @@ impl Trouble {
     }
 }
 
+/// What a code means: the kind, the cause, and what is unavailable for how long.
+type Meaning = (Class, Cause, Option<(Scope, SignedDuration)>);
+
 /// The table of ARM's codes: by code first; only where one code has several meanings, by the fixed
-/// words in its text.
-fn table(code: &str, text: &str, spot: bool) -> (Class, Cause, Option<(Scope, SignedDuration)>) {
+/// words in its text. None: it is not known whose fault it is.
+fn table(code: &str, text: &str, spot: bool) -> Option<Meaning> {
     let (minutes, hours) = (SignedDuration::from_mins, SignedDuration::from_hours);
     let capacity = |cause, scope, time| (Class::Capacity, cause, Some((scope, time)));
-    match code {
+    let meaning = match code {
         "OperationNotAllowed" if text.contains("LowPriorityCores") => {
             capacity(Cause::QuotaExceeded, Scope::RegionSpot, hours(1))
         }
@@ -201,8 +230,25 @@ fn table(code: &str, text: &str, spot: bool) -> (Class, Cause, Option<(Scope, Si
         "OSProvisioningTimedOut" | "OSProvisioningClientError" | "OSProvisioningInternalError" => {
             (Class::Request, Cause::OsProvisioningFailure, None)
         }
-        _ => (Class::Request, Cause::InvalidRequest, None),
-    }
+        _ => {
+            let known = ArmCode::find(code)?;
+            match known.class {
+                arm::Class::Request => (Class::Request, Cause::InvalidRequest, None),
+                arm::Class::Access => {
+                    (Class::Access, known.cause.unwrap_or(Cause::AuthorizationFailed), None)
+                }
+                arm::Class::Wrapper
+                | arm::Class::Extension
+                | arm::Class::Os
+                | arm::Class::Quota
+                | arm::Class::Capacity
+                | arm::Class::Throttle
+                | arm::Class::Platform
+                | arm::Class::Echo => return None,
+            }
+        }
+    };
+    Some(meaning)
 }
 
 #[cfg(test)]

@@ -3,58 +3,14 @@
 
 mod world;
 
-use std::collections::BTreeMap;
-
-use bringup_azure_sim::fault::{Fault, FaultRule, On};
+use bringup_azure_sim::fault::Fault;
 use bringup_flex::engine::{Engine, Next, Store, StoreError};
 use bringup_flex::machine::Around;
-use bringup_objects::flex::machine::{AzureFlexMachine, FlexMachineStatus, Phase};
+use bringup_objects::flex::machine::{AzureFlexMachine, Phase};
+use world::steps::{answer, error, journal, reach, settle, status, world};
 use world::{Crash, World, machine, phase, place};
 
-const SUBNET: &str = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]\n";
 const NO_QUOTA: &str = "quotas: [{region: eastus2, family: standardDSv5Family, limit: 0}]";
-
-fn world(more: &str) -> World {
-    World::new(&format!("{SUBNET}{more}"))
-}
-
-/// Works on a machine until it rests, in one process.
-async fn settle(world: &World, name: &str) {
-    let crash = Crash::default();
-    assert!(world.work(&world.process(&crash), &crash, name, |_| false).await);
-}
-
-/// Works on a machine until it is in a phase.
-async fn reach(world: &World, name: &str, wanted: Phase) {
-    let crash = Crash::default();
-    let there = |world: &World| phase(world, name) == Some(wanted);
-    world.work(&world.process(&crash), &crash, name, there).await;
-    assert_eq!(phase(world, name), Some(wanted));
-}
-
-fn status(world: &World, name: &str) -> FlexMachineStatus {
-    world.shelf.get(name).and_then(|machine| machine.status).unwrap_or_default()
-}
-
-fn journal(world: &World) -> String {
-    world.azure.with(|azure| azure.journal().text().to_owned())
-}
-
-/// Answers the next requests of a kind so.
-fn answer(world: &World, method: &str, path: &str, status: u16, body: &str) {
-    let on = On {
-        method: Some(method.to_owned()),
-        path_contains: Some(path.to_owned()),
-        times: Some(1),
-        ..On::default()
-    };
-    let fault = Fault::Answer { status, headers: BTreeMap::new(), body: body.to_owned() };
-    world.azure.with(|azure| azure.arm_fault(FaultRule { on, fault }));
-}
-
-fn error(code: &str) -> String {
-    format!("{{\"error\":{{\"code\":\"{code}\",\"message\":\"as the test says\"}}}}")
-}
 
 #[tokio::test]
 async fn case_01_fifty_quota_failures_leave_nothing() {

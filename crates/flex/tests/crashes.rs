@@ -88,6 +88,7 @@ fn faults() -> Vec<(&'static str, Option<Fault>)> {
         ("503 after", Some(Fault::StatusAfter(503))),
         ("429", Some(Fault::Throttle { retry_after: Some(17), as_date: false, policy: None })),
         ("stale", Some(Fault::Stale)),
+        ("a look denied", Some(Fault::StatusBefore(403))),
     ]
 }
 

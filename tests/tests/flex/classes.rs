@@ -67,7 +67,8 @@ async fn case_29_31_36_what_only_azure_and_the_cluster_know_is_on_the_class() ->
 async fn an_image_that_does_not_exist_is_the_fault_of_its_class_and_costs_azure_nothing()
 -> Result<()> {
     let images = "images: [{publisher: microsoft-dsvm, offer: ubuntu-hpc, sku: '2204', versions: [22.04.2025010100, 22.04.2026011301, 22.04.2025123101]}]";
-    let field = Field::new(images).await?;
+    let missing = "faults: [{on: {method: GET, pathContains: 'publishers/stranger'}, fault: {answer: {status: 404, body: '{\"error\":{\"code\":\"NotFound\",\"message\":\"Artifact was not found.\"}}'}}}]";
+    let field = Field::new(&format!("{images}\n{missing}")).await?;
     field.ready_class("good").await?;
     field.create_machine(&machine("one", "good", "Standard_D8s_v5")?).await?;
     let up = field.machine_in("one", Phase::Running).await?;
@@ -84,6 +85,13 @@ async fn an_image_that_does_not_exist_is_the_fault_of_its_class_and_costs_azure_
     let (reason, message) = told(&field, "bad", "ValidationSucceeded", "False").await?;
     assert_eq!(reason, "MachineRefused");
     assert!(message.contains("nobody:nothing:none"), "{message}");
+    let image = json!({ "publisher": "stranger", "offer": "nothing", "sku": "none" });
+    field.create_class(&changed("strange", "imageReference", image)).await?;
+    told(&field, "strange", "Ready", "True").await?;
+    field.create_machine(&machine("three", "strange", "Standard_D8s_v5")?).await?;
+    let (reason, message) = told(&field, "strange", "ValidationSucceeded", "False").await?;
+    assert_eq!(reason, "MachineRefused");
+    assert!(message.contains("Artifact was not found."), "whatever the code: {message}");
     assert_eq!(field.held(), ["one", "one-nic", "one-osdisk"]);
     Ok(())
 }

@@ -8,21 +8,17 @@ use bringup_objects::flex::machine::Phase;
 use bringup_objects::karpenter::NodeClaim;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use tracing::{info, warn};
 
+use super::ending::exactly;
 use super::index::{Claim, Verdict};
 use super::metrics::{BOOT_TIMEOUT, LAUNCH_TIMEOUT};
-use super::recorder::Saying;
 use super::{AGAIN, Flex, pause};
-
-/// The reason with which Karpenter's Azure provider says the same.
-const FAILED: &str = "AsyncProvisioningError";
 
 /// What is owed.
 #[derive(Debug, PartialEq, Eq)]
-enum Duty {
+pub(super) enum Duty {
     /// Nothing.
     None,
     /// To look again then.
@@ -36,7 +32,7 @@ enum Duty {
 }
 
 /// What a machine owes now.
-fn duty(
+pub(super) fn duty(
     machine: &AzureFlexMachine,
     claim: Option<&Claim>,
     claims_are_listed: bool,
@@ -63,11 +59,16 @@ fn duty(
     };
     let Some(accepted) = &status.accepted_at else {
         // What is refused at once is told to whoever asked.
-        return match (&status.created_at, &status.place) {
+        let duty = match (&status.created_at, &status.place) {
             (Some(created), Some(place)) if status.failure.is_none() => {
                 after(created, place.launch_timeout_seconds, "Azure did not accept the VM")
             }
             _ => Duty::None,
+        };
+        let error = status.call.as_ref().and_then(|call| call.last_error.as_deref());
+        return match (duty, error) {
+            (Duty::End(what), Some(error)) => Duty::End(format!("{what}: {error}")),
+            (duty, _) => duty,
         };
     };
     if let Some(failure) = &status.failure {
@@ -83,7 +84,8 @@ fn duty(
     match &claim.verdict {
         Some(Verdict::Up) => Duty::None,
         Some(Verdict::Failed(why)) => Duty::End(why.clone()),
-        None => {
+        // Without a cause nothing is proven: the class says how long to wait.
+        Some(Verdict::Open) | None => {
             let limit = status.place.map_or(0, |place| place.boot_timeout_seconds);
             after(accepted, limit, "the node did not join")
         }
@@ -91,7 +93,7 @@ fn duty(
 }
 
 /// Why a claim ends, in one word.
-fn cause<'a>(machine: &'a AzureFlexMachine, claim: Option<&'a Claim>) -> &'a str {
+pub(super) fn cause<'a>(machine: &'a AzureFlexMachine, claim: Option<&'a Claim>) -> &'a str {
     let status = machine.status.as_ref();
     let failure = status.and_then(|status| status.failure.as_ref());
     let is_accepted = status.is_some_and(|status| status.accepted_at.is_some());
@@ -99,8 +101,8 @@ fn cause<'a>(machine: &'a AzureFlexMachine, claim: Option<&'a Claim>) -> &'a str
         (Some(failure), _) => &failure.cause,
         // A verdict is its reason and the words.
         (None, Some(Verdict::Failed(why))) => why.split(':').next().unwrap_or_default(),
-        (None, Some(Verdict::Up) | None) if is_accepted => BOOT_TIMEOUT,
-        (None, Some(Verdict::Up) | None) => LAUNCH_TIMEOUT,
+        (None, Some(Verdict::Up | Verdict::Open) | None) if is_accepted => BOOT_TIMEOUT,
+        (None, Some(Verdict::Up | Verdict::Open) | None) => LAUNCH_TIMEOUT,
     }
 }
 
@@ -119,17 +121,19 @@ impl<B: Bootstrap> Flex<B> {
             Duty::At(at) => Some(at),
             Duty::Leave => self.leave(&machine, now).await,
             Duty::Say(what, until) => {
-                self.say(&machine, &what, now).await;
+                if let Ok(Some(claim)) = self.claim_of(&machine).await {
+                    self.say(&claim, &machine, &what, now).await;
+                }
                 Some(until)
             }
-            Duty::End(what) => {
-                self.say(&machine, &what, now).await;
-                self.end(&machine, cause(&machine, claim.as_ref()), now).await
-            }
+            Duty::End(_) => self.end(&machine, now).await,
         }
     }
 
-    async fn claim_of(&self, machine: &AzureFlexMachine) -> Result<Option<NodeClaim>, kube::Error> {
+    pub(super) async fn claim_of(
+        &self,
+        machine: &AzureFlexMachine,
+    ) -> Result<Option<NodeClaim>, kube::Error> {
         let Some(wanted) = &machine.spec.claim_ref else { return Ok(None) };
         let claims: Api<NodeClaim> = Api::all(self.client.clone());
         let found = claims.get_opt(&wanted.name).await?;
@@ -146,7 +150,7 @@ impl<B: Bootstrap> Flex<B> {
                 return Some(now + pause(&error));
             }
         }
-        let parameters = exactly(machine.uid());
+        let parameters = exactly(machine.uid(), None);
         match self.store.api().delete(&machine.name_any(), &parameters).await {
             Ok(_) => info!(machine = machine.name_any(), "its claim is gone, and so it goes"),
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
@@ -157,54 +161,18 @@ impl<B: Bootstrap> Flex<B> {
         }
         None
     }
-
-    async fn say(&self, machine: &AzureFlexMachine, what: &str, now: Timestamp) {
-        let Ok(Some(claim)) = self.claim_of(machine).await else { return };
-        let saying = Saying {
-            warning: true,
-            reason: FAILED,
-            action: "Provision",
-            note: what,
-            mark: machine.metadata.uid.as_deref().unwrap_or_default(),
-        };
-        self.recorder.say(&claim, &saying, now).await;
-    }
-
-    async fn end(
-        &self,
-        machine: &AzureFlexMachine,
-        cause: &str,
-        now: Timestamp,
-    ) -> Option<Timestamp> {
-        let claim = machine.spec.claim_ref.as_ref()?;
-        let claims: Api<NodeClaim> = Api::all(self.client.clone());
-        match claims.delete(&claim.name, &exactly(Some(claim.uid.clone()))).await {
-            Ok(_) => {
-                info!(claim = claim.name, "its machine has failed, and so it goes");
-                self.metrics.ended(cause);
-            }
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-            Err(error) => {
-                warn!(claim = claim.name, %error, "the claim could not be deleted");
-                return Some(now + pause(&error));
-            }
-        }
-        None
-    }
-}
-
-/// Only the object with this uid.
-fn exactly(uid: Option<String>) -> DeleteParams {
-    let preconditions = Preconditions { uid, resource_version: None };
-    DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use bringup_objects::condition::BOOTSTRAP_SUCCEEDED;
     use bringup_objects::flex::machine::{
         Call, ClaimReference, Failure, FlexMachineSpec, FlexMachineStatus, Place,
     };
+    use serde_json::json;
+
+    use super::super::index::{GROUP, KIND};
+    use super::*;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
@@ -270,6 +238,39 @@ mod tests {
         );
     }
 
+    /// A claim as it is in the API server, with a condition that says this of its bootstrap.
+    fn judged(reason: &str) -> NodeClaim {
+        let told = json!({
+            "type": BOOTSTRAP_SUCCEEDED,
+            "status": "False",
+            "reason": reason,
+            "message": "in words",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        serde_json::from_value(json!({
+            "metadata": { "name": "one", "uid": "u", "resourceVersion": "7" },
+            "spec": { "nodeClassRef": { "group": GROUP, "kind": KIND, "name": "c" } },
+            "status": { "conditions": [told] },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn case_47_a_verdict_without_a_cause_ends_no_claim_before_the_time_of_its_class() {
+        let up = machine(Phase::Running, None);
+        let (open, known) = (Claim::of(&judged("Unknown")), Claim::of(&judged("DnsFailure")));
+        assert_eq!(duty(&up, open.as_ref(), true, at(299)), Duty::At(at(300)));
+        let late = "the node did not join within 5 minutes".to_owned();
+        assert_eq!(duty(&up, open.as_ref(), true, at(300)), Duty::End(late));
+        assert_eq!(cause(&up, open.as_ref()), BOOT_TIMEOUT);
+        let why = "DnsFailure: in words".to_owned();
+        assert_eq!(duty(&up, known.as_ref(), true, at(1)), Duty::End(why));
+        // Nobody has to read anything any more.
+        let failed = machine(Phase::CleanVm, Some("AllocationFailed"));
+        let what = "AllocationFailed: ".to_owned();
+        assert_eq!(duty(&failed, open.as_ref(), true, at(102)), Duty::End(what));
+    }
+
     #[test]
     fn a_machine_that_failed_later_is_told_at_once_and_its_claim_waits_for_the_report() {
         let failed = machine(Phase::CleanVm, Some("AllocationFailed"));
@@ -295,6 +296,12 @@ mod tests {
         assert_eq!(
             duty(&asked, Some(&claim(None)), true, at(180)),
             Duty::End("Azure did not accept the VM within 3 minutes".to_owned())
+        );
+        let call = asked.status.as_mut().unwrap().call.as_mut().unwrap();
+        call.last_error = Some("there is no token".to_owned());
+        assert_eq!(
+            duty(&asked, Some(&claim(None)), true, at(180)),
+            Duty::End("Azure did not accept the VM within 3 minutes: there is no token".to_owned())
         );
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bringup_contract::Cause;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find, karpenter};
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
@@ -70,6 +71,9 @@ pub(super) enum Verdict {
     Up,
     /// Why not, in words; the report exists.
     Failed(String),
+    /// No Node came in the time of whoever judges, and nothing says why: it may come yet. The report
+    /// exists.
+    Open,
 }
 
 impl Claim {
@@ -89,6 +93,7 @@ impl Claim {
             is_registered: registered.is_some_and(|registered| registered.status == "True"),
             verdict: verdict.and_then(|verdict| match verdict.status.as_str() {
                 "True" => Some(Verdict::Up),
+                "False" if verdict.reason == Cause::Unknown.reason() => Some(Verdict::Open),
                 "False" => {
                     Some(Verdict::Failed(format!("{}: {}", verdict.reason, verdict.message)))
                 }

@@ -127,7 +127,13 @@ impl Inquiries {
         let image = [publisher, offer, sku];
         let versions =
             self.arm.image_versions(subscription, region, image, Priority::Schedule).await;
-        let versions = versions.map_err(|error| Trouble::of_error(&error, false))?;
+        let versions = versions.map_err(|error| {
+            if error.is_not_found() {
+                Trouble::request(&format!("imageReference: {error}"))
+            } else {
+                Trouble::of_error(&error, false)
+            }
+        })?;
         let Some(version) = versions.into_iter().next() else {
             let what = format!("imageReference: there is no version of it in {region}");
             return Err(Trouble::request(&what));

@@ -29,7 +29,7 @@ impl Snapshot<'_> {
             Memory { wait: Some(until), ..Memory::default() }
         };
         match told {
-            Told::Running { wait: pause } => (None, wait(pause)),
+            Told::Running { wait: pause } => (answered(status), wait(pause)),
             Told::Accepted { operation: Some(operation), wait: pause } => {
                 let phase = if ask == Ask::PutVm { Phase::VmAccepted } else { status.phase };
                 let status = self.accepted(Status { phase, ..status }, operation);
@@ -41,15 +41,22 @@ impl Snapshot<'_> {
             // What took its place is known by looking, or by asking again.
             Told::Lost => (Some(Box::new(self.without_operation(status))), memory),
             Told::Failed(trouble) => (Some(Box::new(self.failed(status, &trouble))), memory),
+            Told::Trouble(trouble) if matches!(ask, Ask::Poll | Ask::ReadVm) => {
+                let doubts = self.memory.doubts;
+                let status = self.unseen(ask, status, &trouble);
+                (Some(Box::new(status)), Memory { doubts, ..memory })
+            }
             Told::Trouble(trouble) => (Some(Box::new(self.refused(ask, status, &trouble))), memory),
         }
     }
 
     fn accepted(&self, status: Status, operation: String) -> Status {
         let call = status.call.clone().unwrap_or_default();
-        let accepted_at = match status.phase {
-            Phase::VmAccepted => status.accepted_at.clone().or(Some(Time(self.now))),
-            _ => status.accepted_at.clone(),
+        let (call, accepted_at) = match status.phase {
+            Phase::VmAccepted => {
+                (faultless(call), status.accepted_at.clone().or(Some(Time(self.now))))
+            }
+            _ => (call, status.accepted_at.clone()),
         };
         let call = Call { operation_url: Some(operation), not_before: None, ..call };
         Status { call: Some(call), accepted_at, ..status }
@@ -68,7 +75,8 @@ impl Snapshot<'_> {
             // The operation has ended; the VM itself says how.
             Phase::VmPut | Phase::VmAccepted => {
                 let accepted_at = status.accepted_at.clone().or(Some(Time(self.now)));
-                let call = Call { operation_url: None, ..status.call.clone().unwrap_or_default() };
+                let call = faultless(status.call.clone().unwrap_or_default());
+                let call = Call { operation_url: None, ..call };
                 Status { phase: Phase::VmAccepted, call: Some(call), accepted_at, ..status }
             }
             Phase::CleanVm => Status { phase: Phase::CleanNic, call: Some(self.call()), ..status },
@@ -84,7 +92,7 @@ impl Snapshot<'_> {
     /// How the VM is.
     fn seen(&self, status: Status, state: Vm, id: Option<String>) -> (Option<Box<Status>>, Memory) {
         if status.phase == Phase::Running && state != Vm::Deleting {
-            return (None, Memory::default()); // it is there
+            return (answered(status), Memory::default()); // it is there
         }
         let wait = Memory { wait: Some(self.now + PAUSE), ..Memory::default() };
         let vm_id = status.vm_id.clone().or(id);
@@ -108,10 +116,10 @@ impl Snapshot<'_> {
                 let gone = Trouble::transient("the VM is being removed by somebody else");
                 (Some(Box::new(self.failed(status, &gone))), Memory::default())
             }
-            Vm::Underway if known => (None, wait),
+            Vm::Underway if known => (answered(status), wait),
             // The answer to the request for it was lost; it was made all the same.
             Vm::Underway => {
-                let call = Call { not_before: None, ..status.call.clone().unwrap_or_default() };
+                let call = faultless(status.call.clone().unwrap_or_default());
                 let status = Status { phase: Phase::VmAccepted, call: Some(call), ..status };
                 (Some(Box::new(status)), wait)
             }
@@ -132,13 +140,15 @@ impl Snapshot<'_> {
             return (Some(Box::new(self.failed(status, &gone))), Memory::default());
         }
         let call = status.call.clone().unwrap_or_default();
-        let failures = call.failures + 1;
+        // Looks that were refused before did not find that it is not there.
+        let before = if call.last_error.is_some() { 0 } else { call.failures };
+        let failures = before + 1;
         if failures >= INVISIBLE {
             let gone = Trouble::transient("Azure accepted the VM, and does not show it");
             return (Some(Box::new(self.failed(status, &gone))), Memory::default());
         }
         let not_before = Some(Time(self.now + PAUSE));
-        let call = Call { failures, not_before, ..call };
+        let call = Call { failures, not_before, last_error: None, ..call };
         (Some(Box::new(Status { call: Some(call), ..status })), Memory::default())
     }
 
@@ -174,24 +184,33 @@ impl Snapshot<'_> {
         Status { call: Some(call), ..status }
     }
 
-    /// A call was refused, or not answered.
-    fn refused(&self, ask: Ask, status: Status, trouble: &Trouble) -> Status {
-        let failures = status.call.as_ref().map_or(0, |call| call.failures);
-        let doubled = SignedDuration::from_secs(1 << failures.min(6)).min(LONGEST);
-        let pause = trouble.retry_after.unwrap_or(doubled);
-        let cleaning = status.phase.is_cleaning();
+    /// A look was refused, or not answered. That says nothing of what was to be looked at, so
+    /// nothing is done but to look again, later.
+    fn unseen(&self, ask: Ask, status: Status, trouble: &Trouble) -> Status {
+        let operation = status.call.as_ref().and_then(|call| call.operation_url.clone());
+        let (pause, cleaning) = (pause(&status, trouble), status.phase.is_cleaning());
         match trouble.class {
-            Class::Throttle | Class::Transient => {
-                let operation = status.call.as_ref().and_then(|call| call.operation_url.clone());
+            Class::Throttle | Class::Transient | Class::Access => {
                 let mut later = self.later(status, trouble, pause);
-                // Asking how it stands can be done again; what was asked for may have happened.
-                if ask == Ask::Poll
-                    && let Some(call) = &mut later.call
-                {
+                if let Some(call) = later.call.as_mut().filter(|_| ask == Ask::Poll) {
                     call.operation_url = operation;
                 }
                 later
             }
+            // The operation cannot be asked about; the resource itself can.
+            Class::Capacity | Class::Request | Class::Network | Class::Wait | Class::Conflict => {
+                self.later(status, trouble, pause.max(if cleaning { REFUSED } else { PAUSE }))
+            }
+        }
+    }
+
+    /// A call was refused, or not answered.
+    fn refused(&self, ask: Ask, status: Status, trouble: &Trouble) -> Status {
+        let pause = pause(&status, trouble);
+        let cleaning = status.phase.is_cleaning();
+        match trouble.class {
+            // What was asked for may have happened.
+            Class::Throttle | Class::Transient => self.later(status, trouble, pause),
             // The VM holds it: that goes first.
             Class::Wait if ask == Ask::DeleteNic && trouble.code.as_deref() == Some("NicInUse") => {
                 let phase = Phase::CleanVm;
@@ -207,4 +226,27 @@ impl Snapshot<'_> {
             _ => self.failed(status, trouble),
         }
     }
+}
+
+/// How long to stay away after trouble: as Azure says, or ever longer.
+fn pause(status: &Status, trouble: &Trouble) -> SignedDuration {
+    let failures = status.call.as_ref().map_or(0, |call| call.failures);
+    let doubled = SignedDuration::from_secs(1 << failures.min(6)).min(LONGEST);
+    trouble.retry_after.unwrap_or(doubled)
+}
+
+/// What is to be stored when an answer has come after errors: they are over. What is being removed
+/// keeps them until it is.
+fn answered(status: Status) -> Option<Box<Status>> {
+    let call = status.call.clone().filter(|call| call.last_error.is_some())?;
+    match status.phase {
+        phase if phase.is_cleaning() => None,
+        Phase::Running => Some(Box::new(Status { call: None, ..status })),
+        _ => Some(Box::new(Status { call: Some(faultless(call)), ..status })),
+    }
+}
+
+/// A call without the errors before it was answered.
+fn faultless(call: Call) -> Call {
+    Call { last_error: None, failures: 0, not_before: None, ..call }
 }

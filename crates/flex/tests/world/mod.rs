@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
+pub mod steps;
+
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
 use bringup_azure::{Arm, Clock, Cloud as AzureCloud};
 use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::fault::{Fault, FaultRule, On};
@@ -42,6 +45,25 @@ impl Clock for SimulatedClock {
 
     async fn reach(&self, moment: Timestamp) {
         self.0.clock().reach(moment).await;
+    }
+}
+
+/// Gives tokens, or fails as Entra does when it is not well.
+#[derive(Debug)]
+struct Tokens(Arc<AtomicBool>);
+
+#[async_trait]
+impl TokenCredential for Tokens {
+    async fn get_token(
+        &self,
+        scopes: &[&str],
+        options: Option<TokenRequestOptions<'_>>,
+    ) -> azure_core::Result<AccessToken> {
+        if self.0.load(Ordering::SeqCst) {
+            let kind = azure_core::error::ErrorKind::Credential;
+            return Err(azure_core::Error::with_message(kind, "Entra answered 503"));
+        }
+        AnyToken("observer").get_token(scopes, options).await
     }
 }
 
@@ -195,6 +217,8 @@ pub struct World {
     pub shelf: Shelf,
     /// Somebody reads from the VMs that go why they failed.
     pub is_evidence: bool,
+    /// Nobody gives us a token.
+    pub has_no_token: Arc<AtomicBool>,
     foreign: Vec<String>,
 }
 
@@ -202,7 +226,8 @@ impl World {
     pub fn new(scenario: &str) -> Self {
         let azure = Simulator::manual(scenario::parse("flex", scenario).unwrap());
         let (shelf, foreign) = (Shelf::default(), Vec::new());
-        let world = Self { azure, shelf, is_evidence: false, foreign };
+        let has_no_token = Arc::default();
+        let world = Self { azure, shelf, is_evidence: false, has_no_token, foreign };
         let foreign = world.make_foreign();
         Self { foreign, ..world }
     }
@@ -210,7 +235,7 @@ impl World {
     fn arm(&self) -> Arm {
         Arm::new(
             AzureCloud::Public.endpoint(),
-            Arc::new(AnyToken("observer")),
+            Arc::new(Tokens(self.has_no_token.clone())),
             Arc::new(InProcess::new(self.azure.clone())),
             Arc::new(SimulatedClock(self.azure.clone())),
         )
@@ -272,9 +297,10 @@ impl World {
         })
     }
 
-    /// Strikes the next request to Azure; only reads can be stale.
+    /// Strikes the next request to Azure; only reads can be stale, or denied without an effect.
     pub fn strike(&self, fault: Fault) {
-        let method = matches!(fault, Fault::Stale).then(|| "GET".to_owned());
+        let is_of_reads = matches!(fault, Fault::Stale | Fault::StatusBefore(403));
+        let method = is_of_reads.then(|| "GET".to_owned());
         let on = On { times: Some(1), method, ..On::default() };
         self.azure.with(|azure| azure.arm_fault(FaultRule { on, fault }));
     }
