@@ -134,6 +134,11 @@ impl Observer {
         let Some(view) = self.view(uid) else {
             self.memories.forget(uid);
             self.lines.hang_up(uid);
+            // Nobody else announces it any more.
+            let report = self.cluster.report_of(uid).filter(|report| !report.is_announced());
+            if let Some(report) = report {
+                self.agenda.plan_now(Key::Report(report.name_any()));
+            }
             return Ok(Next::Never);
         };
         let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();

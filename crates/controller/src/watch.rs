@@ -155,9 +155,20 @@ impl Watches {
     async fn events(&self) {
         let api: Api<KubernetesEvent> = Api::all(self.client.clone());
         let fields = format!("reason={SIGNAL},involvedObject.kind=NodeClaim");
+        let mut uids = HashSet::new();
         self.follow(api, Config::default().fields(&fields), Right::Events, |event| match event {
-            Event::InitApply(event) | Event::Apply(event) => self.plan(self.signal(&event)),
-            Event::Init | Event::InitDone | Event::Delete(_) => {}
+            Event::Init => uids.clear(),
+            Event::InitApply(event) => {
+                uids.extend(event.involved_object.uid.clone());
+                self.plan(self.signal(&event));
+            }
+            Event::InitDone => self.cluster.only_signalled(&std::mem::take(&mut uids)),
+            Event::Apply(event) => self.plan(self.signal(&event)),
+            Event::Delete(event) => {
+                if let Some(uid) = &event.involved_object.uid {
+                    self.cluster.unsignalled(uid);
+                }
+            }
         })
         .await;
     }
