@@ -61,12 +61,26 @@ pub struct Listed {
     pub nodes: bool,
     /// Reports.
     pub reports: bool,
+    /// NodeClaims; or there are none, because they are not defined.
+    pub claims: bool,
+    /// Machines; or nobody looks after them.
+    pub machines: bool,
 }
 
 impl Listed {
     /// Whether enough is known to decide anything.
     pub fn is_enough(self) -> bool {
         self.nodes && self.reports
+    }
+
+    /// Whether all subjects of a kind are known, so that one that is not known does not exist.
+    pub fn has_all_of(self, kind: &str) -> bool {
+        match kind {
+            _ if kind == Kind::NodeClaim.word() => self.claims,
+            _ if kind == Kind::Machine.word() => self.machines,
+            // Nobody here has made that report.
+            _ => true,
+        }
     }
 }
 
@@ -76,6 +90,8 @@ impl Watches {
         let machines = async {
             if self.machines {
                 Box::pin(self.cluster_api()).await;
+            } else {
+                self.all_known(|listed| listed.machines = true);
             }
         };
         tokio::join!(self.claims(), self.nodes(), self.reports(), self.events(), machines);
@@ -96,6 +112,7 @@ impl Watches {
             }
             Event::InitDone => {
                 self.plan(self.cluster.only(Kind::NodeClaim, &std::mem::take(&mut uids)));
+                self.all_known(|listed| listed.claims = true);
             }
             Event::Apply(claim) => self.plan(seen(claim)),
             Event::Delete(claim) => {
@@ -182,6 +199,12 @@ impl Watches {
         Some(self.cluster.signalled(uid, Signal { stamped, heard: self.agenda.now(), text }))
     }
 
+    /// All subjects of a kind are known: from now on it can be said whose reports are in excess.
+    fn all_known(&self, note: impl FnOnce(&mut Listed)) {
+        self.ready.send_modify(note);
+        self.agenda.plan_now(Key::Sweep);
+    }
+
     fn plan(&self, keys: impl IntoIterator<Item = Key>) {
         for key in keys {
             self.agenda.plan_now(key);
@@ -218,6 +241,9 @@ impl Watches {
     fn trouble(&self, right: Right, kind: &str, error: Error) {
         match error {
             Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404 => {
+                if right == Right::NodeClaims {
+                    self.all_known(|listed| listed.claims = true);
+                }
                 let why = format!("the definition of {kind} is not installed");
                 self.health.waits(right.name(), Some(&why));
             }
