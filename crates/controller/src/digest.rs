@@ -125,17 +125,25 @@ impl Observation {
     /// That the VM could not be read, and why. What is known stays.
     #[must_use]
     pub fn without_vm(mut self, error: &ArmError, now: Timestamp) -> Self {
+        if error.is_not_found() {
+            return self.with_no_vm(now);
+        }
         self.at = now;
         self.is_full = false;
-        if error.is_not_found() {
-            self.vm = Vm::Gone;
-            let detail = "the VM does not exist, or not any more";
-            self.collected(collected(collector::VM, CollectorState::Late, detail));
-            return self;
-        }
         let (state, detail) = refusal(error);
         self.denied = Some(redact(&detail).text.truncated(DETAIL).into_string());
         self.collected(collected(collector::VM, state, &detail));
+        self
+    }
+
+    /// That there is no VM. What is known stays.
+    #[must_use]
+    pub fn with_no_vm(mut self, now: Timestamp) -> Self {
+        self.at = now;
+        self.is_full = false;
+        self.vm = Vm::Gone;
+        let detail = "the VM does not exist, or not any more";
+        self.collected(collected(collector::VM, CollectorState::Late, detail));
         self
     }
 
@@ -157,6 +165,8 @@ impl Observation {
             let most = failure.details.first().unwrap_or(failure);
             self.add(Piece::seen(Source::Arm, "AKS machine's error", &words(most)));
         }
+        // The VM beneath it may be gone, or may never have been made: that does not undo it.
+        self.machine_failed = failed;
         if failed {
             self.vm = Vm::Failed;
         } else if machine.is_underway() {

@@ -89,6 +89,8 @@ impl Case<'_> {
         let Some(seen) = self.observation else { return Judgement::Underway };
         match (&seen.cse, &seen.vm) {
             (Cse::Failed { .. }, _) | (_, Vm::Failed) => self.shown(seen),
+            // Before its VM is said to be gone: this is why there is none.
+            _ if seen.machine_failed => self.shown(seen),
             (_, Vm::Gone | Vm::Deleting) => self.gone(seen),
             (Cse::Succeeded { at }, _) if self.node.is_none() && is_silent(*at, seen) => {
                 failed(seen, Some(SILENT))
@@ -126,7 +128,7 @@ impl Case<'_> {
     }
 
     /// ARM shows a failure. A VM on its way out may show that its script failed and no longer
-    /// what that said: then this is lost, too.
+    /// what that said: then this is lost, too. So it is if AKS does not tell why its machine has none.
     fn shown(&self, seen: &Observation) -> Judgement {
         let Judgement::Failed(mut failure) = failed(seen, None) else {
             return Judgement::Underway;
@@ -135,7 +137,8 @@ impl Case<'_> {
             || failure.diagnosis.exit_code.is_some();
         // What the guest says has its time; what is left of it in the model has none.
         let wordless = matches!(seen.cse, Cse::Failed { at: None });
-        failure.lost = wordless && !known && self.signal().is_some();
+        let bodiless = seen.machine_failed && seen.vm == Vm::Gone;
+        failure.lost = !known && (wordless && self.signal().is_some() || bodiless);
         Judgement::Failed(failure)
     }
 

@@ -117,6 +117,8 @@ pub struct Observation {
     pub is_full: bool,
     /// What was wrong with the bootstrap, should its Node come all the same.
     pub warning: Option<String>,
+    /// AKS said that its machine failed, whatever became of the VM beneath it.
+    pub machine_failed: bool,
     /// It is of a machine of Cluster API, whose extensions are its user's.
     pub is_machine: bool,
 }
