@@ -57,6 +57,7 @@ impl Observation {
     pub fn with_vm(mut self, vm: &VirtualMachine, now: Timestamp) -> Self {
         self.at = now;
         self.denied = None;
+        self.is_stale = false;
         self.is_full = false;
         self.facts = facts(vm, self.facts);
         self.evidence.image_version = self
@@ -147,10 +148,28 @@ impl Observation {
         self
     }
 
+    /// That the VM was not read in time: what is known of it is of an earlier look.
+    #[must_use]
+    pub fn unread(mut self, now: Timestamp) -> Self {
+        self.is_stale = true;
+        self.is_full = false;
+        self.without_turn(collector::VM, now)
+    }
+
+    /// That Azure allows too few reads for this one to be made in time.
+    #[must_use]
+    pub fn without_turn(mut self, name: &str, now: Timestamp) -> Self {
+        self.at = now;
+        let detail = "too many reads wait for their turn";
+        self.collected(collected(name, CollectorState::Throttled, detail));
+        self
+    }
+
     /// What AKS says of its machine.
     #[must_use]
     pub fn with_machine(mut self, machine: &Machine, now: Timestamp) -> Self {
         self.at = now;
+        self.is_stale = true;
         self.mode = Mode::Machine;
         if let Some(version) = machine.node_image_version.as_deref() {
             self.facts.image.get_or_insert_with(|| version.to_owned());

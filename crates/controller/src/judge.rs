@@ -99,6 +99,7 @@ impl Case<'_> {
             _ if seen.is_full
                 && seen.vm == Vm::Present
                 && seen.agent == Agent::Silent
+                && !seen.is_stale
                 && seen.denied.is_none()
                 && seen.at >= subject.agent_deadline(Some(seen)) =>
             {

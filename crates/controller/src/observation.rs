@@ -113,6 +113,8 @@ pub struct Observation {
     pub runs_commands: bool,
     /// Why Azure could not be asked at all.
     pub denied: Option<String>,
+    /// The VM itself was not read in the last look: what it shows is older than the look.
+    pub is_stale: bool,
     /// Everything that can be asked has been asked.
     pub is_full: bool,
     /// What was wrong with the bootstrap, should its Node come all the same.

@@ -9,6 +9,7 @@ use bringup_controller::observation::{Agent, Cse, Mode, Observation, Vm};
 use bringup_controller::plan::Step;
 use bringup_controller::schedule;
 use bringup_controller::subject::{Place, Subject};
+use jiff::SignedDuration;
 
 use crate::claim::{VM, at, bear, snapshot, subject};
 
@@ -71,6 +72,27 @@ fn the_console_of_a_vm_that_joins_by_itself_is_read_at_each_look_and_decides() {
     assert_eq!(report.cause(), Some("KernelMismatch"));
     let joined = summary.replace("192", "0").replace("JOIN_BASE_OS_FAILED", "JOINED");
     assert_eq!(seen.with_console(&joined, false).cse, Cse::Succeeded { at: Some(at(62)) });
+}
+
+#[test]
+fn an_agent_is_silent_only_if_that_was_read_after_its_time_was_over() {
+    let subject = subject();
+    let read = Observation {
+        at: at(0) + schedule::AGENT_LIMIT + SignedDuration::from_secs(5),
+        vm: Vm::Present,
+        is_full: true,
+        ..Observation::default()
+    };
+    let cause = |seen: &Observation| match snapshot(&subject, Some(seen), None, seen.at).next_step()
+    {
+        Step::Publish(report) => report.cause().map(str::to_owned),
+        _ => None,
+    };
+    assert_eq!(cause(&read).as_deref(), Some("GuestAgentUnresponsive"));
+    let unread = Observation { is_stale: true, ..read };
+    assert_eq!(cause(&unread), None, "it may have reported since");
+    let at_last = Observation { at: at(0) + schedule::FORCED, ..unread };
+    assert_eq!(cause(&at_last).as_deref(), Some("Unknown"), "no Node came in time");
 }
 
 #[test]
