@@ -111,6 +111,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             .into_iter()
             .filter(|condition| OURS.contains(&condition.type_.as_str()))
             .collect(),
+        is_control_plane: false,
         counted_from: Some(created),
         allowed: FORCED,
         has_room: true,

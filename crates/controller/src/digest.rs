@@ -13,8 +13,8 @@ use bringup_objects::report::{Collector, CollectorState};
 use jiff::Timestamp;
 
 use self::vm::{
-    dated, facts, is_providers, os, pieces, script, shown, state, timeline, told, waited, waiter,
-    words,
+    dated, facts, is_providers, only_users_extensions_failed, os, pieces, script, shown, state,
+    timeline, told, waited, waiter, words,
 };
 use crate::observation::{Agent, Cse, Mode, Observation, Vm};
 
@@ -42,6 +42,7 @@ pub mod collector {
 
 /// What the platform says of the guest agent, as a piece of evidence.
 pub const AGENT_PIECE: &str = "VM agent";
+pub(crate) use self::vm::OURS as SUMMARY;
 /// How long a collector's detail may be.
 const DETAIL: usize = 300;
 
@@ -101,7 +102,8 @@ impl Observation {
             .as_deref()
             .is_some_and(|state| state.eq_ignore_ascii_case("failed"))
             || vm.statuses.iter().any(Status::is_error);
-        let has_failed = is_said && !is_excused;
+        let is_users = self.is_machine && only_users_extensions_failed(vm);
+        let has_failed = is_said && !is_excused && !is_users;
         self.vm = if vm.is_being_deleted() {
             if has_failed || matches!(self.cse, Cse::Failed { .. }) {
                 Vm::Failed

@@ -6,7 +6,7 @@ use bringup_diagnosis::evidence::Content;
 use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, Verdict, diagnose};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::digest::AGENT_PIECE;
+use crate::digest::{AGENT_PIECE, SUMMARY};
 use crate::observation::{Agent, Cse, Mode, Observation, Vm};
 use crate::schedule::SILENCE;
 use crate::subject::{Kind, Launch, Subject};
@@ -92,7 +92,9 @@ impl Case<'_> {
             // Before its VM is said to be gone: this is why there is none.
             _ if seen.machine_failed => self.shown(seen),
             (_, Vm::Gone | Vm::Deleting) => self.gone(seen),
-            (Cse::Succeeded { at }, _) if self.node.is_none() && is_silent(*at, seen) => {
+            (Cse::Succeeded { at }, _)
+                if self.node.is_none() && !subject.is_control_plane && is_silent(*at, seen) =>
+            {
                 failed(seen, Some(SILENT))
             }
             // Before its time is said to be over: this is why.
@@ -174,9 +176,21 @@ impl Case<'_> {
 }
 
 /// Whether what was read tells by itself that the bootstrap has failed, and why: the console of a
-/// machine that needs no extension.
+/// machine that needs no extension. What its user's own extensions say explains a failure, and is none.
 pub(crate) fn is_told(seen: &Observation) -> bool {
-    let diagnosis = diagnose(&seen.evidence);
+    let counts = |piece: &&Piece| match &piece.content {
+        Content::Seen(text) => piece.source == Source::SerialLog || text.as_str().contains(SUMMARY),
+        Content::Missing(_) | Content::NotAsked => true,
+    };
+    let evidence = &seen.evidence;
+    let diagnosis = if evidence.pieces.iter().all(|piece| counts(&piece)) {
+        diagnose(evidence)
+    } else {
+        let pieces = evidence.pieces.iter().filter(counts).cloned().collect();
+        let (api_server, signatures) = (evidence.api_server.clone(), evidence.signatures.clone());
+        let (image_version, os) = (evidence.image_version, evidence.os);
+        diagnose(&Evidence { pieces, image_version, os, api_server, signatures })
+    };
     diagnosis.verdict == Verdict::Failed
         && diagnosis.cause.reason != Cause::Unknown
         && diagnosis.cause.confidence == Confidence::High

@@ -61,7 +61,7 @@ impl Observer {
             && (diagnosis.cause.reason != Cause::Unknown || diagnosis.exit_code.is_some());
         if told {
             let failure = Failure { diagnosis, lost: false };
-            return self.revise(report::improved(&report, &seen, &failure, now)).await;
+            return self.revise(report::improved(&report, &seen, &failure, 0, now)).await;
         }
         if now >= since + LAST {
             return self.revise(report::given_up(&report, &seen)).await;

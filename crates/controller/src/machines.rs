@@ -62,6 +62,7 @@ impl Land {
         let name = named(&machine.metadata)?;
         let facts = Facts::of(machine)?;
         let mut parts = self.lock();
+        let facts = facts.known_as(parts.machines.get(&name));
         parts.machines.insert(name.clone(), facts);
         self.subject(&parts, &name)
     }
@@ -90,13 +91,14 @@ impl Land {
         self.subject(&parts, &owner)
     }
 
-    /// An object of the provider is gone.
-    pub fn provided_gone(&self, kind: &str, object: &AzureMachine) {
-        if let (Some(name), Some(of_kind)) =
-            (named(&object.metadata), self.lock().provided.get_mut(kind))
-        {
-            of_kind.remove(&name);
-        }
+    /// An object of the provider is gone: what its Machine is without it, unless nobody else says where
+    /// its VM is.
+    pub fn provided_gone(&self, kind: &str, object: &AzureMachine) -> Option<Subject> {
+        let name = named(&object.metadata)?;
+        let mut parts = self.lock();
+        parts.provided.get_mut(kind)?.remove(&name);
+        let owner = parts.owner(kind, name, None)?;
+        self.subject(&parts, &owner).filter(|subject| matches!(subject.place, Place::Known(_)))
     }
 
     /// The objects of one of the provider's kinds that exist are these.
@@ -172,14 +174,15 @@ impl Land {
         let since = facts.ready_since;
         let begun = provided.and_then(|provided| provided.created);
         let place = place(facts, provided, site, pool);
+        // The provider makes nothing before it knows what from, and says where it is once it is made: of
+        // an instance of a scale set on the object behind it alone, until the Node is there.
+        let begun = begun.map(|begun| facts.data_since.map_or(begun, |since| since.max(begun)));
+        let is_said = facts.is_made
+            || !id.is_empty()
+            || provided.is_some_and(|provided| provided.provider_id.is_some());
         let launch = match (&place, begun) {
-            _ if facts.is_made => Launch::Accepted(since.or(begun).unwrap_or(facts.created)),
-            // The provider makes nothing before it knows what from.
-            (Place::Known(_) | Place::Malformed(_), Some(begun))
-                if facts.has_data || !id.is_empty() =>
-            {
-                Launch::Expected(facts.data_since.map_or(begun, |since| since.max(begun)))
-            }
+            _ if is_said => Launch::Accepted(since.or(begun).unwrap_or(facts.created)),
+            (Place::Known(_), Some(begun)) if facts.has_data => Launch::Expected(begun),
             _ => Launch::NotYet,
         };
         // What an instance does not say itself, its pool says of all.
@@ -196,6 +199,7 @@ impl Land {
             generation: facts.generation,
             created: facts.created,
             deleting: facts.deleting,
+            is_control_plane: facts.is_control_plane,
             parent: Some(parent(namespace, facts.deployment.clone(), &facts.cluster)),
             launch,
             registered: facts.node.as_ref().map(|_| facts.healthy_since.unwrap_or(facts.created)),

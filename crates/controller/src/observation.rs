@@ -1,8 +1,10 @@
 //! What one look brought: the state of the VM, what the extension said, and the evidence.
 
 use bringup_diagnosis::Evidence;
-use bringup_objects::report::Collector;
+use bringup_objects::report::{Collector, CollectorState};
 use jiff::Timestamp;
+
+use crate::digest::collector;
 
 /// How the node bootstraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -123,6 +125,18 @@ pub struct Observation {
     pub machine_failed: bool,
     /// It is of a machine of Cluster API, whose extensions are its user's.
     pub is_machine: bool,
+}
+
+impl Observation {
+    /// Whether somebody who could tell more did not answer this time.
+    pub fn is_unanswered(&self) -> bool {
+        let asked = [collector::VM, collector::SERIAL_LOG];
+        let is_silent = |one: &Collector| {
+            asked.contains(&one.name.as_str())
+                && matches!(one.state, CollectorState::Failed | CollectorState::Throttled)
+        };
+        self.denied.is_some() || self.collectors.iter().any(is_silent)
+    }
 }
 
 /// What ARM knows of a VM.

@@ -16,7 +16,7 @@ use crate::judge::{Case, Failure, Joined, Judgement, Signal};
 use crate::listening::Ear;
 use crate::observation::{Agent, Cse, Observation, Vm};
 use crate::schedule::{self, SILENCE};
-use crate::subject::{Launch, Place, Subject};
+use crate::subject::{Kind, Launch, Place, Subject};
 
 /// Everything that is seen of a subject.
 #[derive(Debug)]
@@ -97,6 +97,9 @@ const SIGNAL_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const LATELY: SignedDuration = SignedDuration::from_mins(10);
 /// A claim without an extension that is older than this has its console read.
 const CONSOLE: SignedDuration = SignedDuration::from_mins(5);
+/// How soon a machine is looked at again of which Azure said nothing when it was judged, and until when.
+const UNANSWERED_PAUSE: SignedDuration = SignedDuration::from_mins(2);
+const GIVEN_UP: SignedDuration = SignedDuration::from_mins(30);
 /// How often.
 const SIGNAL_LOOKS: usize = 15;
 
@@ -119,7 +122,8 @@ impl Snapshot<'_> {
             (Judgement::Failed(failure), None) => self.fail(&failure),
             (Judgement::Failed(failure), Some(old)) if is_better(&failure, old) => {
                 let seen = self.observation.cloned().unwrap_or_default();
-                Step::Revise(Box::new(report::improved(old, &seen, &failure, self.now)))
+                let earlier = self.earlier(&failure);
+                Step::Revise(Box::new(report::improved(old, &seen, &failure, earlier, self.now)))
             }
             (Judgement::Up, Some(old)) if old.phase() != Phase::Superseded => {
                 Step::Revise(Box::new(report::superseded(old, self.subject, self.now)))
@@ -127,7 +131,7 @@ impl Snapshot<'_> {
             (Judgement::Up, None) if !self.is_ours() => Step::Rest,
             (Judgement::Up, _) => self.tell(true),
             (Judgement::Failed(_), Some(_)) | (Judgement::Underway, _) => self.tell(false),
-            (Judgement::Withdrawn, _) => Step::Rest,
+            (Judgement::Withdrawn, report) => self.take_leave(report.is_some()),
         }
     }
 
@@ -151,9 +155,14 @@ impl Snapshot<'_> {
         }
     }
 
-    fn report_of(&self, failure: &Failure) -> BootstrapReport {
+    /// How many others of its parent failed of the same.
+    fn earlier(&self, failure: &Failure) -> usize {
         let cause = failure.diagnosis.cause.reason.reason();
-        let earlier = self.alike.get(cause).copied().unwrap_or_default();
+        self.alike.get(cause).copied().unwrap_or_default()
+    }
+
+    fn report_of(&self, failure: &Failure) -> BootstrapReport {
+        let earlier = self.earlier(failure);
         let (subject, seen) = (self.subject, self.observation);
         report::of_failure(subject, seen, failure, self.namespace, earlier, self.now)
     }
@@ -167,6 +176,18 @@ impl Snapshot<'_> {
             (Some(_), Looks { signalled: 0, .. }) => Some(Priority::Event),
             (None, Looks { deleting: 0, .. }) if is_going => Some(Priority::Deletion),
             _ => None,
+        }
+    }
+
+    /// It is deleted, and nothing says that it had failed: everything is read once more first, as long
+    /// as its VM is there.
+    fn take_leave(&self, is_reported: bool) -> Step {
+        let is_open = !is_reported && self.subject.launched().is_some();
+        match self.observation {
+            Some(seen) if !is_open || matches!(seen.vm, Vm::Gone | Vm::Deleting) => Step::Rest,
+            _ if self.looks.deleting == 0 => Step::Look(Priority::Deletion),
+            Some(seen) if !seen.is_full => Step::Deepen(Priority::Deletion),
+            Some(_) | None => Step::Rest,
         }
     }
 
@@ -202,14 +223,37 @@ impl Snapshot<'_> {
     }
 
     /// A verdict stands; but where the cause is not known, what Karpenter says later is worth a
-    /// look.
+    /// look, and so is a machine that nobody could look at when it was judged.
     fn look_once_more(&self, report: &BootstrapReport) -> Step {
         let is_open = report.cause() == Some(Cause::Unknown.reason());
         let is_new = self.case().signal().is_some() && self.looks.signalled == 0;
-        if is_open && is_new && report.phase() == Phase::Final {
+        if !is_open || report.phase() != Phase::Final {
+            Step::Rest
+        } else if is_new {
             Step::Look(Priority::Event)
         } else {
-            Step::Rest
+            self.look_until_answered(report)
+        }
+    }
+
+    /// A machine stays until somebody removes it, and Azure may answer again: then its evidence is there.
+    fn look_until_answered(&self, report: &BootstrapReport) -> Step {
+        let is_there = !self.departed && self.subject.deleting.is_none();
+        if self.subject.kind != Kind::Machine || !is_there {
+            return Step::Rest;
+        }
+        let judged = report.finished_at().unwrap_or(self.now);
+        match self.observation {
+            // From an earlier life.
+            None if self.now < judged + GIVEN_UP => Step::Look(Priority::Schedule),
+            Some(seen) if !seen.is_full && seen.at >= judged => Step::Deepen(Priority::Schedule),
+            Some(seen) if seen.is_unanswered() && seen.at < judged + GIVEN_UP => {
+                match seen.at + UNANSWERED_PAUSE {
+                    due if due <= self.now => Step::Look(Priority::Schedule),
+                    due => Step::Wait(due),
+                }
+            }
+            Some(_) | None => Step::Rest,
         }
     }
 
@@ -218,9 +262,14 @@ impl Snapshot<'_> {
         let Some(registered) = self.subject.registered.filter(|_| known && !self.departed) else {
             return Step::Rest;
         };
-        // Known from an earlier life.
+        // Known from an earlier life. A Machine bears nothing of its script.
+        let known = if self.subject.kind == Kind::Machine && !self.was_pending {
+            BOOTSTRAP_SUCCEEDED
+        } else {
+            CSE_PROVISIONED
+        };
         let is_told =
-            find(&self.subject.conditions, CSE_PROVISIONED).is_some_and(|cse| cse.status == "True");
+            find(&self.subject.conditions, known).is_some_and(|held| held.status == "True");
         if is_told {
             return Step::Rest;
         }
@@ -279,7 +328,8 @@ impl Snapshot<'_> {
     /// Whether what was seen decides unless somebody else says more.
     fn is_decisive(&self, seen: &Observation) -> bool {
         let subject = self.subject;
-        let silent = matches!(seen.cse, Cse::Succeeded { at: Some(at) } if at + SILENCE <= seen.at);
+        let silent = !subject.is_control_plane
+            && matches!(seen.cse, Cse::Succeeded { at: Some(at) } if at + SILENCE <= seen.at);
         let agent = seen.agent == Agent::Silent && seen.at >= subject.agent_deadline(Some(seen));
         let console = seen.cse == Cse::Absent
             && seen.vm == Vm::Present

@@ -66,7 +66,11 @@ pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) ->
         Cse::Absent => after(&WITHOUT_EXTENSION, launched, last.at).unwrap_or(forced),
         Cse::Succeeded { at } => {
             let silent = at.unwrap_or(last.at) + SILENCE;
-            if silent > last.at { silent } else { pause_after(last.at, looks, &subject.uid) }
+            if silent > last.at && !subject.is_control_plane {
+                silent
+            } else {
+                pause_after(last.at, looks, &subject.uid)
+            }
         }
         Cse::Running { .. } | Cse::Failed { .. } => pause_after(last.at, looks, &subject.uid),
     };

@@ -95,6 +95,8 @@ pub struct Subject {
     pub created: Timestamp,
     /// When its deletion began.
     pub deleting: Option<Timestamp>,
+    /// It is of a control plane: what makes a Node of it may only come once that is up.
+    pub is_control_plane: bool,
     /// What it belongs to.
     pub parent: Option<Parent>,
     /// How far the creation of the VM has come.
@@ -210,7 +212,9 @@ impl Subject {
 
     /// Whether its VM may not have been made yet, as far as anybody has said or seen.
     pub fn may_not_exist(&self, seen: &Observation) -> bool {
-        matches!(self.launch, Launch::Expected(_)) && matches!(seen.vm, Vm::NotSeen | Vm::Gone)
+        matches!(self.launch, Launch::Expected(_))
+            && matches!(seen.vm, Vm::NotSeen | Vm::Gone)
+            && seen.facts.made.is_none()
     }
 
     /// The name of the VM, as far as it is known.

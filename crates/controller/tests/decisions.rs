@@ -128,6 +128,25 @@ fn what_is_about_to_be_gone_is_read_before_anything_is_written() {
 }
 
 #[test]
+fn who_is_deleted_is_looked_at_once_more_whatever_was_seen_before() {
+    let going = Subject { deleting: Some(at(95)), ..subject() };
+    let told = conditions::desired(&going, None, None, false, at(10));
+    let going = bear(going, &told);
+    let mut seen = Observation { at: at(90), vm: Vm::Present, ..Observation::default() };
+    let step = |seen: &Observation, deleting: usize| {
+        let mut snapshot = snapshot(&going, Some(seen), None, at(96));
+        snapshot.looks.deleting = deleting;
+        format!("{:?}", snapshot.next_step())
+    };
+    assert_eq!(step(&seen, 0), "Look(Deletion)");
+    assert_eq!(step(&seen, 1), "Deepen(Deletion)");
+    seen.is_full = true;
+    assert_eq!(step(&seen, 1), "Rest", "and then nothing says that it failed");
+    seen.vm = Vm::Gone;
+    assert_eq!(step(&seen, 0), "Rest", "there is nothing left to look at");
+}
+
+#[test]
 fn a_vm_that_still_shows_its_failure_but_not_the_words_has_lost_its_evidence() {
     let subject = subject();
     let signal = said(89, "Failed to register: ");

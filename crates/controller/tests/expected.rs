@@ -66,13 +66,74 @@ fn a_vm_is_expected_once_there_is_something_to_make_it_from() {
         (data, None, &[], Launch::Expected(at(0))),
         (data, None, &[ready], Launch::Expected(at(7))),
         (data, None, &[old_ready], Launch::Expected(at(7))),
-        // An instance of a scale set has no data of its own.
-        (None, Some(VM), &[], Launch::Expected(at(0))),
+        (data, Some(VM), &[], Launch::Accepted(at(0))),
         (data, Some(VM), &[made], Launch::Accepted(at(9))),
     ] {
         let found = machine(data, id, conditions).launch;
         assert_eq!(found, launch, "{data:?}, {id:?}, {conditions:?}");
     }
+}
+
+/// An instance of a scale set: what is behind it says where its VM is, and nobody says anything on its
+/// Machine before its Node is there.
+fn instance(id: Option<&str>) -> Subject {
+    let kind = "AzureMachinePoolMachine";
+    let land = Land::new(DEADLINE);
+    let behind = json!({
+        "metadata": { "name": "a", "namespace": "n", "creationTimestamp": at(1).to_string() },
+        "spec": { "providerID": id },
+    });
+    land.provided_seen(kind, serde_json::from_value(behind).unwrap());
+    let machine = json!({
+        "metadata": { "name": "a", "namespace": "n", "uid": "u", "creationTimestamp": at(2).to_string() },
+        "spec": { "clusterName": "prod", "bootstrap": { "dataSecretName": "" },
+                  "infrastructureRef": { "kind": kind, "name": "a" } },
+    });
+    land.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
+}
+
+#[test]
+fn an_instance_is_there_once_what_is_behind_it_says_where() {
+    assert_eq!(instance(None).launch, Launch::NotYet);
+    let made = instance(Some(VM));
+    assert_eq!(made.launch, Launch::Accepted(at(1)));
+    let seen = seen(12, Vm::Present, Some(1));
+    assert_eq!(made.deadline(Some(&seen)), at(1) + DEADLINE);
+}
+
+#[test]
+fn its_vm_was_there_when_that_was_first_said_however_often_it_is_taken_back() {
+    let land = Land::new(DEADLINE);
+    let seen = |uid: &str, status: &str, minutes: i64| {
+        let mut ready = since("InfrastructureReady", minutes);
+        ready["status"] = json!(status);
+        let machine = json!({
+            "metadata": { "name": "a", "namespace": "n", "uid": uid, "creationTimestamp": at(0).to_string() },
+            "spec": { "clusterName": "prod", "providerID": VM, "infrastructureRef": { "kind": "AzureMachine", "name": "a" } },
+            "status": { "conditions": [ready], "initialization": { "infrastructureProvisioned": true } },
+        });
+        land.machine_seen(serde_json::from_value(machine).unwrap()).unwrap().counted_from
+    };
+    assert_eq!(seen("u", "True", 6), Some(at(6)));
+    assert_eq!(seen("u", "False", 11), Some(at(6)));
+    assert_eq!(seen("u", "True", 12), Some(at(6)));
+    assert_eq!(seen("v", "True", 20), Some(at(20)), "another one of the same name");
+}
+
+#[test]
+fn what_is_behind_a_machine_may_go_before_it() {
+    let land = Land::new(DEADLINE);
+    let behind =
+        json!({ "metadata": { "name": "a", "namespace": "n" }, "spec": { "providerID": VM } });
+    let behind = || serde_json::from_value(behind.clone()).unwrap();
+    let machine = json!({
+        "metadata": { "name": "a", "namespace": "n", "uid": "u" },
+        "spec": { "clusterName": "prod", "providerID": VM, "infrastructureRef": { "kind": "AzureMachine", "name": "a" } },
+    });
+    land.machine_seen(serde_json::from_value(machine).unwrap());
+    assert!(land.provided_seen("AzureMachine", behind()).unwrap().mirror.is_some());
+    let left = land.provided_gone("AzureMachine", &behind()).unwrap();
+    assert!(left.mirror.is_none(), "there is nothing to write to any more");
 }
 
 #[test]

@@ -143,7 +143,15 @@ impl Cut {
             findings.retain(|finding| finding.line >= from);
         }
         let is_far = found > 0 && !is_near && findings.iter().any(|finding| tells(&finding));
-        self.end.is_none() || is_far || self.goes_on(page, findings)
+        self.end.is_none() || is_far || self.goes_on(page, findings) || self.came_up(page, findings)
+    }
+
+    /// Whether the machine joined, or its agent went on, whatever is known: commands that follow a join
+    /// may fail without it, and what an installer complained of did not stop it.
+    fn came_up(&self, page: &Page<'_>, findings: &[Finding]) -> bool {
+        let Some(last) = findings.iter().map(|finding| finding.line).max() else { return false };
+        let goes_on = || (last..page.lines.len()).any(|line| is_agent_up(page.normal_line(line)));
+        self.is_joined() || goes_on()
     }
 
     /// Whether all that is known are retries, and they go on after what should have been the end: an
@@ -264,16 +272,21 @@ fn is_passing(line: &str) -> bool {
     retried && !is_final()
 }
 
+/// Whether a line shows that the agent of RKE2 or k3s has got as far as its kubelet.
+fn is_agent_up(line: &str) -> bool {
+    let started = line.split_once("started ").and_then(|(_, rest)| rest.split_once(".service"));
+    // That of k3s counts as started before it has asked anybody.
+    let is_up = |(unit, _): (&str, &str)| unit.starts_with("rke2-") && AGENTS.contains(&unit);
+    started.is_some_and(is_up) || line.contains("msg='running kubelet ")
+}
+
 /// Whether a line shows that the bootstrap went on: the next stage of cloud-init, the next phase
 /// of kubeadm. A check of what it waits for is no progress.
 fn went_on(line: &str) -> bool {
     if line.contains("cloud-init v. ") && line.contains(" running '") {
         return true;
     }
-    let started = line.split_once("started ").and_then(|(_, rest)| rest.split_once(".service"));
-    // That of k3s counts as started before it has asked anybody.
-    let is_up = |(unit, _): (&str, &str)| unit.starts_with("rke2-") && AGENTS.contains(&unit);
-    if started.is_some_and(is_up) || line.contains("msg='running kubelet ") {
+    if is_agent_up(line) {
         return true;
     }
     let phase = said(line).strip_prefix('[').and_then(|rest| rest.split_once("] "));

@@ -27,7 +27,12 @@ pub(crate) struct Watched {
 /// The id of a machine's VM.
 async fn vm_of(ground: &Ground, name: &str) -> Result<String> {
     let machine = ground.machines().get(name).await?;
-    let id = machine.data["spec"]["providerID"].as_str().context("there")?;
+    let behind = match machine.data["spec"]["infrastructureRef"]["kind"].as_str() {
+        Some("AzureMachinePoolMachine") => ground.pooled(),
+        _ => ground.provided(),
+    };
+    let behind = behind.get(name).await?;
+    let id = behind.data["spec"]["providerID"].as_str().context("there")?;
     Ok(id.trim_start_matches("azure://").to_owned())
 }
 

@@ -131,10 +131,13 @@ impl Ground {
         if wanted.form != Form::Strange {
             self.provide(wanted, id, &now).await?;
         }
+        // Of an instance of a scale set nothing is said on its Machine before its Node is there.
+        let is_pooled = matches!(wanted.form, Form::Uniform | Form::Flexible);
         let mut bootstrap = json!({});
         if wanted.has_data {
-            bootstrap["dataSecretName"] = json!("never-read");
+            bootstrap["dataSecretName"] = json!(if is_pooled { "" } else { "never-read" });
         }
+        let own = id.filter(|_| !is_pooled);
         // One of the two has to be there.
         if let Some(kind) = wanted.config.or((!wanted.has_data).then_some("KubeadmConfig")) {
             let group = "bootstrap.cluster.x-k8s.io";
@@ -149,13 +152,13 @@ impl Ground {
         let machine = json!({
             "apiVersion": format!("cluster.x-k8s.io/{}", self.version), "kind": "Machine",
             "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": cluster } },
-            "spec": { "clusterName": cluster, "providerID": id,
+            "spec": { "clusterName": cluster, "providerID": own,
                       "bootstrap": bootstrap, "infrastructureRef": reference },
         });
         let machine = serde_json::from_value(machine)?;
         let made = self.machines().create(&PostParams::default(), &machine).await;
         made.context("create the Machine")?;
-        if wanted.is_said {
+        if wanted.is_said && !is_pooled {
             let mut status = json!({ "status": {
                 "conditions": [{ "type": "InfrastructureReady", "status": "True", "reason": "Ready", "message": "it is there", "lastTransitionTime": now }] } });
             if self.version == "v1beta1" {

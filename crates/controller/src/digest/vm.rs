@@ -22,20 +22,22 @@ pub(super) fn script(vm: &VirtualMachine) -> Option<&Extension> {
 }
 
 /// The mark of what bringup-node says.
-pub(super) const OURS: &str = "BRINGUP-NODE/1 ";
+pub(crate) const OURS: &str = "BRINGUP-NODE/1 ";
 
 /// The extension that tells how the bootstrap of a machine of Cluster API ended: one in which
 /// bringup-node waited; or the provider's own, which only tells that it failed. Whatever else is on
 /// it is its user's, and says nothing of the bootstrap.
 pub(super) fn waiter(vm: &VirtualMachine) -> Option<&Extension> {
-    let says = |extension: &&Extension| {
-        let statuses = extension.statuses.iter().chain(&extension.substatuses);
-        statuses.filter_map(|status| status.message.as_deref()).any(|text| text.contains(OURS))
-    };
     let provided = |extension: &&Extension| {
         is_providers(extension) && matches!(state(extension), Cse::Failed { .. })
     };
-    vm.extensions.iter().find(says).or_else(|| vm.extensions.iter().find(provided))
+    vm.extensions.iter().find(|one| says_ours(one)).or_else(|| vm.extensions.iter().find(provided))
+}
+
+/// Whether bringup-node speaks in an extension.
+fn says_ours(extension: &Extension) -> bool {
+    let statuses = extension.statuses.iter().chain(&extension.substatuses);
+    statuses.filter_map(|status| status.message.as_deref()).any(|text| text.contains(OURS))
 }
 
 /// Whether an extension is the one of Cluster API's Azure provider: that it failed means that there
@@ -43,6 +45,20 @@ pub(super) fn waiter(vm: &VirtualMachine) -> Option<&Extension> {
 pub(super) fn is_providers(extension: &Extension) -> bool {
     let name = extension.name.to_ascii_lowercase();
     name.starts_with("capz.") && name.ends_with(".bootstrapping")
+}
+
+/// Whether a VM of Cluster API has failed by extensions of its user's alone: what they do has nothing to
+/// do with how it joins.
+pub(super) fn only_users_extensions_failed(vm: &VirtualMachine) -> bool {
+    let mut failed =
+        vm.extensions.iter().filter(|one| matches!(state(one), Cse::Failed { .. })).peekable();
+    let is_users = |extension: &Extension| !is_providers(extension) && !says_ours(extension);
+    let about_extensions = |status: &Status| {
+        status.code.as_deref().is_some_and(|code| code.to_ascii_lowercase().contains("vmextension"))
+    };
+    failed.peek().is_some()
+        && failed.all(is_users)
+        && vm.statuses.iter().filter(|status| status.is_error()).all(about_extensions)
 }
 
 /// What bringup-node said with which it ended its wait, wherever it said so.

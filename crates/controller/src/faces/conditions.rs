@@ -2,7 +2,7 @@
 //! one, it comes back the same, with the moment of its transition.
 
 use bringup_contract::exit_code::{Catalogue, Lookup};
-use bringup_contract::{ImageVersion, Os, Retryable};
+use bringup_contract::{Cause, ImageVersion, Os, Retryable};
 use bringup_diagnosis::diagnosis::Platform;
 use bringup_diagnosis::{Confidence, Diagnosis};
 use bringup_objects::cluster_api::{AnyCondition, NODE_BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL};
@@ -96,19 +96,28 @@ pub(super) fn not_asked(verdict: &Condition) -> Condition {
 
 /// Whether another machine would help after a failure: where the cause may be gone with the machine,
 /// and has not been met again and again.
-pub fn replacement(diagnosis: &Diagnosis, earlier: usize, now: Timestamp) -> Condition {
+pub fn replacement(
+    diagnosis: &Diagnosis,
+    observation: Option<&Observation>,
+    earlier: usize,
+    now: Timestamp,
+) -> Condition {
     let blame = &diagnosis.cause;
-    let (is_useful, why) = match blame.retryable {
-        Retryable::Yes => (true, "another machine may not have it".to_owned()),
-        Retryable::Maybe if earlier < ATTEMPTS => {
-            (true, format!("another machine may not have it; {earlier} had it before"))
+    let is_unanswered = observation.is_some_and(|seen| seen.denied.is_some());
+    let (status, why) = match blame.retryable {
+        // An outage of Azure must not cost machines.
+        _ if blame.reason == Cause::Unknown && is_unanswered => {
+            (Status::Unknown, "Azure could not be asked".to_owned())
         }
-        Retryable::Maybe => (false, format!("{earlier} machines had it before")),
+        Retryable::Yes => (Status::True, "another machine may not have it".to_owned()),
+        Retryable::Maybe if earlier < ATTEMPTS => {
+            (Status::True, format!("another machine may not have it; {earlier} had it before"))
+        }
+        Retryable::Maybe => (Status::False, format!("{earlier} machines had it before")),
         Retryable::No => {
-            (false, format!("another machine will have it too; owner: {}", blame.owner))
+            (Status::False, format!("another machine will have it too; owner: {}", blame.owner))
         }
     };
-    let status = if is_useful { Status::True } else { Status::False };
     let message = format!("{}: {why}.", blame.reason);
     condition(REPLACEMENT_USEFUL, status, blame.reason.reason(), &message, now)
 }
@@ -166,7 +175,7 @@ pub fn of_failure(
     earlier: usize,
     now: Timestamp,
 ) -> Vec<Condition> {
-    let useful = replacement(diagnosis, earlier, now);
+    let useful = replacement(diagnosis, observation, earlier, now);
     let verdict = condition(
         BOOTSTRAP_SUCCEEDED,
         Status::False,

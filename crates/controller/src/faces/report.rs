@@ -72,6 +72,7 @@ pub fn improved(
     old: &BootstrapReport,
     observation: &Observation,
     failure: &Failure,
+    earlier: usize,
     now: Timestamp,
 ) -> BootstrapReport {
     let mut improved = old.clone();
@@ -84,7 +85,8 @@ pub fn improved(
     status.collectors = before.chain(status.collectors).collect();
     // The same that it bore before, and the script's, of which more may be known now.
     let is_machine = old.spec.target_ref.kind == Kind::Machine.word();
-    let mut new = conditions::of_failure(&failure.diagnosis, Some(observation), &place, 0, now);
+    let mut new =
+        conditions::of_failure(&failure.diagnosis, Some(observation), &place, earlier, now);
     let other = if is_machine { CSE_PROVISIONED } else { REPLACEMENT_USEFUL };
     new.retain(|held| held.type_ != other);
     status.conditions = new

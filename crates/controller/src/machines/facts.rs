@@ -1,8 +1,8 @@
 //! What is kept of a Machine, and of the provider's object behind it: a fleet has thousands.
 
 use bringup_objects::cluster_api::{
-    AnyCondition, AzureMachine, DEPLOYMENT_LABEL, InfrastructureReference, Machine,
-    NODE_BOOTSTRAP_SUCCEEDED, POOL_LABEL, REPLACEMENT_USEFUL, any, is_paused,
+    AnyCondition, AzureMachine, CONTROL_PLANE_LABEL, DEPLOYMENT_LABEL, InfrastructureReference,
+    Machine, NODE_BOOTSTRAP_SUCCEEDED, POOL_LABEL, REPLACEMENT_USEFUL, any, is_paused,
 };
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition};
 use jiff::Timestamp;
@@ -28,6 +28,8 @@ pub struct Facts {
     pub(super) deleting: Option<Timestamp>,
     pub(super) deployment: Option<String>,
     pub(super) cluster: String,
+    /// It is of the control plane.
+    pub(super) is_control_plane: bool,
     /// Nobody is to write to it.
     pub(super) is_paused: bool,
     pub(super) behind: InfrastructureReference,
@@ -58,11 +60,16 @@ impl Facts {
         let data = any(all, "BootstrapConfigReady").or_else(|| any(all, "BootstrapReady"));
         let data = data.filter(|data| data.status == "True");
         let healthy = any(all, "NodeHealthy").or_else(|| any(all, "NodeReady"));
+        let healthy = healthy.filter(|healthy| healthy.status == "True");
         let ours = all.iter().filter(|one| OURS.contains(&one.kind.as_str()));
         let conditions: Vec<Condition> = ours.map(AnyCondition::plain).collect();
         let made = status.initialization.as_ref();
         Some(Self {
             is_paused: is_paused(&metadata),
+            is_control_plane: metadata
+                .labels
+                .as_ref()
+                .is_some_and(|all| all.contains_key(CONTROL_PLANE_LABEL)),
             created: created(&metadata).unwrap_or(Timestamp::UNIX_EPOCH),
             deleting: metadata.deletion_timestamp.as_ref().map(|at| at.0),
             deployment: metadata.labels.and_then(|mut all| all.remove(DEPLOYMENT_LABEL)),
@@ -83,6 +90,17 @@ impl Facts {
             conditions,
             node: status.node_ref.map(|node| node.name).filter(|name| !name.is_empty()),
         })
+    }
+
+    /// The same, which was known before: its VM was there when that was first said, however often its
+    /// provider takes it back.
+    pub(super) fn known_as(mut self, before: Option<&Self>) -> Self {
+        let first = before.filter(|before| before.uid == self.uid).and_then(|it| it.ready_since);
+        self.ready_since = match (first, self.ready_since) {
+            (Some(first), Some(now)) => Some(first.min(now)),
+            (first, now) => first.or(now),
+        };
+        self
     }
 
     /// Whether it takes our conditions where there may be so many: those that are there do not count.

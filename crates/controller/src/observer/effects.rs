@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
-use super::{LONGEST_PAUSE, Next, Observer, growing};
+use super::{LONGEST_PAUSE, Next, Observer, SHORTEST_PAUSE, growing};
 use crate::cluster::{Entry, Key};
 use crate::faces::{events, report};
 use crate::kinds;
@@ -166,8 +166,11 @@ impl Observer {
             return Ok(Next::Never);
         }
         let Some(mirror) = &subject.mirror else { return Ok(Next::Never) };
-        if let Some(object) = self.writer.mirror(subject, mirror, condition).await?
-            && let Some(object) = kinds::read(object)
+        let Some(written) = self.writer.mirror(subject, mirror, condition).await? else {
+            // It is gone, and the watch will say so.
+            return Ok(Next::At(self.clock.now() + SHORTEST_PAUSE));
+        };
+        if let Some(object) = kinds::read(written)
             && let Some(subject) =
                 self.watches.kinds.land.provided_seen(&mirror.shape.resource.kind, object)
         {

@@ -105,7 +105,7 @@ impl Watches {
             }
             Event::InitDone => land.only_provided(kind, &std::mem::take(&mut names)),
             Event::Apply(object) => self.plan_subject(land.provided_seen(kind, object)),
-            Event::Delete(object) => land.provided_gone(kind, &object),
+            Event::Delete(object) => self.plan_subject(land.provided_gone(kind, &object)),
         })
         .await;
     }

@@ -35,6 +35,7 @@ pub(crate) fn subject() -> Subject {
         generation: Some(1),
         created: at(0),
         deleting: None,
+        is_control_plane: false,
         parent: Some(Parent {
             group: "karpenter.sh".to_owned(),
             kind: "NodePool".to_owned(),

@@ -122,3 +122,15 @@ fn a_unit_that_failed_without_a_reason_is_quoted() {
     let other = "[   52.004118] cloud-init[1045]: Job for motd-news.service failed because a timeout was exceeded.";
     assert_eq!(diagnosed(&boot(&[other])).verdict, Verdict::Unknown);
 }
+
+#[test]
+fn what_an_installer_complained_of_before_its_agent_was_up_is_believed_less() {
+    let retried =
+        "[   30.000000] cloud-init[1045]: curl: (6) Could not resolve host: get.contoso.example";
+    let found = diagnosed(&only_boot(&[retried]));
+    assert_eq!((found.cause.reason, found.cause.confidence), (Cause::DnsFailure, Confidence::High));
+    let found = diagnosed(&only_boot(&[retried, STARTED]));
+    assert_eq!(found.cause.confidence, Confidence::Medium, "it went on");
+    let found = diagnosed(&only_boot(&[STARTED, retried]));
+    assert_eq!(found.cause.confidence, Confidence::High, "it came after it");
+}

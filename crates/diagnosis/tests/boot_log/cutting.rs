@@ -74,6 +74,8 @@ fn test_14_an_error_after_a_success_counts_and_one_before_it_does_not() {
     let found = diagnosed(&only_boot(&[TOKEN, JOINED, FULL]));
     assert_eq!((found.verdict, found.cause.reason), (Verdict::Failed, Cause::DiskFull));
     assert!(found.overruled.is_empty(), "{:?}", found.overruled);
+    assert_eq!(found.cause.confidence, Confidence::Medium, "the join itself was well");
+    assert_eq!(diagnosed(&only_boot(&[FULL])).cause.confidence, Confidence::High);
 }
 
 #[test]
