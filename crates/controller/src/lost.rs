@@ -153,7 +153,12 @@ impl Observer {
 /// Whether a report is to stay, however old it is and however many there are: of a subject that still
 /// exists, which would be judged anew without it, or may exist, for all that is known yet; or of a
 /// Machine that somebody else looks after.
-fn is_kept(report: &BootstrapReport, cluster: &Cluster, listed: Listed, only: Option<&str>) -> bool {
+fn is_kept(
+    report: &BootstrapReport,
+    cluster: &Cluster,
+    listed: Listed,
+    only: Option<&str>,
+) -> bool {
     let target = &report.spec.target_ref;
     let is_others = target.kind == Kind::Machine.word()
         && only.is_some_and(|only| report.metadata.namespace.as_deref() != Some(only));

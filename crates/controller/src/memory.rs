@@ -105,7 +105,9 @@ mod tests {
     use crate::cluster::{Cluster, Key};
 
     fn claim(version: u32, uid: &str, is_registered: bool) -> Subject {
-        let mut conditions = vec![json!({ "type": "Launched", "status": "True", "reason": "", "message": "", "lastTransitionTime": "2026-01-27T14:32:00Z" })];
+        let mut conditions = vec![
+            json!({ "type": "Launched", "status": "True", "reason": "", "message": "", "lastTransitionTime": "2026-01-27T14:32:00Z" }),
+        ];
         if is_registered {
             conditions.push(json!({ "type": "Registered", "status": "True", "reason": "", "message": "", "lastTransitionTime": "2026-01-27T14:33:00Z" }));
         }

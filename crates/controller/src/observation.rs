@@ -1,7 +1,7 @@
 //! What one look brought: the state of the VM, what the extension said, and the evidence.
 
 use bringup_diagnosis::Evidence;
-use bringup_objects::report::{Collector, CollectorState};
+use bringup_objects::report::{Collector, CollectorState, STANDALONE};
 use jiff::Timestamp;
 
 use crate::digest::collector;
@@ -30,7 +30,7 @@ impl Mode {
             Self::Extension => "extension",
             Self::Scriptless => "scriptless",
             Self::Machine => "machine",
-            Self::Standalone => "standalone",
+            Self::Standalone => STANDALONE,
         }
     }
 }
