@@ -367,17 +367,23 @@ fn token_age(age: SignedDuration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observation::Agent;
 
     #[test]
     fn a_look_that_got_no_turn_proves_nothing_of_the_vm_by_what_was_seen_before() {
         let at = Timestamp::UNIX_EPOCH;
-        let read = Observation { vm: Vm::Present, is_full: true, ..Observation::default() };
+        let read = Observation {
+            vm: Vm::Present,
+            agent: Agent::Silent,
+            is_full: true,
+            ..Observation::default()
+        };
         let unread = read.unread(at + SignedDuration::from_mins(13));
-        assert!(unread.is_stale && !unread.is_full);
+        assert_eq!((unread.agent, unread.is_full), (Agent::NotSeen, false));
         assert_eq!(unread.vm, Vm::Present, "what is known stays");
         let vm = serde_json::json!({ "name": "a", "properties": {} });
         let read = unread.with_vm(&bringup_azure::model::VirtualMachine::of(vm), at);
-        assert!(!read.is_stale, "until it is read again");
+        assert_eq!(read.agent, Agent::Silent, "until it is read again");
     }
 
     #[test]

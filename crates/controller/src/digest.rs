@@ -16,7 +16,7 @@ use self::vm::{
     dated, facts, is_providers, only_users_extensions_failed, os, pieces, script, shown, state,
     timeline, told, waited, waiter, words,
 };
-use crate::observation::{Agent, Cse, Mode, Observation, Vm};
+use crate::observation::{Agent, Aks, Cse, Mode, Observation, Vm};
 
 /// Names of collectors, as reports show them.
 pub mod collector {
@@ -58,7 +58,6 @@ impl Observation {
     pub fn with_vm(mut self, vm: &VirtualMachine, now: Timestamp) -> Self {
         self.at = now;
         self.denied = None;
-        self.is_stale = false;
         self.is_full = false;
         self.facts = facts(vm, self.facts);
         self.evidence.image_version = self
@@ -153,7 +152,7 @@ impl Observation {
     /// That the VM was not read in time: what is known of it is of an earlier look.
     #[must_use]
     pub fn unread(mut self, now: Timestamp) -> Self {
-        self.is_stale = true;
+        self.agent = self.agent.unread();
         self.is_full = false;
         self.without_turn(collector::VM, now)
     }
@@ -171,7 +170,7 @@ impl Observation {
     #[must_use]
     pub fn with_machine(mut self, machine: &Machine, now: Timestamp) -> Self {
         self.at = now;
-        self.is_stale = true;
+        self.agent = self.agent.unread();
         self.mode = Mode::Machine;
         if let Some(version) = machine.node_image_version.as_deref() {
             self.facts.image.get_or_insert_with(|| version.to_owned());
@@ -187,7 +186,7 @@ impl Observation {
             self.add(Piece::seen(Source::Arm, "AKS machine's error", &words(most)));
         }
         // The VM beneath it may be gone, or may never have been made: that does not undo it.
-        self.machine_failed = failed;
+        self.aks = if failed { Aks::Failed } else { Aks::NotFailed };
         if failed {
             self.vm = Vm::Failed;
         } else if machine.is_underway() {

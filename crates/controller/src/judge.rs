@@ -7,7 +7,7 @@ use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, Verdict,
 use jiff::{SignedDuration, Timestamp};
 
 use crate::digest::{AGENT_PIECE, SUMMARY};
-use crate::observation::{Agent, Cse, Mode, Observation, Vm};
+use crate::observation::{Agent, Aks, Cse, Mode, Observation, Vm};
 use crate::schedule::SILENCE;
 use crate::subject::{Kind, Launch, Subject};
 
@@ -90,7 +90,7 @@ impl Case<'_> {
         match (&seen.cse, &seen.vm) {
             (Cse::Failed { .. }, _) | (_, Vm::Failed) => self.shown(seen),
             // Before its VM is said to be gone: this is why there is none.
-            _ if seen.machine_failed => self.shown(seen),
+            _ if seen.aks == Aks::Failed => self.shown(seen),
             (_, Vm::Gone | Vm::Deleting) => self.gone(seen),
             (Cse::Succeeded { at }, _)
                 if self.node.is_none() && !subject.is_control_plane && is_silent(*at, seen) =>
@@ -101,7 +101,6 @@ impl Case<'_> {
             _ if seen.is_full
                 && seen.vm == Vm::Present
                 && seen.agent == Agent::Silent
-                && !seen.is_stale
                 && seen.denied.is_none()
                 && seen.at >= subject.agent_deadline(Some(seen)) =>
             {
@@ -140,7 +139,7 @@ impl Case<'_> {
             || failure.diagnosis.exit_code.is_some();
         // What the guest says has its time; what is left of it in the model has none.
         let wordless = matches!(seen.cse, Cse::Failed { at: None });
-        let bodiless = seen.machine_failed && seen.vm == Vm::Gone;
+        let bodiless = seen.aks == Aks::Failed && seen.vm == Vm::Gone;
         failure.lost = !known && (wordless && self.signal().is_some() || bodiless);
         Judgement::Failed(failure)
     }

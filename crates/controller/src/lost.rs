@@ -136,8 +136,8 @@ impl Observer {
         let now = self.clock.now();
         let mut reports = self.cluster.reports();
         let only = self.settings.only_namespace.as_deref();
-        let listed = *self.watches.ready.borrow();
-        reports.retain(|report| !is_kept(report, &self.cluster, listed, only));
+        let listed = self.watches.ready.borrow().clone();
+        reports.retain(|report| !is_kept(report, &self.cluster, &listed, only));
         let due =
             overdue(reports, now - self.settings.report_ttl, self.settings.reports_per_parent);
         for name in due {
@@ -156,7 +156,7 @@ impl Observer {
 fn is_kept(
     report: &BootstrapReport,
     cluster: &Cluster,
-    listed: Listed,
+    listed: &Listed,
     only: Option<&str>,
 ) -> bool {
     let target = &report.spec.target_ref;
@@ -212,7 +212,13 @@ mod tests {
     use super::*;
     use crate::claims::{self, default_classes};
 
-    const LISTED: Listed = Listed { nodes: true, reports: true, claims: true, machines: true };
+    fn listed(kinds: &[Kind]) -> Listed {
+        Listed { nodes: true, reports: true, subjects: kinds.iter().copied().collect() }
+    }
+
+    fn all() -> Listed {
+        listed(&[Kind::NodeClaim, Kind::Machine])
+    }
 
     fn report(kind: &str, uid: &str) -> Arc<BootstrapReport> {
         let target_ref =
@@ -240,27 +246,27 @@ mod tests {
     fn the_report_of_a_claim_that_still_exists_stays_however_many_there_are() {
         let cluster = cluster();
         let mut reports = vec![report("NodeClaim", "there"), report("NodeClaim", "gone")];
-        reports.retain(|report| !is_kept(report, &cluster, LISTED, None));
+        reports.retain(|report| !is_kept(report, &cluster, &all(), None));
         assert_eq!(overdue(reports, Timestamp::MIN, 0), ["gone"]);
         cluster.gone("there");
-        assert!(!is_kept(&report("NodeClaim", "there"), &cluster, LISTED, None));
+        assert!(!is_kept(&report("NodeClaim", "there"), &cluster, &all(), None));
     }
 
     #[test]
     fn as_long_as_not_all_subjects_are_known_no_report_is_in_excess() {
         let cluster = cluster();
-        let unlisted = Listed { claims: false, ..LISTED };
-        assert!(is_kept(&report("NodeClaim", "not seen yet"), &cluster, unlisted, None));
-        assert!(!is_kept(&report("Machine", "gone"), &cluster, unlisted, None));
-        let unlisted = Listed { machines: false, ..LISTED };
-        assert!(is_kept(&report("Machine", "not seen yet"), &cluster, unlisted, None));
-        assert!(!is_kept(&report("NodeClaim", "gone"), &cluster, unlisted, None));
+        let unlisted = listed(&[Kind::Machine]);
+        assert!(is_kept(&report("NodeClaim", "not seen yet"), &cluster, &unlisted, None));
+        assert!(!is_kept(&report("Machine", "gone"), &cluster, &unlisted, None));
+        let unlisted = listed(&[Kind::NodeClaim]);
+        assert!(is_kept(&report("Machine", "not seen yet"), &cluster, &unlisted, None));
+        assert!(!is_kept(&report("NodeClaim", "gone"), &cluster, &unlisted, None));
     }
 
     #[test]
     fn of_machines_that_somebody_else_looks_after_every_report_stays() {
         let only = Some("ours");
-        assert!(is_kept(&report("Machine", "gone"), &cluster(), LISTED, only));
-        assert!(!is_kept(&report("NodeClaim", "gone"), &cluster(), LISTED, only));
+        assert!(is_kept(&report("Machine", "gone"), &cluster(), &all(), only));
+        assert!(!is_kept(&report("NodeClaim", "gone"), &cluster(), &all(), only));
     }
 }

@@ -54,11 +54,36 @@ pub enum Vm {
 /// What the guest agent says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Agent {
-    /// Nothing.
+    /// Nobody could say in the last look.
     #[default]
+    NotSeen,
+    /// Nothing.
     Silent,
     /// That it runs.
     Ready,
+}
+
+impl Agent {
+    /// What is known of it after a look that did not read the VM: who was silent may have spoken since.
+    #[must_use]
+    pub fn unread(self) -> Self {
+        match self {
+            Self::NotSeen | Self::Silent => Self::NotSeen,
+            Self::Ready => Self::Ready,
+        }
+    }
+}
+
+/// What AKS says of the machine that it makes the VM for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Aks {
+    /// Nothing: it was not asked, or did not answer.
+    #[default]
+    NotSeen,
+    /// Not that it failed.
+    NotFailed,
+    /// That it failed, whatever became of the VM.
+    Failed,
 }
 
 /// What is known of the Custom Script extension's own result, wherever it stands.
@@ -93,6 +118,8 @@ pub struct Observation {
     pub vm: Vm,
     /// Its guest agent.
     pub agent: Agent,
+    /// The machine of AKS that it is.
+    pub aks: Aks,
     /// Its extension.
     pub cse: Cse,
     /// The version of the extension's handler.
@@ -115,14 +142,10 @@ pub struct Observation {
     pub runs_commands: bool,
     /// Why Azure could not be asked at all.
     pub denied: Option<String>,
-    /// The VM itself was not read in the last look: what it shows is older than the look.
-    pub is_stale: bool,
     /// Everything that can be asked has been asked.
     pub is_full: bool,
     /// What was wrong with the bootstrap, should its Node come all the same.
     pub warning: Option<String>,
-    /// AKS said that its machine failed, whatever became of the VM beneath it.
-    pub machine_failed: bool,
     /// It is of a machine of Cluster API, whose extensions are its user's.
     pub is_machine: bool,
 }

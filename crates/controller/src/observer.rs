@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::plan::Step;
 use crate::settings::Settings;
 use crate::view::View;
-use crate::watch::Watches;
+use crate::watch::{Listed, Watches};
 use crate::writer::Writer;
 
 /// How many are worked on at once: more than are ever pending. Nearly all of them wait for their
@@ -90,7 +90,7 @@ impl Observer {
     async fn work(&self) {
         let mut listed = self.watches.ready.subscribe();
         // The sender lives as long as we do.
-        let _ = listed.wait_for(|listed| listed.is_enough()).await;
+        let _ = listed.wait_for(Listed::is_enough).await;
         self.agenda.plan_now(Key::Sweep);
         let mut working = FuturesUnordered::new();
         loop {

@@ -2,7 +2,7 @@
 
 mod machines;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -55,32 +55,27 @@ pub struct Watches {
 }
 
 /// Which first lists are complete.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listed {
     /// Nodes.
     pub nodes: bool,
     /// Reports.
     pub reports: bool,
-    /// NodeClaims; or there are none, because they are not defined.
-    pub claims: bool,
-    /// Machines; or nobody looks after them.
-    pub machines: bool,
+    /// Subjects of these kinds; or there are none that anybody looks after.
+    pub subjects: BTreeSet<Kind>,
 }
 
 impl Listed {
     /// Whether enough is known to decide anything.
-    pub fn is_enough(self) -> bool {
+    pub fn is_enough(&self) -> bool {
         self.nodes && self.reports
     }
 
     /// Whether all subjects of a kind are known, so that one that is not known does not exist.
-    pub fn has_all_of(self, kind: &str) -> bool {
-        match kind {
-            _ if kind == Kind::NodeClaim.word() => self.claims,
-            _ if kind == Kind::Machine.word() => self.machines,
-            // Nobody here has made that report.
-            _ => true,
-        }
+    pub fn has_all_of(&self, kind: &str) -> bool {
+        // What is no kind of subject is nobody's here.
+        let kind = [Kind::NodeClaim, Kind::Machine].into_iter().find(|known| known.word() == kind);
+        kind.is_none_or(|kind| self.subjects.contains(&kind))
     }
 }
 
@@ -91,7 +86,7 @@ impl Watches {
             if self.machines {
                 Box::pin(self.cluster_api()).await;
             } else {
-                self.all_known(|listed| listed.machines = true);
+                self.all_known(Kind::Machine);
             }
         };
         tokio::join!(self.claims(), self.nodes(), self.reports(), self.events(), machines);
@@ -112,7 +107,7 @@ impl Watches {
             }
             Event::InitDone => {
                 self.plan(self.cluster.only(Kind::NodeClaim, &std::mem::take(&mut uids)));
-                self.all_known(|listed| listed.claims = true);
+                self.all_known(Kind::NodeClaim);
             }
             Event::Apply(claim) => self.plan(seen(claim)),
             Event::Delete(claim) => {
@@ -200,8 +195,8 @@ impl Watches {
     }
 
     /// All subjects of a kind are known: from now on it can be said whose reports are in excess.
-    fn all_known(&self, note: impl FnOnce(&mut Listed)) {
-        self.ready.send_modify(note);
+    fn all_known(&self, kind: Kind) {
+        self.ready.send_modify(|listed| listed.subjects.extend([kind]));
         self.agenda.plan_now(Key::Sweep);
     }
 
@@ -242,7 +237,7 @@ impl Watches {
         match error {
             Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404 => {
                 if right == Right::NodeClaims {
-                    self.all_known(|listed| listed.claims = true);
+                    self.all_known(Kind::NodeClaim);
                 }
                 let why = format!("the definition of {kind} is not installed");
                 self.health.waits(right.name(), Some(&why));

@@ -80,6 +80,7 @@ fn an_agent_is_silent_only_if_that_was_read_after_its_time_was_over() {
     let read = Observation {
         at: at(0) + schedule::AGENT_LIMIT + SignedDuration::from_secs(5),
         vm: Vm::Present,
+        agent: Agent::Silent,
         is_full: true,
         ..Observation::default()
     };
@@ -89,7 +90,7 @@ fn an_agent_is_silent_only_if_that_was_read_after_its_time_was_over() {
         _ => None,
     };
     assert_eq!(cause(&read).as_deref(), Some("GuestAgentUnresponsive"));
-    let unread = Observation { is_stale: true, ..read };
+    let unread = Observation { agent: read.agent.unread(), ..read };
     assert_eq!(cause(&unread), None, "it may have reported since");
     let at_last = Observation { at: at(0) + schedule::FORCED, ..unread };
     assert_eq!(cause(&at_last).as_deref(), Some("Unknown"), "no Node came in time");
