@@ -14,7 +14,7 @@ use kube::api::ObjectMeta;
 
 pub use self::around::Around;
 use self::around::{AnyCluster, Pool, Surroundings};
-use self::facts::{Behind, Facts};
+use self::facts::{Behind, Data, Facts};
 use self::place::place;
 use crate::shape::{CLUSTER, MACHINE, Shapes};
 use crate::subject::{Kind, Labels, Launch, Mirror, Parent, Place, Subject};
@@ -176,13 +176,14 @@ impl Land {
         let place = place(facts, provided, site, pool);
         // The provider makes nothing before it knows what from, and says where it is once it is made: of
         // an instance of a scale set on the object behind it alone, until the Node is there.
-        let begun = begun.map(|begun| facts.data_since.map_or(begun, |since| since.max(begun)));
         let is_said = facts.is_made
             || !id.is_empty()
             || provided.is_some_and(|provided| provided.provider_id.is_some());
         let launch = match (&place, begun) {
             _ if is_said => Launch::Accepted(since.or(begun).unwrap_or(facts.created)),
-            (Place::Known(_), Some(begun)) if facts.has_data => Launch::Expected(begun),
+            (Place::Known(_), Some(begun)) if let Data::There(since) = facts.data => {
+                Launch::Expected(since.map_or(begun, |since| since.max(begun)))
+            }
             _ => Launch::NotYet,
         };
         // What an instance does not say itself, its pool says of all.

@@ -21,6 +21,8 @@ pub(crate) struct Memory {
     pub(crate) errors: u32,
     /// When our conditions were last written, and how often in quick succession.
     pub(crate) applied: Option<(Timestamp, u32)>,
+    /// Our conditions could not be written: until when nobody tries, and how often it failed.
+    pub(crate) refused: Option<(Timestamp, u32)>,
     /// It was seen while it was pending.
     pub(crate) was_pending: bool,
     /// It was said that it has no room for our conditions.

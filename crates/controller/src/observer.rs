@@ -203,10 +203,14 @@ impl Observer {
                 let goes_on =
                     |step: &Step| !matches!(step, Step::Look(Priority::Event | Priority::Deletion));
                 let apply = self.apply(&subject, conditions);
-                self.as_long_as(uid, goes_on, apply).await.unwrap_or(Ok(Next::Now))?
+                let written = self.as_long_as(uid, goes_on, apply).await.unwrap_or(Ok(Next::Now));
+                self.unless_refused(uid, written)
             }
             Step::Warn => self.warn(&subject).await?,
-            Step::Mirror(condition) => self.mirror(&subject, &condition).await?,
+            Step::Mirror(condition) => {
+                let written = self.mirror(&subject, &condition).await;
+                self.unless_refused(uid, written)
+            }
             Step::Announce => match report {
                 Some(report) => self.announce(&report).await?,
                 None => Next::Never,

@@ -43,6 +43,8 @@ pub struct Snapshot<'a> {
     pub namespace: &'a str,
     /// It was seen while it was pending.
     pub was_pending: bool,
+    /// Our conditions could not be written, and nobody tries again before this.
+    pub refused_until: Option<Timestamp>,
     /// It was said that it has no room for our conditions.
     pub warned: bool,
     /// How many others of its parent failed, by cause.
@@ -210,7 +212,8 @@ impl Snapshot<'_> {
             return Step::Look(priority);
         }
         let is_there = !self.departed && self.subject.launch != Launch::NotYet;
-        let may_write = is_there && self.subject.held.is_none();
+        let refused = self.refused_until.filter(|until| is_there && self.now < *until);
+        let may_write = is_there && self.subject.held.is_none() && refused.is_none();
         if may_write {
             let report = self.current();
             let wanted =
@@ -226,13 +229,19 @@ impl Snapshot<'_> {
                 return Step::Mirror(mirrored);
             }
         }
-        match (self.report, self.current()) {
+        let step = match (self.report, self.current()) {
             (Some(report), _) if !report.is_announced() => Step::Announce,
             (_, Some(report)) if matches!(report.phase(), Phase::Final | Phase::Lost) => {
                 self.look_once_more(report)
             }
             _ if is_up => self.look_after_join(),
             _ => self.look(),
+        };
+        // Who may not be written to is observed all the same.
+        match (step, refused) {
+            (Step::Rest, Some(until)) => Step::Wait(until),
+            (Step::Wait(due), Some(until)) => Step::Wait(due.min(until)),
+            (step, _) => step,
         }
     }
 

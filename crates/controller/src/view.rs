@@ -42,6 +42,7 @@ impl View {
             ear: self.ear,
             namespace,
             was_pending: self.memory.was_pending,
+            refused_until: self.memory.refused.map(|(until, _)| until),
             warned: self.memory.warned,
             alike: &self.alike,
         }

@@ -13,7 +13,7 @@ use bringup_controller::schedule;
 use bringup_controller::subject::{Launch, Subject};
 use bringup_diagnosis::{Evidence, Piece, Source};
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, Status, condition, find};
-use bringup_objects::report::Phase;
+use bringup_objects::report::{BootstrapReport, Phase};
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
@@ -71,6 +71,22 @@ fn a_subject_that_is_held_is_observed_and_reported_and_not_written_to() {
     assert!(matches!(step, Step::Announce), "{step:?}");
     let step = snapshot(&subject(), Some(&seen), Some(&report), at(92)).next_step();
     assert!(matches!(step, Step::Apply(_)), "it goes on: {step:?}");
+}
+
+#[test]
+fn a_subject_that_cannot_be_written_to_is_observed_and_reported_all_the_same() {
+    let (subject, seen) = (subject(), failed_cse());
+    let step = |seen: Option<&Observation>, report: Option<&BootstrapReport>, now: i64| {
+        let refused_until = Some(at(120));
+        Snapshot { refused_until, ..snapshot(&subject, seen, report, at(now)) }.next_step()
+    };
+    assert!(matches!(step(None, None, 100), Step::Look(_)), "the first look was due");
+    assert!(matches!(step(Some(&seen), None, 100), Step::Publish(_)));
+    let report = report();
+    assert!(matches!(step(Some(&seen), Some(&report), 100), Step::Announce));
+    let told = bringup_controller::faces::report::announced(&report, at(100));
+    assert_eq!(format!("{:?}", step(Some(&seen), Some(&told), 100)), format!("Wait({})", at(120)));
+    assert!(matches!(step(Some(&seen), Some(&told), 120), Step::Apply(_)), "it is tried again");
 }
 
 #[test]

@@ -56,6 +56,7 @@ fn step(seen: Option<&Observation>, ear: Ear, now: Timestamp) -> Step {
         ear,
         namespace: "bringup-system",
         was_pending: true,
+        refused_until: None,
         warned: true,
         alike: &alike,
     };

@@ -144,9 +144,10 @@ async fn test_24_31_34_what_others_extensions_say_is_no_cause() -> Result<()> {
     let rules = [
         rule("gave-up", 1, "", "[   61.2] cloud-init[1021]: [preflight] Running pre-flight checks"),
         rule("users", 0, "all is well", jws),
+        rule("complains", 1, "E: Could not get lock /var/lib/dpkg/lock-frontend", ""),
     ];
     let (own, script) = (["CAPZ.Linux.Bootstrapping"], ["CustomScript"]);
-    let machines = [with("gave-up", &own), with("users", &script)];
+    let machines = [with("gave-up", &own), with("users", &script), with("complains", &script)];
     let ground = ground("others", &rules, &machines).await?;
     let machine = verdict(&ground, "gave-up", "False").await?;
     assert_eq!(said(&machine, "reason"), "Unknown", "{}", said(&machine, "message"));
@@ -170,6 +171,13 @@ async fn test_24_31_34_what_others_extensions_say_is_no_cause() -> Result<()> {
     assert_eq!(theirs["status"], "True");
     let machine = ground.machines().get("gave-up").await?;
     assert_eq!(status(&machine), Some("False"));
+
+    // A script of the user's that fails is no failure of the bootstrap; in the end it may explain one.
+    ground.until_looked("complains").await;
+    assert_eq!(status(&ground.machines().get("complains").await?), Some("Unknown"));
+    ground.azure.advance(Duration::from_mins(10));
+    let machine = verdict(&ground, "complains", "False").await?;
+    assert_eq!(said(&machine, "reason"), "PackageManagerLocked");
     Ok(())
 }
 

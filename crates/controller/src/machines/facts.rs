@@ -18,6 +18,15 @@ const TELLING: [&str; 3] = ["VMRunning", "ScaleSetRunning", BOOTSTRAP_SUCCEEDED]
 /// The reasons with which it tells of a failure, whatever severity it gives them.
 const FAILED: [&str; 3] = ["VMProvisionFailed", "ScaleSetProvisionFailed", "BootstrapFailed"];
 
+/// What a Machine is made from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Data {
+    /// It is not there yet, or the Machine has none of its own.
+    Missing,
+    /// It is there; since when, if that is said.
+    There(Option<Timestamp>),
+}
+
 /// A Machine.
 #[derive(Debug)]
 pub struct Facts {
@@ -35,10 +44,8 @@ pub struct Facts {
     pub(super) behind: InfrastructureReference,
     pub(super) provider_id: Option<String>,
     pub(super) node: Option<String>,
-    /// What it is made from is there.
-    pub(super) has_data: bool,
-    /// Since when, if that is said.
-    pub(super) data_since: Option<Timestamp>,
+    /// Whether there is something to make it from.
+    pub(super) data: Data,
     /// When its Node was said to be well.
     pub(super) healthy_since: Option<Timestamp>,
     /// When its VM was said to be there.
@@ -79,8 +86,10 @@ impl Facts {
             cluster: spec.cluster_name,
             behind: spec.infrastructure_ref,
             provider_id: spec.provider_id.filter(|id| !id.is_empty()),
-            has_data: spec.bootstrap.data_secret_name.is_some_and(|name| !name.is_empty()),
-            data_since: data.and_then(AnyCondition::since),
+            data: match spec.bootstrap.data_secret_name {
+                Some(name) if !name.is_empty() => Data::There(data.and_then(AnyCondition::since)),
+                Some(_) | None => Data::Missing,
+            },
             healthy_since: healthy.and_then(AnyCondition::since),
             ready_since: ready.and_then(AnyCondition::since),
             is_made: made.is_some_and(|made| made.infrastructure_provisioned)

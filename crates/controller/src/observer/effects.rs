@@ -6,10 +6,12 @@ use bringup_objects::report::BootstrapReport;
 use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use tracing::warn;
 
 use super::{LONGEST_PAUSE, Next, Observer, SHORTEST_PAUSE, growing};
 use crate::cluster::{Entry, Key};
 use crate::faces::{events, report};
+use crate::health::advice;
 use crate::kinds;
 use crate::log;
 use crate::subject::{Kind, Subject};
@@ -154,6 +156,25 @@ impl Observer {
         self.writer.create_event(&event).await?;
         self.memories.remember(&subject.uid, |memory| memory.warned = true);
         Ok(Next::Now)
+    }
+
+    /// Conditions that cannot be written are tried again later, and later each time; what they would say
+    /// is found out and reported meanwhile.
+    pub(super) fn unless_refused(&self, uid: &str, written: kube::Result<Next>) -> Next {
+        let refused = match written {
+            Ok(next) => {
+                self.memories.remember(uid, |memory| memory.refused = None);
+                return next;
+            }
+            Err(error) => advice(&error),
+        };
+        warn!(uid, error = %refused, "conditions could not be written; trying again");
+        let now = self.clock.now();
+        self.memories.remember(uid, |memory| {
+            let times = memory.refused.map_or(1, |(_, times)| times + 1);
+            memory.refused = Some((now + growing(times), times));
+        });
+        Next::Now
     }
 
     /// Says the same on the provider's object.

@@ -82,6 +82,7 @@ pub(crate) fn snapshot<'a>(
         ear: Ear::default(),
         namespace: "bringup-system",
         was_pending: true,
+        refused_until: None,
         warned: false,
         alike: &NOBODY,
     }
