@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::machine::RESERVATION;
-use crate::names::{CLUSTER, MACHINE, MANAGED_BY};
+use crate::names::{CLAIM_UID, CLUSTER, MACHINE, MANAGED_BY};
 
 /// Nothing younger is touched.
 const GRACE: SignedDuration = SignedDuration::from_mins(5);
@@ -38,6 +38,25 @@ pub struct Resource {
     pub used: bool,
 }
 
+/// Who wants resources.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// The names of the machines that exist.
+    pub machines: BTreeSet<String>,
+    /// The uids of the claims that exist. Should machines be lost, a node that runs is not: its claim
+    /// goes first.
+    pub claims: BTreeSet<String>,
+}
+
+impl Wanted {
+    fn wants(&self, resource: &Resource) -> bool {
+        let of = |name: &str, all: &BTreeSet<String>| {
+            resource.tags.get(name).is_some_and(|value| all.contains(value))
+        };
+        of(MACHINE, &self.machines) || of(CLAIM_UID, &self.claims)
+    }
+}
+
 /// A resource that nobody wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leak {
@@ -57,22 +76,14 @@ pub fn is_ours(resource: &Resource, cluster: &str) -> bool {
     tag(MANAGED_BY.0) == Some(MANAGED_BY.1) && tag(CLUSTER) == Some(cluster)
 }
 
-/// What is to be removed, VMs first: of this cluster, of no machine that exists, old enough, and
-/// used by nothing. Whatever does not bear our tags is never touched.
-pub fn plan(
-    resources: &[Resource],
-    machines: &BTreeSet<String>,
-    cluster: &str,
-    now: Timestamp,
-) -> Vec<Leak> {
+/// What is to be removed, VMs first: of this cluster, of no machine and no claim that exists, old
+/// enough, and used by nothing. Whatever does not bear our tags is never touched.
+pub fn plan(resources: &[Resource], wanted: &Wanted, cluster: &str, now: Timestamp) -> Vec<Leak> {
     let mut leaks: Vec<Leak> = resources
         .iter()
-        .filter(|resource| is_ours(resource, cluster))
+        .filter(|resource| is_ours(resource, cluster) && !wanted.wants(resource))
         .filter_map(|resource| {
             let machine = resource.tags.get(MACHINE);
-            if machine.is_some_and(|machine| machines.contains(machine)) {
-                return None;
-            }
             let age = resource.since.duration_until(now);
             let free = match resource.kind {
                 Kind::Vm => true,
@@ -113,7 +124,11 @@ mod tests {
 
     fn swept(resources: &[Resource], seconds: i64) -> Vec<String> {
         let machines = BTreeSet::from(["wanted".to_owned()]);
-        plan(resources, &machines, "c", at(seconds)).into_iter().map(|leak| leak.id).collect()
+        let claims = BTreeSet::from(["uid-that-lives".to_owned()]);
+        plan(resources, &Wanted { machines, claims }, "c", at(seconds))
+            .into_iter()
+            .map(|leak| leak.id)
+            .collect()
     }
 
     #[test]
@@ -126,6 +141,17 @@ mod tests {
         ];
         assert_eq!(swept(&all, 301), ["vm", "nic", "disk"]);
         assert!(swept(&all, 299).is_empty(), "nothing young is touched");
+    }
+
+    #[test]
+    fn what_a_claim_that_exists_was_made_for_stays_even_where_its_machine_is_lost() {
+        let of_claim = |id: &str, uid: &str| {
+            let mut vm = resource(id, Kind::Vm, "c", "lost");
+            vm.tags.insert(CLAIM_UID.to_owned(), uid.to_owned());
+            vm
+        };
+        let all = [of_claim("runs", "uid-that-lives"), of_claim("left", "uid-that-is-gone")];
+        assert_eq!(swept(&all, 100_000), ["left"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What is read from a cluster. Texts of others are made safe here, at the door.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
@@ -8,8 +9,9 @@ use bringup_objects::{BootstrapReport, Node, NodeClaim};
 use http::HeaderValue;
 use http::header::ACCEPT;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Resource;
 use kube::api::{ListParams, ObjectList, Request};
+use kube::core::PartialObjectMeta;
+use kube::{Resource, ResourceExt};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -76,6 +78,20 @@ impl Cluster {
         let list: ObjectList<AzureFlexMachine> =
             self.ask(request.map_err(kube::Error::BuildRequest), asked).await?;
         Ok(list.items)
+    }
+
+    /// The uids of all claims; none where Karpenter is not installed.
+    pub(crate) async fn claim_uids(&self) -> Result<BTreeSet<String>, Unseen> {
+        let asked = asked("list", "nodeclaims", "karpenter.sh");
+        let request = Request::new(NodeClaim::url_path(&(), None));
+        let request = request.list_metadata(&ListParams::default());
+        let listed: Result<ObjectList<PartialObjectMeta<NodeClaim>>, Unseen> =
+            self.ask(request.map_err(kube::Error::BuildRequest), asked).await;
+        match listed {
+            Ok(list) => Ok(list.items.iter().filter_map(ResourceExt::uid).collect()),
+            Err(Unseen::NotServed) => Ok(BTreeSet::new()),
+            Err(unseen) => Err(unseen),
+        }
     }
 
     /// All classes of machines.

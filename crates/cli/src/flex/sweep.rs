@@ -10,6 +10,7 @@ use bringup_azure::id::Name;
 use bringup_controller::flex::{LEDGER, Page};
 use bringup_flex::audit::word;
 use bringup_flex::engine::{Sweeper, Swept};
+use bringup_flex::sweep::Wanted;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -45,8 +46,9 @@ pub(super) fn run(typed: SweepArguments, program: Program) -> Result<Exit, Failu
             })?;
             // After Azure: what was made in between has its machine.
             let machines = cluster.machines().await.map_err(unseen)?;
-            let names: BTreeSet<String> = machines.iter().map(ResourceExt::name_any).collect();
-            let swept = sweeper.sweep(&found, &names, now, dry).await;
+            let machines = machines.iter().map(ResourceExt::name_any).collect();
+            let claims = cluster.claim_uids().await.map_err(unseen)?;
+            let swept = sweeper.sweep(&found, &Wanted { machines, claims }, now, dry).await;
             all.leaks.extend(swept.leaks);
             all.removed.extend(swept.removed);
             all.refused.extend(swept.refused);

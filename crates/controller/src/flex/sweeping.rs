@@ -7,7 +7,8 @@ use bringup_azure::id::Name;
 use bringup_flex::audit::{Audit, QuotaRow, is_of_interest};
 use bringup_flex::class::Class;
 use bringup_flex::engine::{Bootstrap, vm_id};
-use bringup_flex::sweep::Resource;
+use bringup_flex::sweep::{Resource, Wanted};
+use bringup_objects::NodeClaim;
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::flex::machine::Phase;
 use jiff::{SignedDuration, Timestamp};
@@ -101,9 +102,10 @@ impl<B: Bootstrap> Flex<B> {
         let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
         let machines = machines.list(&ListParams::default()).await.map_err(|error| said(&error))?;
         self.doubt(&resources, &machines.items, (subscription, group), now);
-        let machines: BTreeSet<String> =
-            machines.items.iter().map(kube::ResourceExt::name_any).collect();
-        let swept = self.sweeper.sweep(&resources, &machines, now, false).await;
+        let claims = self.claims_that_exist().await.map_err(|error| said(&error))?;
+        let machines = machines.items.iter().map(kube::ResourceExt::name_any).collect();
+        let wanted = Wanted { machines, claims };
+        let swept = self.sweeper.sweep(&resources, &wanted, now, false).await;
         audit.add(self.sweeper.ours(&resources), &swept.leaks);
         for leak in &swept.leaks {
             info!(id = leak.id, age = %leak.age, "nobody wants it");
@@ -122,6 +124,16 @@ impl<B: Bootstrap> Flex<B> {
             counted.await.map_err(|error| said(&error))?;
         }
         Ok(())
+    }
+
+    /// The claims that exist, by uid; none where Karpenter is not installed.
+    async fn claims_that_exist(&self) -> kube::Result<BTreeSet<String>> {
+        let claims: Api<NodeClaim> = Api::all(self.client.clone());
+        match claims.list_metadata(&ListParams::default()).await {
+            Ok(found) => Ok(found.items.iter().filter_map(kube::ResourceExt::uid).collect()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(BTreeSet::new()),
+            Err(error) => Err(error),
+        }
     }
 
     /// A machine that runs and whose VM is not in the list is looked for: somebody may have removed

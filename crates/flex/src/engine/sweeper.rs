@@ -1,6 +1,6 @@
 //! Finds in Azure what nobody wants any more, and removes it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use bringup_azure::arm::{Verb, Write};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::cloud::{COMPUTE, DISKS, NETWORK};
 use crate::names::CREATED;
-use crate::sweep::{Kind, Leak, Resource, is_ours, plan};
+use crate::sweep::{Kind, Leak, Resource, Wanted, is_ours, plan};
 
 /// What a sweep did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,15 +64,15 @@ impl Sweeper {
         resources.iter().filter(|resource| is_ours(resource, &self.cluster)).count()
     }
 
-    /// Removes what no machine wants. With `dry`, nothing is removed.
+    /// Removes what nobody wants. With `dry`, nothing is removed.
     pub async fn sweep(
         &self,
         resources: &[Resource],
-        machines: &BTreeSet<String>,
+        wanted: &Wanted,
         now: Timestamp,
         dry: bool,
     ) -> Swept {
-        let leaks = plan(resources, machines, &self.cluster, now);
+        let leaks = plan(resources, wanted, &self.cluster, now);
         let mut swept = Swept { leaks, ..Swept::default() };
         if dry {
             return swept;
