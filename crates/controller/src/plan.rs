@@ -339,8 +339,10 @@ impl Snapshot<'_> {
         let listen = self.ear.next(subject, observation);
         match (look, listen) {
             (Some(due), _) if due <= now => {
-                let last = subject.deadline(observation).min(subject.agent_deadline(observation));
-                let forced = now >= last;
+                // An agent that has spoken has no time to be read in.
+                let agent = observation.is_none_or(|seen| seen.agent != Agent::Ready);
+                let agent = agent && now >= subject.agent_deadline(observation);
+                let forced = agent || now >= subject.deadline(observation);
                 Step::Look(if forced { Priority::Forced } else { Priority::Schedule })
             }
             (_, Some(due)) if due <= now => Step::Listen,

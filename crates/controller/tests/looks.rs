@@ -97,6 +97,22 @@ fn an_agent_is_silent_only_if_that_was_read_after_its_time_was_over() {
 }
 
 #[test]
+fn whose_agent_has_spoken_does_not_go_before_those_who_were_never_read() {
+    let limit = at(2) + schedule::AGENT_LIMIT;
+    let priority = |agent: Agent| {
+        let cse = Cse::Running { since: Some(at(60)) };
+        let read = at(560);
+        let seen = Observation { at: read, vm: Vm::Present, agent, cse, ..Observation::default() };
+        let told = conditions::desired(&subject(), Some(&seen), None, false, read);
+        let subject = bear(subject(), &told);
+        let step = snapshot(&subject, Some(&seen), None, limit + SignedDuration::from_secs(30));
+        format!("{:?}", step.next_step())
+    };
+    assert_eq!(priority(Agent::Ready), "Look(Schedule)");
+    assert_eq!(priority(Agent::Silent), "Look(Forced)");
+}
+
+#[test]
 fn everything_is_asked_for_before_karpenters_limit() {
     let subject = subject();
     let mut last: Option<Observation> = None;
