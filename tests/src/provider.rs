@@ -76,6 +76,11 @@ impl Provider {
     /// The same for a VM as ordered.
     pub async fn launch_as(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
         self.claim(claim, Some(pool)).await?;
+        self.make(claim, pool, order).await
+    }
+
+    /// Makes the NIC and the VM of a claim that is there, and says so in its status.
+    pub async fn make(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
         let name = format!("aks-{claim}");
         self.arm.put(&path("Microsoft.Network/networkInterfaces", claim), &Order::nic(pool))?;
         let nic = path("Microsoft.Network/networkInterfaces", claim);

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use bringup_controller::flex::TOKENS;
 use bringup_controller::rights::{NEEDED, Needed, Place};
 use bringup_controller::witness::Witness;
+use bringup_objects::BootstrapReport;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
 use bringup_testbed::{ControlPlane, User};
 use bringup_world::order::Order;
@@ -107,13 +108,21 @@ async fn with_exactly_the_rights_of_the_chart_everything_works() -> Result<()> {
             })
             .await?;
         stage
-            .reports_when("the newest report, announced", |reports| {
-                reports.len() == 1
-                    && reports[0].spec.target_ref.name == claim
-                    && reports[0].is_announced()
+            .reports_when("its report, announced", |reports| {
+                let mut its = reports.iter().filter(|it| it.spec.target_ref.name == claim);
+                its.any(BootstrapReport::is_announced)
             })
             .await?;
+        stage.karpenter.clean_up(&claim).await?;
+        stage.azure.advance(Duration::from_secs(30));
     }
+    // Both claims are gone, so that only the newest report stays.
+    let newest = stage.claim_name("b");
+    stage
+        .reports_when("the newest report alone", |reports| {
+            reports.len() == 1 && reports[0].spec.target_ref.name == newest
+        })
+        .await?;
     assert!(running.controller.health().not_ready().is_empty());
     assert_eq!(running.controller.health().degraded(), Vec::<String>::new());
     Ok(())

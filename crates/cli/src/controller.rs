@@ -67,7 +67,7 @@ pub(crate) struct ControllerArguments {
     /// Where health and metrics are served
     #[arg(long, value_name = "ADDRESS", env = "BRINGUP_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
-    /// How long a report is kept
+    /// How long a report is kept whose subject is gone
     #[arg(
         long,
         value_name = "TIME",
@@ -76,7 +76,7 @@ pub(crate) struct ControllerArguments {
         value_parser = length_of_time
     )]
     report_ttl: SignedDuration,
-    /// How many reports of one pool are kept
+    /// How many reports of one pool are kept whose subjects are gone
     #[arg(long, value_name = "COUNT", env = "BRINGUP_REPORTS_PER_PARENT", default_value_t = 20)]
     reports_per_parent: usize,
     /// How many reads a second ARM is asked at most; ARM allows 25 for an identity

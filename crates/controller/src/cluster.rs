@@ -69,16 +69,16 @@ impl Cluster {
         Some(key)
     }
 
-    /// A subject is gone. Who had come up, or was never asked for, is forgotten.
+    /// A subject is gone. Who had come up, or was never asked for, is forgotten here; it is answered
+    /// all the same, so that whoever else remembers something of it forgets that too.
     pub fn gone(&self, uid: &str) -> Option<Key> {
         let mut inner = self.lock();
         let entry = inner.subjects.get_mut(uid)?;
         entry.departed = true;
-        if entry.subject.is_pending() {
-            return Some(Key::Subject(uid.to_owned()));
+        if !entry.subject.is_pending() {
+            inner.forget(uid);
         }
-        inner.forget(uid);
-        None
+        Some(Key::Subject(uid.to_owned()))
     }
 
     /// The subjects of a kind that exist are these: all others are gone.
@@ -182,6 +182,21 @@ impl Cluster {
             *known = signal;
         }
         Key::Subject(uid.to_owned())
+    }
+
+    /// The Event in which Karpenter said so is gone. What it said stays as long as the claim is known.
+    pub fn unsignalled(&self, uid: &str) {
+        let mut inner = self.lock();
+        if !inner.subjects.contains_key(uid) {
+            inner.signals.remove(uid);
+        }
+    }
+
+    /// The claims of which there are such Events are these.
+    pub fn only_signalled(&self, uids: &HashSet<String>) {
+        let mut inner = self.lock();
+        let Inner { subjects, signals, .. } = &mut *inner;
+        signals.retain(|uid, _| uids.contains(uid) || subjects.contains_key(uid));
     }
 
     /// A subject.
@@ -326,11 +341,30 @@ mod tests {
         let cluster = Cluster::default();
         let launched = json!([{ "type": "Launched", "status": "True", "reason": "Launched", "message": "", "lastTransitionTime": "2026-01-27T14:32:00Z" }]);
         cluster.seen(claim("1", "u", &json!([])));
-        assert_eq!(cluster.gone("u"), None);
+        let key = Some(Key::Subject("u".to_owned()));
+        assert_eq!(cluster.gone("u"), key, "who remembers something of it is to forget it");
         assert!(cluster.subject("u").is_none());
+        assert_eq!(cluster.gone("u"), None, "it was told once");
         cluster.seen(claim("1", "u", &launched));
         assert_eq!(cluster.gone("other"), None, "it is another one's end");
-        assert_eq!(cluster.gone("u"), Some(Key::Subject("u".to_owned())));
+        assert_eq!(cluster.gone("u"), key);
         assert!(cluster.subject("u").unwrap().departed);
+    }
+
+    #[test]
+    fn what_karpenter_said_of_claims_that_nobody_knows_goes_with_its_events() {
+        let cluster = Cluster::default();
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let signal = Signal { stamped: at, heard: at, text: String::new() };
+        cluster.seen(claim("1", "known", &json!([])));
+        for uid in ["known", "over", "missed"] {
+            cluster.signalled(uid, signal.clone());
+        }
+        cluster.unsignalled("known");
+        cluster.unsignalled("over");
+        let is_remembered = |uid: &str| cluster.signal_of(uid).is_some();
+        assert!(is_remembered("known") && !is_remembered("over") && is_remembered("missed"));
+        cluster.only_signalled(&HashSet::new());
+        assert!(is_remembered("known") && !is_remembered("missed"));
     }
 }

@@ -118,7 +118,7 @@ impl Collect {
             return seen;
         };
         let Some(answer) = self.in_time(deadline, self.arm.instance(&instance, turn)).await else {
-            return seen.without_turn(collector::VM, self.clock.now());
+            return seen.unread(self.clock.now());
         };
         match self.asked(answer).await {
             Ok(vm) => {
@@ -315,16 +315,6 @@ fn may_wait_in_a_command(subject: &Subject, seen: &Observation, priority: Priori
         && diagnose(&seen.evidence).cause.confidence != Confidence::High
 }
 
-impl Observation {
-    /// That Azure allows too few reads for this one to be made in time.
-    fn without_turn(mut self, name: &str, now: Timestamp) -> Self {
-        self.at = now;
-        let detail = "too many reads wait for their turn";
-        self.collected(collected(name, CollectorState::Throttled, detail));
-        self
-    }
-}
-
 /// What is to be said of a certificate request, if it is the node's.
 fn told(request: &CertificateSigningRequest, node: &str) -> Option<String> {
     let asked = format!("system:node:{}", node.to_ascii_lowercase());
@@ -377,6 +367,24 @@ fn token_age(age: SignedDuration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observation::Agent;
+
+    #[test]
+    fn a_look_that_got_no_turn_proves_nothing_of_the_vm_by_what_was_seen_before() {
+        let at = Timestamp::UNIX_EPOCH;
+        let read = Observation {
+            vm: Vm::Present,
+            agent: Agent::Silent,
+            is_full: true,
+            ..Observation::default()
+        };
+        let unread = read.unread(at + SignedDuration::from_mins(13));
+        assert_eq!((unread.agent, unread.is_full), (Agent::NotSeen, false));
+        assert_eq!(unread.vm, Vm::Present, "what is known stays");
+        let vm = serde_json::json!({ "name": "a", "properties": {} });
+        let read = unread.with_vm(&bringup_azure::model::VirtualMachine::of(vm), at);
+        assert_eq!(read.agent, Agent::Silent, "until it is read again");
+    }
 
     #[test]
     fn the_age_of_a_machine_tells_whether_its_token_may_have_expired() {

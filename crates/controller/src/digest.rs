@@ -16,7 +16,7 @@ use self::vm::{
     dated, facts, is_providers, only_users_extensions_failed, os, pieces, script, shown, state,
     timeline, told, waited, waiter, words,
 };
-use crate::observation::{Agent, Cse, Mode, Observation, Vm};
+use crate::observation::{Agent, Aks, Cse, Mode, Observation, Vm};
 
 /// Names of collectors, as reports show them.
 pub mod collector {
@@ -127,17 +127,42 @@ impl Observation {
     /// That the VM could not be read, and why. What is known stays.
     #[must_use]
     pub fn without_vm(mut self, error: &ArmError, now: Timestamp) -> Self {
+        if error.is_not_found() {
+            return self.with_no_vm(now);
+        }
         self.at = now;
         self.is_full = false;
-        if error.is_not_found() {
-            self.vm = Vm::Gone;
-            let detail = "the VM does not exist, or not any more";
-            self.collected(collected(collector::VM, CollectorState::Late, detail));
-            return self;
-        }
         let (state, detail) = refusal(error);
         self.denied = Some(redact(&detail).text.truncated(DETAIL).into_string());
         self.collected(collected(collector::VM, state, &detail));
+        self
+    }
+
+    /// That there is no VM. What is known stays.
+    #[must_use]
+    pub fn with_no_vm(mut self, now: Timestamp) -> Self {
+        self.at = now;
+        self.is_full = false;
+        self.vm = Vm::Gone;
+        let detail = "the VM does not exist, or not any more";
+        self.collected(collected(collector::VM, CollectorState::Late, detail));
+        self
+    }
+
+    /// That the VM was not read in time: what is known of it is of an earlier look.
+    #[must_use]
+    pub fn unread(mut self, now: Timestamp) -> Self {
+        self.agent = self.agent.unread();
+        self.is_full = false;
+        self.without_turn(collector::VM, now)
+    }
+
+    /// That Azure allows too few reads for this one to be made in time.
+    #[must_use]
+    pub fn without_turn(mut self, name: &str, now: Timestamp) -> Self {
+        self.at = now;
+        let detail = "too many reads wait for their turn";
+        self.collected(collected(name, CollectorState::Throttled, detail));
         self
     }
 
@@ -145,6 +170,7 @@ impl Observation {
     #[must_use]
     pub fn with_machine(mut self, machine: &Machine, now: Timestamp) -> Self {
         self.at = now;
+        self.agent = self.agent.unread();
         self.mode = Mode::Machine;
         if let Some(version) = machine.node_image_version.as_deref() {
             self.facts.image.get_or_insert_with(|| version.to_owned());
@@ -159,6 +185,8 @@ impl Observation {
             let most = failure.details.first().unwrap_or(failure);
             self.add(Piece::seen(Source::Arm, "AKS machine's error", &words(most)));
         }
+        // The VM beneath it may be gone, or may never have been made: that does not undo it.
+        self.aks = if failed { Aks::Failed } else { Aks::NotFailed };
         if failed {
             self.vm = Vm::Failed;
         } else if machine.is_underway() {

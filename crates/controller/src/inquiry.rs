@@ -39,7 +39,7 @@ pub async fn inquire<'a>(
         Judgement::Failed(failure) => {
             let cause = failure.diagnosis.cause.reason.reason();
             let earlier = alike(subject, reports).get(cause).copied().unwrap_or_default();
-            Some(report::of_failure(subject, Some(&seen), &failure, "", earlier, now))
+            Some(report::of_failure(subject, 1, Some(&seen), &failure, "", earlier, now))
         }
         Judgement::Underway | Judgement::Withdrawn | Judgement::Up => None,
     };

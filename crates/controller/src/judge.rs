@@ -7,7 +7,7 @@ use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, Verdict,
 use jiff::{SignedDuration, Timestamp};
 
 use crate::digest::{AGENT_PIECE, SUMMARY};
-use crate::observation::{Agent, Cse, Mode, Observation, Vm};
+use crate::observation::{Agent, Aks, Cse, Mode, Observation, Vm};
 use crate::schedule::SILENCE;
 use crate::subject::{Kind, Launch, Subject};
 
@@ -89,6 +89,8 @@ impl Case<'_> {
         let Some(seen) = self.observation else { return Judgement::Underway };
         match (&seen.cse, &seen.vm) {
             (Cse::Failed { .. }, _) | (_, Vm::Failed) => self.shown(seen),
+            // Before its VM is said to be gone: this is why there is none.
+            _ if seen.aks == Aks::Failed => self.shown(seen),
             (_, Vm::Gone | Vm::Deleting) => self.gone(seen),
             (Cse::Succeeded { at }, _)
                 if self.node.is_none() && !subject.is_control_plane && is_silent(*at, seen) =>
@@ -128,7 +130,7 @@ impl Case<'_> {
     }
 
     /// ARM shows a failure. A VM on its way out may show that its script failed and no longer
-    /// what that said: then this is lost, too.
+    /// what that said: then this is lost, too. So it is if AKS does not tell why its machine has none.
     fn shown(&self, seen: &Observation) -> Judgement {
         let Judgement::Failed(mut failure) = failed(seen, None) else {
             return Judgement::Underway;
@@ -137,7 +139,8 @@ impl Case<'_> {
             || failure.diagnosis.exit_code.is_some();
         // What the guest says has its time; what is left of it in the model has none.
         let wordless = matches!(seen.cse, Cse::Failed { at: None });
-        failure.lost = wordless && !known && self.signal().is_some();
+        let bodiless = seen.aks == Aks::Failed && seen.vm == Vm::Gone;
+        failure.lost = !known && (wordless && self.signal().is_some() || bodiless);
         Judgement::Failed(failure)
     }
 

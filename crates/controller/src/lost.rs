@@ -12,12 +12,14 @@ use bringup_objects::report::{BootstrapReport, Phase};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
+use crate::cluster::Cluster;
 use crate::digest::{collected, collector, refusal};
 use crate::faces::report;
 use crate::judge::Failure;
 use crate::observation::Observation;
 use crate::observer::{Next, Observer};
 use crate::subject::Kind;
+use crate::watch::Listed;
 
 /// When the activity log is first asked: entries come no earlier.
 const FIRST: SignedDuration = SignedDuration::from_mins(3);
@@ -128,11 +130,14 @@ impl Observer {
         answer
     }
 
-    /// Deletes reports that are too old, and of each parent those that are too many.
+    /// Deletes reports that are too old, and of each parent those that are too many; only of subjects
+    /// that are gone.
     pub(crate) async fn sweep(&self) -> kube::Result<Next> {
         let now = self.clock.now();
         let mut reports = self.cluster.reports();
-        reports.retain(|report| !self.is_kept(report));
+        let only = self.settings.only_namespace.as_deref();
+        let listed = self.watches.ready.borrow().clone();
+        reports.retain(|report| !is_kept(report, &self.cluster, &listed, only));
         let due =
             overdue(reports, now - self.settings.report_ttl, self.settings.reports_per_parent);
         for name in due {
@@ -143,16 +148,25 @@ impl Observer {
         }
         Ok(Next::At(now + SWEEP))
     }
+}
 
-    /// Whether a report is to stay however old it is: of a Machine that still exists, which would be
-    /// judged anew without it; or of one that somebody else looks after.
-    fn is_kept(&self, report: &BootstrapReport) -> bool {
-        let only = self.settings.only_namespace.as_deref();
-        let is_others = only.is_some_and(|only| report.metadata.namespace.as_deref() != Some(only));
-        let entry = self.cluster.subject(&report.spec.target_ref.uid);
-        let is_there = entry.is_some_and(|entry| !entry.departed);
-        report.spec.target_ref.kind == Kind::Machine.word() && (is_others || is_there)
-    }
+/// Whether a report is to stay, however old it is and however many there are: of a subject that still
+/// exists, which would be judged anew without it, or may exist, for all that is known yet; or of a
+/// Machine that somebody else looks after.
+fn is_kept(
+    report: &BootstrapReport,
+    cluster: &Cluster,
+    listed: &Listed,
+    only: Option<&str>,
+) -> bool {
+    let target = &report.spec.target_ref;
+    let is_others = target.kind == Kind::Machine.word()
+        && only.is_some_and(|only| report.metadata.namespace.as_deref() != Some(only));
+    let is_there = match cluster.subject(&target.uid) {
+        Some(entry) => !entry.departed,
+        None => !listed.has_all_of(&target.kind),
+    };
+    is_others || is_there
 }
 
 /// Whether a resource is the VM or part of it.
@@ -187,4 +201,72 @@ fn overdue(reports: Vec<Arc<BootstrapReport>>, oldest: Timestamp, most: usize) -
     }
     names.sort();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use bringup_objects::NodeClaim;
+    use bringup_objects::report::{ReportSpec, TargetReference};
+    use serde_json::json;
+
+    use super::*;
+    use crate::claims::{self, default_classes};
+
+    fn listed(kinds: &[Kind]) -> Listed {
+        Listed { nodes: true, reports: true, subjects: kinds.iter().copied().collect() }
+    }
+
+    fn all() -> Listed {
+        listed(&[Kind::NodeClaim, Kind::Machine])
+    }
+
+    fn report(kind: &str, uid: &str) -> Arc<BootstrapReport> {
+        let target_ref =
+            TargetReference { kind: kind.to_owned(), uid: uid.to_owned(), ..Default::default() };
+        let mut report =
+            BootstrapReport::new(uid, ReportSpec { target_ref, ..ReportSpec::default() });
+        let status = report.status.get_or_insert_default();
+        status.phase = Phase::Final;
+        Arc::new(report)
+    }
+
+    /// A cluster with one claim whose creation was refused, and that is still there.
+    fn cluster() -> Cluster {
+        let claim: NodeClaim = serde_json::from_value(json!({
+            "metadata": { "name": "a", "uid": "there" },
+            "spec": { "nodeClassRef": { "group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "d" } },
+        }))
+        .unwrap();
+        let cluster = Cluster::default();
+        cluster.seen(claims::subject(&claim, &default_classes()).unwrap());
+        cluster
+    }
+
+    #[test]
+    fn the_report_of_a_claim_that_still_exists_stays_however_many_there_are() {
+        let cluster = cluster();
+        let mut reports = vec![report("NodeClaim", "there"), report("NodeClaim", "gone")];
+        reports.retain(|report| !is_kept(report, &cluster, &all(), None));
+        assert_eq!(overdue(reports, Timestamp::MIN, 0), ["gone"]);
+        cluster.gone("there");
+        assert!(!is_kept(&report("NodeClaim", "there"), &cluster, &all(), None));
+    }
+
+    #[test]
+    fn as_long_as_not_all_subjects_are_known_no_report_is_in_excess() {
+        let cluster = cluster();
+        let unlisted = listed(&[Kind::Machine]);
+        assert!(is_kept(&report("NodeClaim", "not seen yet"), &cluster, &unlisted, None));
+        assert!(!is_kept(&report("Machine", "gone"), &cluster, &unlisted, None));
+        let unlisted = listed(&[Kind::NodeClaim]);
+        assert!(is_kept(&report("Machine", "not seen yet"), &cluster, &unlisted, None));
+        assert!(!is_kept(&report("NodeClaim", "gone"), &cluster, &unlisted, None));
+    }
+
+    #[test]
+    fn of_machines_that_somebody_else_looks_after_every_report_stays() {
+        let only = Some("ours");
+        assert!(is_kept(&report("Machine", "gone"), &cluster(), &all(), only));
+        assert!(!is_kept(&report("NodeClaim", "gone"), &cluster(), &all(), only));
+    }
 }

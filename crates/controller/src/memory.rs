@@ -96,3 +96,49 @@ impl Memories {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bringup_objects::NodeClaim;
+    use serde_json::json;
+
+    use super::*;
+    use crate::claims::{self, default_classes};
+    use crate::cluster::{Cluster, Key};
+
+    fn claim(version: u32, uid: &str, is_registered: bool) -> Subject {
+        let mut conditions = vec![
+            json!({ "type": "Launched", "status": "True", "reason": "", "message": "", "lastTransitionTime": "2026-01-27T14:32:00Z" }),
+        ];
+        if is_registered {
+            conditions.push(json!({ "type": "Registered", "status": "True", "reason": "", "message": "", "lastTransitionTime": "2026-01-27T14:33:00Z" }));
+        }
+        let claim: NodeClaim = serde_json::from_value(json!({
+            "metadata": { "name": uid, "uid": uid, "resourceVersion": version.to_string() },
+            "spec": { "nodeClassRef": { "group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "d" } },
+            "status": { "conditions": conditions },
+        }))
+        .unwrap();
+        claims::subject(&claim, &default_classes()).unwrap()
+    }
+
+    #[test]
+    fn of_nodes_that_joined_and_were_deleted_nothing_is_remembered() {
+        let (cluster, memories) = (Cluster::default(), Memories::default());
+        for count in 0..1000 {
+            let uid = count.to_string();
+            cluster.seen(claim(1, &uid, false));
+            memories.recall(cluster.subject(&uid).unwrap().subject);
+            memories.remember(&uid, |memory| memory.observation = Some(Observation::default()));
+            cluster.seen(claim(2, &uid, true));
+            memories.recall(cluster.subject(&uid).unwrap().subject);
+            memories.settle(&uid, false, true);
+            // Whoever is answered is attended to: who is not known then is forgotten.
+            if let Some(Key::Subject(uid)) = cluster.gone(&uid) {
+                assert!(cluster.subject(&uid).is_none());
+                memories.forget(&uid);
+            }
+        }
+        assert_eq!(memories.lock().len(), 0);
+    }
+}

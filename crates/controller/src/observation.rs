@@ -1,7 +1,7 @@
 //! What one look brought: the state of the VM, what the extension said, and the evidence.
 
 use bringup_diagnosis::Evidence;
-use bringup_objects::report::{Collector, CollectorState};
+use bringup_objects::report::{Collector, CollectorState, STANDALONE};
 use jiff::Timestamp;
 
 use crate::digest::collector;
@@ -30,7 +30,7 @@ impl Mode {
             Self::Extension => "extension",
             Self::Scriptless => "scriptless",
             Self::Machine => "machine",
-            Self::Standalone => "standalone",
+            Self::Standalone => STANDALONE,
         }
     }
 }
@@ -54,11 +54,36 @@ pub enum Vm {
 /// What the guest agent says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Agent {
-    /// Nothing.
+    /// Nobody could say in the last look.
     #[default]
+    NotSeen,
+    /// Nothing.
     Silent,
     /// That it runs.
     Ready,
+}
+
+impl Agent {
+    /// What is known of it after a look that did not read the VM: who was silent may have spoken since.
+    #[must_use]
+    pub fn unread(self) -> Self {
+        match self {
+            Self::NotSeen | Self::Silent => Self::NotSeen,
+            Self::Ready => Self::Ready,
+        }
+    }
+}
+
+/// What AKS says of the machine that it makes the VM for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Aks {
+    /// Nothing: it was not asked, or did not answer.
+    #[default]
+    NotSeen,
+    /// Not that it failed.
+    NotFailed,
+    /// That it failed, whatever became of the VM.
+    Failed,
 }
 
 /// What is known of the Custom Script extension's own result, wherever it stands.
@@ -93,6 +118,8 @@ pub struct Observation {
     pub vm: Vm,
     /// Its guest agent.
     pub agent: Agent,
+    /// The machine of AKS that it is.
+    pub aks: Aks,
     /// Its extension.
     pub cse: Cse,
     /// The version of the extension's handler.

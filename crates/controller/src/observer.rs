@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bringup_azure::Priority;
 use bringup_azure::clock::Clock;
+use bringup_objects::report::BootstrapReport;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::{SignedDuration, Timestamp};
@@ -23,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::plan::Step;
 use crate::settings::Settings;
 use crate::view::View;
-use crate::watch::Watches;
+use crate::watch::{Listed, Watches};
 use crate::writer::Writer;
 
 /// How many are worked on at once: more than are ever pending. Nearly all of them wait for their
@@ -89,7 +90,7 @@ impl Observer {
     async fn work(&self) {
         let mut listed = self.watches.ready.subscribe();
         // The sender lives as long as we do.
-        let _ = listed.wait_for(|listed| listed.is_enough()).await;
+        let _ = listed.wait_for(Listed::is_enough).await;
         self.agenda.plan_now(Key::Sweep);
         let mut working = FuturesUnordered::new();
         loop {
@@ -134,6 +135,7 @@ impl Observer {
         let Some(view) = self.view(uid) else {
             self.memories.forget(uid);
             self.lines.hang_up(uid);
+            self.leave(self.cluster.report_of(uid).as_deref());
             return Ok(Next::Never);
         };
         let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();
@@ -148,10 +150,7 @@ impl Observer {
             Step::Rest => {
                 if departed {
                     self.cluster.forget(uid);
-                    // What is still to be done about its report is not its business any more.
-                    if let Some(report) = report {
-                        self.agenda.plan_now(Key::Report(report.name_any()));
-                    }
+                    self.leave(report.as_deref());
                 }
                 self.memories.settle(uid, departed, is_up);
                 self.lines.hang_up(uid);
@@ -219,6 +218,15 @@ impl Observer {
         };
         self.memories.remember(uid, |memory| memory.errors = 0);
         Ok(next)
+    }
+
+    /// A subject is gone: what is still to be done about its report is not its business any more, and
+    /// from now on the report may be one too many.
+    fn leave(&self, report: Option<&BootstrapReport>) {
+        if let Some(report) = report {
+            self.agenda.plan_now(Key::Report(report.name_any()));
+            self.agenda.plan_now(Key::Sweep);
+        }
     }
 
     /// Everything that is seen of a subject now.

@@ -117,10 +117,22 @@ impl Snapshot<'_> {
         }
     }
 
+    /// The report of the present attempt: what was said of one that Azure refused does not hold for the
+    /// next one, which was accepted.
+    fn current(&self) -> Option<&BootstrapReport> {
+        let is_accepted = self.subject.launched().is_some();
+        self.report.filter(|report| !(is_accepted && report.is_of_refusal()))
+    }
+
     /// What to do next.
     pub fn next_step(&self) -> Step {
-        let case = self.case();
-        match (case.judge(), self.report) {
+        let judgement = self.case().judge();
+        // A Node that came closes whatever was said before.
+        let report = match judgement {
+            Judgement::Up => self.report,
+            Judgement::Failed(_) | Judgement::Underway | Judgement::Withdrawn => self.current(),
+        };
+        match (judgement, report) {
             (Judgement::Failed(failure), None) => self.fail(&failure),
             (Judgement::Failed(failure), Some(old)) if is_better(&failure, old) => {
                 let seen = self.observation.cloned().unwrap_or_default();
@@ -166,12 +178,13 @@ impl Snapshot<'_> {
     fn report_of(&self, failure: &Failure) -> BootstrapReport {
         let earlier = self.earlier(failure);
         let (subject, seen) = (self.subject, self.observation);
-        report::of_failure(subject, seen, failure, self.namespace, earlier, self.now)
+        let attempt = self.report.map_or(1, |before| before.spec.attempt.saturating_add(1));
+        report::of_failure(subject, attempt, seen, failure, self.namespace, earlier, self.now)
     }
 
     /// What is about to be gone is read before anything is written.
     fn last_chance(&self) -> Option<Priority> {
-        let is_open = self.report.is_none() && self.subject.launched().is_some();
+        let is_open = self.current().is_none() && self.subject.launched().is_some();
         let is_going = self.departed || self.subject.deleting.is_some();
         match (self.case().signal(), self.looks) {
             _ if !is_open => None,
@@ -202,8 +215,9 @@ impl Snapshot<'_> {
         let refused = self.refused_until.filter(|until| is_there && self.now < *until);
         let may_write = is_there && self.subject.held.is_none() && refused.is_none();
         if may_write {
+            let report = self.current();
             let wanted =
-                conditions::desired(self.subject, self.observation, self.report, is_up, self.now);
+                conditions::desired(self.subject, self.observation, report, is_up, self.now);
             if !conditions::are_borne(self.subject, &wanted) {
                 match (self.subject.has_room, self.warned) {
                     (true, _) => return Step::Apply(wanted),
@@ -215,9 +229,9 @@ impl Snapshot<'_> {
                 return Step::Mirror(mirrored);
             }
         }
-        let step = match self.report {
-            Some(report) if !report.is_announced() => Step::Announce,
-            Some(report) if matches!(report.phase(), Phase::Final | Phase::Lost) => {
+        let step = match (self.report, self.current()) {
+            (Some(report), _) if !report.is_announced() => Step::Announce,
+            (_, Some(report)) if matches!(report.phase(), Phase::Final | Phase::Lost) => {
                 self.look_once_more(report)
             }
             _ if is_up => self.look_after_join(),
@@ -325,8 +339,10 @@ impl Snapshot<'_> {
         let listen = self.ear.next(subject, observation);
         match (look, listen) {
             (Some(due), _) if due <= now => {
-                let last = subject.deadline(observation).min(subject.agent_deadline(observation));
-                let forced = now >= last;
+                // An agent that has spoken has no time to be read in.
+                let agent = observation.is_none_or(|seen| seen.agent != Agent::Ready);
+                let agent = agent && now >= subject.agent_deadline(observation);
+                let forced = agent || now >= subject.deadline(observation);
                 Step::Look(if forced { Priority::Forced } else { Priority::Schedule })
             }
             (_, Some(due)) if due <= now => Step::Listen,

@@ -15,9 +15,9 @@ pub struct Settings {
     pub identity: String,
     /// Whose claims are looked after.
     pub classes: Vec<NodeClassKind>,
-    /// How long a report is kept.
+    /// How long a report is kept whose subject is gone.
     pub report_ttl: SignedDuration,
-    /// How many reports of one parent are kept.
+    /// How many reports of one parent are kept whose subjects are gone.
     pub reports_per_parent: usize,
     /// Whether Machines of Cluster API are looked after too.
     pub machines: bool,

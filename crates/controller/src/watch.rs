@@ -2,7 +2,7 @@
 
 mod machines;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -55,18 +55,27 @@ pub struct Watches {
 }
 
 /// Which first lists are complete.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listed {
     /// Nodes.
     pub nodes: bool,
     /// Reports.
     pub reports: bool,
+    /// Subjects of these kinds; or there are none that anybody looks after.
+    pub subjects: BTreeSet<Kind>,
 }
 
 impl Listed {
     /// Whether enough is known to decide anything.
-    pub fn is_enough(self) -> bool {
+    pub fn is_enough(&self) -> bool {
         self.nodes && self.reports
+    }
+
+    /// Whether all subjects of a kind are known, so that one that is not known does not exist.
+    pub fn has_all_of(&self, kind: &str) -> bool {
+        // What is no kind of subject is nobody's here.
+        let kind = [Kind::NodeClaim, Kind::Machine].into_iter().find(|known| known.word() == kind);
+        kind.is_none_or(|kind| self.subjects.contains(&kind))
     }
 }
 
@@ -76,6 +85,8 @@ impl Watches {
         let machines = async {
             if self.machines {
                 Box::pin(self.cluster_api()).await;
+            } else {
+                self.all_known(Kind::Machine);
             }
         };
         tokio::join!(self.claims(), self.nodes(), self.reports(), self.events(), machines);
@@ -96,6 +107,7 @@ impl Watches {
             }
             Event::InitDone => {
                 self.plan(self.cluster.only(Kind::NodeClaim, &std::mem::take(&mut uids)));
+                self.all_known(Kind::NodeClaim);
             }
             Event::Apply(claim) => self.plan(seen(claim)),
             Event::Delete(claim) => {
@@ -155,9 +167,20 @@ impl Watches {
     async fn events(&self) {
         let api: Api<KubernetesEvent> = Api::all(self.client.clone());
         let fields = format!("reason={SIGNAL},involvedObject.kind=NodeClaim");
+        let mut uids = HashSet::new();
         self.follow(api, Config::default().fields(&fields), Right::Events, |event| match event {
-            Event::InitApply(event) | Event::Apply(event) => self.plan(self.signal(&event)),
-            Event::Init | Event::InitDone | Event::Delete(_) => {}
+            Event::Init => uids.clear(),
+            Event::InitApply(event) => {
+                uids.extend(event.involved_object.uid.clone());
+                self.plan(self.signal(&event));
+            }
+            Event::InitDone => self.cluster.only_signalled(&std::mem::take(&mut uids)),
+            Event::Apply(event) => self.plan(self.signal(&event)),
+            Event::Delete(event) => {
+                if let Some(uid) = &event.involved_object.uid {
+                    self.cluster.unsignalled(uid);
+                }
+            }
         })
         .await;
     }
@@ -169,6 +192,12 @@ impl Watches {
             event.metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |at| at.0);
         let text = redact(event.message.as_deref().unwrap_or_default()).text.into_string();
         Some(self.cluster.signalled(uid, Signal { stamped, heard: self.agenda.now(), text }))
+    }
+
+    /// All subjects of a kind are known: from now on it can be said whose reports are in excess.
+    fn all_known(&self, kind: Kind) {
+        self.ready.send_modify(|listed| listed.subjects.extend([kind]));
+        self.agenda.plan_now(Key::Sweep);
     }
 
     fn plan(&self, keys: impl IntoIterator<Item = Key>) {
@@ -207,6 +236,9 @@ impl Watches {
     fn trouble(&self, right: Right, kind: &str, error: Error) {
         match error {
             Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404 => {
+                if right == Right::NodeClaims {
+                    self.all_known(Kind::NodeClaim);
+                }
                 let why = format!("the definition of {kind} is not installed");
                 self.health.waits(right.name(), Some(&why));
             }

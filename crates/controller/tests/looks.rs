@@ -9,6 +9,7 @@ use bringup_controller::observation::{Agent, Cse, Mode, Observation, Vm};
 use bringup_controller::plan::Step;
 use bringup_controller::schedule;
 use bringup_controller::subject::{Place, Subject};
+use jiff::SignedDuration;
 
 use crate::claim::{VM, at, bear, snapshot, subject};
 
@@ -71,6 +72,44 @@ fn the_console_of_a_vm_that_joins_by_itself_is_read_at_each_look_and_decides() {
     assert_eq!(report.cause(), Some("KernelMismatch"));
     let joined = summary.replace("192", "0").replace("JOIN_BASE_OS_FAILED", "JOINED");
     assert_eq!(seen.with_console(&joined, false).cse, Cse::Succeeded { at: Some(at(62)) });
+}
+
+#[test]
+fn an_agent_is_silent_only_if_that_was_read_after_its_time_was_over() {
+    let subject = subject();
+    let read = Observation {
+        at: at(0) + schedule::AGENT_LIMIT + SignedDuration::from_secs(5),
+        vm: Vm::Present,
+        agent: Agent::Silent,
+        is_full: true,
+        ..Observation::default()
+    };
+    let cause = |seen: &Observation| match snapshot(&subject, Some(seen), None, seen.at).next_step()
+    {
+        Step::Publish(report) => report.cause().map(str::to_owned),
+        _ => None,
+    };
+    assert_eq!(cause(&read).as_deref(), Some("GuestAgentUnresponsive"));
+    let unread = Observation { agent: read.agent.unread(), ..read };
+    assert_eq!(cause(&unread), None, "it may have reported since");
+    let at_last = Observation { at: at(0) + schedule::FORCED, ..unread };
+    assert_eq!(cause(&at_last).as_deref(), Some("Unknown"), "no Node came in time");
+}
+
+#[test]
+fn whose_agent_has_spoken_does_not_go_before_those_who_were_never_read() {
+    let limit = at(2) + schedule::AGENT_LIMIT;
+    let priority = |agent: Agent| {
+        let cse = Cse::Running { since: Some(at(60)) };
+        let read = at(560);
+        let seen = Observation { at: read, vm: Vm::Present, agent, cse, ..Observation::default() };
+        let told = conditions::desired(&subject(), Some(&seen), None, false, read);
+        let subject = bear(subject(), &told);
+        let step = snapshot(&subject, Some(&seen), None, limit + SignedDuration::from_secs(30));
+        format!("{:?}", step.next_step())
+    };
+    assert_eq!(priority(Agent::Ready), "Look(Schedule)");
+    assert_eq!(priority(Agent::Silent), "Look(Forced)");
 }
 
 #[test]

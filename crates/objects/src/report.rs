@@ -24,6 +24,8 @@ pub const MOVED_DEFINITION_LABEL: &str = "clusterctl.cluster.x-k8s.io";
 pub const MOVED_LABEL: &str = "clusterctl.cluster.x-k8s.io/move";
 /// The condition of a report whose verdict has been announced: Events are made once.
 pub const ANNOUNCED: &str = "Announced";
+/// The provision mode of a claim without a pool whose VM Azure refused to create.
+pub const STANDALONE: &str = "standalone";
 /// How many lines of evidence a report keeps.
 pub const MOST_LINES: usize = 12;
 /// How long a line of evidence may be, in bytes.
@@ -65,7 +67,7 @@ pub struct ReportSpec {
     /// The VM's own id, which a VM of the same name made later does not share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm_id: Option<String>,
-    /// Which attempt on this VM.
+    /// Which attempt to make its VM: what Azure refused may be tried again.
     // Kubernetes knows no unsigned formats and would warn at every installation.
     #[serde(default)]
     #[schemars(extend("format" = "int32"))]
@@ -356,6 +358,11 @@ impl BootstrapReport {
             Phase::Superseded => Some("NodeRegistered"),
             Phase::Collecting | Phase::Final | Phase::Lost => self.cause(),
         }
+    }
+
+    /// Whether it is of an attempt at which Azure refused to create the VM, so that there is none.
+    pub fn is_of_refusal(&self) -> bool {
+        self.spec.provision_mode.as_deref() == Some(STANDALONE) && self.spec.vm_id.is_none()
     }
 
     /// When the verdict was reached.

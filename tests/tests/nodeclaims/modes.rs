@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED};
-use bringup_objects::report::{BootstrapReport, CollectorState};
+use bringup_objects::report::{BootstrapReport, CollectorState, Phase};
 use bringup_testbed::kubelet::{Machine, Readiness, SigningRequest, StandInKubelet};
 use bringup_world::order::Order;
 use bringup_world::stage::Stage;
 
-use super::common::{exit_code, is_told, message, report_of, says};
+use super::common::{ORAS_MISSING, exit_code, is_told, message, report_of, says};
 
 const CUSTOM_DATA: &str = "rules: [{name: all, boot: {bootstrap: custom-data, node: never, script: {ends: {exitCode: 211, output: \"timeout: failed to run command 'oras': No such file or directory\\n+ exit 211\"}}}}]";
 
@@ -142,6 +142,40 @@ async fn a_standalone_claim_carries_its_error_and_its_report_belongs_to_the_clas
         report.spec.parent_ref.map(|parent| parent.kind),
         Some("Classstandalone".to_owned())
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_standalone_claim_that_is_accepted_after_a_refusal_is_judged_anew() -> Result<()> {
+    let stage = Stage::set("again", ORAS_MISSING).await?;
+    let _controller = stage.observe();
+    let claim = stage.claim_name("a");
+    stage.karpenter.launch_standalone(&claim, "AllocationFailed: no capacity").await?;
+    stage.claim_when(&claim, "a verdict", is_told).await?;
+    report_of(&stage, &claim).await?;
+    let order = Order::of("202601.27.0");
+    stage.karpenter.make(&claim, stage.pool(), &order).await?;
+    stage
+        .claim_when(&claim, "no verdict", |claim| {
+            says(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
+        })
+        .await?;
+    let error = stage.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
+    stage.karpenter.report_failure(&claim, &error).await?;
+    let object = stage.claim_when(&claim, "another verdict", is_told).await?;
+    assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    let reports = stage
+        .reports_when("two reports, announced", |reports| {
+            reports.len() == 2 && reports.iter().all(BootstrapReport::is_announced)
+        })
+        .await?;
+    let mut told: Vec<_> = reports
+        .iter()
+        .map(|report| (report.spec.attempt, report.phase(), report.cause()))
+        .collect();
+    told.sort_unstable_by_key(|(attempt, ..)| *attempt);
+    let second = (2, Phase::Final, Some("BinaryMissing"));
+    assert_eq!(told, [(1, Phase::Final, Some("AllocationFailed")), second]);
     Ok(())
 }
 

@@ -197,7 +197,9 @@ fn of_living(living: &Living, report: Option<&BootstrapReport>) -> Verdict {
     if living.has_joined() || told == Some("True") {
         return Verdict::Succeeded;
     }
-    match report.map(of_report) {
+    // Azure refused it, and has accepted it since.
+    let is_over = |report: &&BootstrapReport| told == Some("Unknown") && report.is_of_refusal();
+    match report.filter(|report| !is_over(report)).map(of_report) {
         Some(Verdict::Failed) => Verdict::Failed,
         _ if told == Some("False") => Verdict::Failed,
         _ => Verdict::Running,

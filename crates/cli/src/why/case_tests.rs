@@ -56,6 +56,19 @@ fn a_node_that_is_there_has_come_up_whatever_a_report_says() {
 }
 
 #[test]
+fn what_azure_refused_and_has_accepted_since_is_under_way() {
+    let mut refused = report("1", "u", Phase::Final, "QuotaExceeded", 1);
+    refused.spec.provision_mode = Some("standalone".to_owned());
+    let told = |status, reason| claim("u", &[(BOOTSTRAP_SUCCEEDED, status, reason)]);
+    let judged = told(Status::False, "QuotaExceeded");
+    let known = case(Some(judged), vec![refused.clone()], "default-x");
+    assert_eq!((known.verdict, known.cause()), (Verdict::Failed, Some("QuotaExceeded")));
+    let again = told(Status::Unknown, "Diagnosing");
+    let known = case(Some(again), vec![refused], "default-x");
+    assert_eq!((known.verdict, known.cause()), (Verdict::Running, None));
+}
+
+#[test]
 fn a_failure_is_told_by_the_report_or_else_by_the_condition() {
     let waiting = || claim("u", &[("Registered", Status::Unknown, "NodeNotFound")]);
     let told =

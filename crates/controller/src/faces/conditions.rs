@@ -148,7 +148,12 @@ fn underway(subject: &Subject, observation: Option<&Observation>) -> Condition {
 
 /// What the extension says, or what it said when it was last seen.
 fn cse(subject: &Subject, observation: Option<&Observation>, now: Timestamp) -> Option<Condition> {
-    let present = find(&subject.conditions, CSE_PROVISIONED);
+    let present = find(&subject.conditions, CSE_PROVISIONED).filter(|held| {
+        // What the script said of a VM before this one is not what it says of this one.
+        let is_failure = held.status == Status::False.word();
+        let launched = subject.launched();
+        !(is_failure && launched.is_some_and(|launched| held.last_transition_time.0 < launched))
+    });
     let Some(seen) = observation else { return present.cloned() };
     match seen.cse {
         // Only a report says that it failed.

@@ -31,9 +31,10 @@ use crate::subject::{Kind, Place, Subject};
 /// How much of what was overruled a report keeps.
 const MOST_CONTRIBUTING: usize = 4;
 
-/// The report of a subject's failure.
+/// The report of a subject's failure at one of the attempts to make its VM.
 pub fn of_failure(
     subject: &Subject,
+    attempt: u32,
     observation: Option<&Observation>,
     failure: &Failure,
     namespace: &str,
@@ -42,7 +43,7 @@ pub fn of_failure(
 ) -> BootstrapReport {
     // Where its owner is, who has to be in the same.
     let namespace = subject.namespace.as_deref().unwrap_or(namespace);
-    let spec = spec(subject, observation, &failure.diagnosis);
+    let spec = spec(subject, attempt, observation, &failure.diagnosis);
     let name = name(subject, &spec);
     let place = format!("{namespace}/{name}");
     let mut report = BootstrapReport::new(&name, spec);
@@ -179,7 +180,12 @@ fn label(report: &mut BootstrapReport, subject: &Subject) {
         Some(labels.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
 }
 
-fn spec(subject: &Subject, observation: Option<&Observation>, diagnosis: &Diagnosis) -> ReportSpec {
+fn spec(
+    subject: &Subject,
+    attempt: u32,
+    observation: Option<&Observation>,
+    diagnosis: &Diagnosis,
+) -> ReportSpec {
     let facts = observation.map(|seen| seen.facts.clone()).unwrap_or_default();
     let image = subject.image.clone().or(facts.image);
     let image_version = image
@@ -203,7 +209,7 @@ fn spec(subject: &Subject, observation: Option<&Observation>, diagnosis: &Diagno
             Place::NotSaid | Place::Malformed(_) => None,
         },
         vm_id: facts.vm_id,
-        attempt: 1,
+        attempt,
         node_name: subject.node_name.clone().or(facts.computer_name).or_else(|| subject.vm_name()),
         image,
         image_version,

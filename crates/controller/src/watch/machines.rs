@@ -79,6 +79,7 @@ impl Watches {
                 let uids = std::mem::take(&mut uids);
                 land.only_machines(&uids);
                 self.plan(self.cluster.only(Kind::Machine, &uids));
+                self.all_known(Kind::Machine);
             }
             Event::Apply(machine) => self.plan_subject(land.machine_seen(machine)),
             Event::Delete(machine) => {
