@@ -18,7 +18,7 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test lint unit windows extension charts manifests eval conformance karpenter bench bench-scale bench-flex bench-machines bench-node fuzz testbed chart-tools cargo
+.PHONY: help demo sim test test-all fresh lint unit windows windows-tools windows-where-possible extension charts manifests eval conformance karpenter bench bench-scale bench-flex bench-machines bench-node fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,14 +31,28 @@ demo: cargo ## Shows nodes that fail: what Karpenter says, what bringup says (KE
 sim: cargo ## Starts a real control plane and a simulated Azure to look around in
 	@$(ASSETS) cargo run --quiet -p bringup-end-to-end --bin bringup-sim -- --scenario $(or $(SCENARIO),tests/scenarios/demo.yaml)
 
-test: lint unit charts karpenter eval conformance ## Runs everything: lint, unit, end-to-end, chart, Karpenter, evaluation and conformance tests
+# Parts of `make test`, in their order, and those that only `make test-all` has.
+PARTS := lint unit charts karpenter eval conformance
+LONG_PARTS := windows-where-possible
 
-lint: cargo $(DENY) ## Checks format, lints, licences, sources and shell scripts
+test: cargo ## Runs everything: lint, unit, end-to-end, chart, Karpenter, evaluation and conformance tests
+	@MAKE="$(MAKE)" scripts/parts.sh $(PARTS)
+
+test-all: cargo ## Runs everything and what takes longer or needs more tools
+	@MAKE="$(MAKE)" scripts/parts.sh $(PARTS) $(LONG_PARTS)
+
+# Which targets `make fresh` makes there.
+FRESH_TARGETS ?= demo test
+fresh: cargo ## Runs demo and test as on a new machine: a clean clone, every cache empty; takes over an hour
+	@scripts/fresh.sh $(FRESH_TARGETS)
+
+lint: cargo $(DENY) ## Checks format, lints, licences, sources, advisories and shell scripts
 	$(call say,lint)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(DENY) --log-level error check licenses sources bans
-	@for script in testbed/build.sh testbed/cluster-api/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh crates/node/extension/*.sh crates/node/extension/linux/bin/ext tests/guest/*.sh .ci/run; do bash -n "$$script"; done
+	@scripts/advisories.sh $(DENY)
+	@for script in scripts/*.sh testbed/build.sh testbed/cluster-api/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh crates/node/extension/*.sh crates/node/extension/linux/bin/ext tests/guest/*.sh .ci/run; do bash -n "$$script"; done
 	@test -z "$$(gofmt -l testbed karpenter)" || { echo "gofmt: testbed or karpenter is not formatted" >&2; exit 1; }
 
 unit: cargo testbed chart-tools ## Runs unit and end-to-end tests
@@ -56,14 +70,13 @@ manifests: cargo chart-tools ## Writes anew what is generated: the definitions i
 	cargo run --quiet --locked -p bringup-objects --example flex_definitions -- AzureFlexMachine >charts/bringup/definitions/flex/azureflexmachines.flex.aks.azure.com.yaml
 	charts/render.sh >manifests/bringup.yaml
 
-# Labelled failures are kept outside the repository.
+# Labelled data is kept outside the repository. Only this target reads it.
 EVAL_DATA ?= ../shared/data
-eval: cargo ## Measures the diagnosis on labelled failures and compares node configurations
+eval: cargo ## Measures diagnosis and redaction on labelled data, compares node configurations (RAISE=1 raises the baseline, MISSES=1 lists misses)
 	$(call say,evaluation)
-	@if [ -e $(EVAL_DATA)/failures-dev.jsonl ]; then \
-	  cargo run --quiet --locked -p bringup-diagnosis --example eval -- $(EVAL_DATA); \
-	else echo "eval: skipped, there are no labelled failures in $(EVAL_DATA)"; fi
-	@if [ -e $(EVAL_DATA)/nodeconfig-golden/INDEX.json ]; then \
+	@if [ ! -d $(EVAL_DATA) ]; then echo "eval: skipped, $(EVAL_DATA) is absent"; exit 0; fi; \
+	cargo run --quiet --locked -p bringup-diagnosis --example eval -- $(EVAL_DATA) $(if $(RAISE),--raise) $(if $(MISSES),--misses); \
+	if [ -e $(EVAL_DATA)/nodeconfig-golden/INDEX.json ]; then \
 	  cargo run --quiet --locked -p bringup-contract --example goldens -- $(EVAL_DATA); \
 	  BRINGUP_NODE_RECORD=$(abspath $(EVAL_DATA)) cargo test --quiet --locked -p bringup-contract --test recorded_rules; \
 	else echo "eval: skipped, there are no node configurations in $(EVAL_DATA)"; fi
@@ -100,13 +113,19 @@ bench-node: cargo ## Measures bringup-node as it is shipped, and what it says in
 
 # What it needs is not installed by anybody but you: this only says what is missing.
 WINDOWS := x86_64-pc-windows-gnu
-windows: cargo ## Checks bringup-node for Windows: builds it, runs it under wine
+windows: cargo windows-tools ## Checks bringup-node for Windows: builds it, runs it under wine
 	$(call say,bringup-node for Windows)
+	cargo clippy --locked -p bringup-node --target $(WINDOWS) -- -D warnings
+	BRINGUP_WINDOWS_REQUIRED=1 cargo test --locked --quiet -p bringup-node --test windows --test extension_windows
+
+windows-where-possible:
+	@if missing=$$($(MAKE) --no-print-directory windows-tools 2>&1); then $(MAKE) --no-print-directory windows; \
+	else echo "windows: skipped, $$(grep '^missing' <<<"$$missing")"; fi
+
+windows-tools:
 	@test -d "$$(rustc --print=target-libdir --target $(WINDOWS))" || { echo "missing: rustup target add $(WINDOWS)" >&2; exit 1; }
 	@command -v x86_64-w64-mingw32-gcc >/dev/null || { echo "missing: a linker (Debian: gcc-mingw-w64-x86-64)" >&2; exit 1; }
 	@command -v wine64 wine /usr/lib/wine/wine64 >/dev/null || { echo "missing: wine (Debian: wine64)" >&2; exit 1; }
-	cargo clippy --locked -p bringup-node --target $(WINDOWS) -- -D warnings
-	BRINGUP_WINDOWS_REQUIRED=1 cargo test --locked --quiet -p bringup-node --test windows --test extension_windows
 
 extension: cargo ## Packs bringup-node as a VM extension for Linux and Windows, into target/extension
 	$(call say,bringup-node as a VM extension)

@@ -37,8 +37,19 @@ take_lock() {
     rm -rf "$cache"/building.* # what a killed build left behind
 }
 
+# The folder with the source of a module. `go list` downloads nothing: for a module that is not in the
+# module cache yet, it prints an empty line.
+folder_of() {
+    local folder
+    go mod download "$1" >&2 || fail "cannot download the module $1"
+    folder=$(go list -m -f '{{.Dir}}' "$1") || fail "cannot find the module $1"
+    [[ -n $folder ]] || fail "go knows no folder of the module $1, although it was downloaded"
+    printf '%s\n' "$folder"
+}
+
 build() {
-    local started=$SECONDS version
+    local started=$SECONDS version source
+    source=$(folder_of sigs.k8s.io/karpenter)
     version=$(sed -n 's/^\tsigs.k8s.io\/karpenter v//p' go.mod)
     say "building Karpenter $version, which takes minutes ..."
     CGO_ENABLED=0 go build -trimpath \
@@ -52,7 +63,7 @@ build() {
         tail -n 20 "$building/log" >&2
         fail "the build of the other Karpenter failed"
     }
-    cat "$(go list -m -f '{{.Dir}}' sigs.k8s.io/karpenter)/kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml" \
+    cat "$source/kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml" \
         >"$building/kwoknodeclasses.yaml" || fail "there is no definition of the other Karpenter's class"
     rm -f "$building/log"
     say "done in $((SECONDS - started)) s"

@@ -152,6 +152,7 @@ take_definitions() {
         [[ $(field Sum <<<"$answer") == "$checksum" ]] ||
             fail "$module $version has the checksum $(field Sum <<<"$answer"), crds.txt says $checksum"
         directory=$(field Dir <<<"$answer")
+        [[ -n $directory ]] || fail "go knows no folder of $module $version, although it was downloaded"
         mkdir -p "$building/crds/$folder"
         # shellcheck disable=SC2086 # the pattern is meant to be expanded
         cp "$directory"/$files "$building/crds/$folder/"

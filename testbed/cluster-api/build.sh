@@ -50,12 +50,21 @@ version() {
     printf '%s\n' "$ours"
 }
 
-folder_of() { go list -m -f '{{.Dir}}' "$1"; }
+# The folder with the source of a module. `go list` downloads nothing: for a module that is not in the
+# module cache yet, it prints an empty line.
+folder_of() {
+    local folder
+    go mod download "$1" >&2 || fail "cannot download the module $1"
+    folder=$(go list -m -f '{{.Dir}}' "$1") || fail "cannot find the module $1"
+    [[ -n $folder ]] || fail "go knows no folder of the module $1, although it was downloaded"
+    printf '%s\n' "$folder"
+}
 
 # Lets webhooks be served on loopback, whatever the program says: in a copy of the library.
 on_loopback() {
-    local library=sigs.k8s.io/controller-runtime server=$building/library/pkg/webhook/server.go
-    cp -R "$(folder_of $library)" "$building/library"
+    local library=sigs.k8s.io/controller-runtime server=$building/library/pkg/webhook/server.go source
+    source=$(folder_of "$library")
+    cp -R "$source" "$building/library"
     chmod -R u+w "$building/library" # modules are kept read-only
     sed -i.bak 's/JoinHostPort(s\.Options\.Host,/JoinHostPort("127.0.0.1",/' "$server"
     if cmp -s "$server" "$server.bak"; then
@@ -66,8 +75,9 @@ on_loopback() {
 }
 
 build() {
-    local started=$SECONDS number
+    local started=$SECONDS number source
     number=$(version)
+    source=$(folder_of sigs.k8s.io/cluster-api)
     say "building the core manager of Cluster API $number, which takes minutes ..."
     on_loopback
     CGO_ENABLED=0 go build -trimpath -modfile "$building/go.mod" \
@@ -76,7 +86,7 @@ build() {
         tail -n 20 "$building/log" >&2
         fail "the build failed"
     }
-    cat "$(folder_of sigs.k8s.io/cluster-api)/config/webhook/manifests.yaml" >"$building/webhooks.yaml" ||
+    cat "$source/config/webhook/manifests.yaml" >"$building/webhooks.yaml" ||
         fail "the module has no configuration of webhooks"
     rm -rf "$building"/{log,library,go.mod,go.sum}
     say "done in $((SECONDS - started)) s"

@@ -1,4 +1,5 @@
-//! `build.sh`: what it prints, what it does again, and what it says when it cannot.
+//! `build.sh`: what it prints, what it does again, and what it says when it cannot. Also the other
+//! build scripts, with a module cache that is empty.
 
 use std::{
     fs, io,
@@ -12,7 +13,8 @@ use tempfile::TempDir;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/build.sh");
 
 /// Stands in for Go: builds empty files, and downloads a module for each line
-/// of crds.txt. Writes down what it was called with.
+/// of crds.txt. As the real one does, `list -m` prints an empty line for a module
+/// that was not downloaded. Writes down what it was called with.
 const FAKE_GO: &str = r#"#!/bin/sh
 echo "$*" >>"$CALLS"
 case "$1 $2" in
@@ -20,8 +22,18 @@ case "$1 $2" in
 "list tool") echo example.com/cmd/kubectl ;;
 "build -trimpath")
     while [ "$1" != -o ]; do shift; done
-    : >"$2${3##*/}" ;;
+    case "$2" in */) : >"$2${3##*/}" ;; *) : >"$2" ;; esac ;;
+"list -m")
+    if [ -d "$CALLS.modules/$5" ]; then echo "$CALLS.modules/$5"; else echo; fi ;;
 "mod download")
+    [ "$3" = -json ] || {
+        directory=$CALLS.modules/$3
+        mkdir -p "$directory/pkg/webhook" "$directory/config/webhook" "$directory/kwok/apis/crds"
+        echo 'JoinHostPort(s.Options.Host, port)' >"$directory/pkg/webhook/server.go"
+        : >"$directory/config/webhook/manifests.yaml"
+        : >"$directory/kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml"
+        exit
+    }
     module=${4%@*}
     directory=$CALLS.modules/$module
     while read -r name version files folder checksum; do
@@ -74,7 +86,10 @@ fn two_runs_at_once_build_once() -> io::Result<()> {
 #[test]
 fn a_failed_build_quotes_the_compiler_and_leaves_nothing_behind() -> io::Result<()> {
     let place = Place::new()?;
-    place.install_go(&FAKE_GO.replace(": >\"$2${3##*/}\"", "echo 'no such planet' >&2; exit 1"))?;
+    place.install_go(
+        &FAKE_GO
+            .replace("while [ \"$1\" != -o ]; do shift; done", "echo 'no such planet' >&2; exit 1"),
+    )?;
     let output = place.build().output()?;
     assert!(!output.status.success());
     let lines = lines(&output.stderr);
@@ -155,6 +170,60 @@ fn ready_made_programs_are_used_and_what_they_lack_is_said() -> io::Result<()> {
     Ok(())
 }
 
+#[test]
+fn every_build_script_downloads_the_modules_it_takes_files_from() -> io::Result<()> {
+    let scripts = build_scripts()?;
+    assert!(scripts.len() >= 4, "{scripts:#?}");
+    for script in scripts {
+        let place = Place::new()?;
+        place.install_go(FAKE_GO)?;
+        let output = place.run(&script).output()?;
+        let said = lines(&output.stderr);
+        assert!(output.status.success(), "{}: {said:#?}", script.display());
+        assert!(Path::new(&only_line(&output.stdout)).exists(), "{}", script.display());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_module_without_a_folder_is_one_clear_line() -> io::Result<()> {
+    let nowhere = FAKE_GO.replace("if [ -d \"$CALLS.modules/$5\" ]", "if false");
+    let nowhere = nowhere.replace("\"Dir\": \"%s\"", "\"Path\": \"%s\"");
+    for script in build_scripts()? {
+        let text = fs::read_to_string(&script)?;
+        if !text.contains(".Dir") && !text.contains("field Dir") {
+            continue;
+        }
+        let place = Place::new()?;
+        place.install_go(&nowhere)?;
+        let output = place.run(&script).output()?;
+        let said = lines(&output.stderr);
+        assert!(!output.status.success(), "{}: {said:#?}", script.display());
+        let last = said.last().unwrap();
+        let expected = ": go knows no folder of ";
+        assert!(last.contains(expected), "{}: {said:#?}", script.display());
+    }
+    Ok(())
+}
+
+/// Every `build.sh` of the repository.
+fn build_scripts() -> io::Result<Vec<PathBuf>> {
+    let mut scripts = Vec::new();
+    let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if entry.file_type()?.is_dir() && name != "target" && name != ".git" {
+                folders.push(entry.path());
+            } else if name == "build.sh" {
+                scripts.push(entry.path());
+            }
+        }
+    }
+    Ok(scripts)
+}
+
 /// A world with a cache of its own and no programs but those the script needs.
 struct Place {
     root: TempDir,
@@ -166,18 +235,22 @@ impl Place {
         let path = root.path().join("path");
         fs::create_dir(&path)?;
         for program in [
+            "awk",
             "basename",
             "bash",
             "cat",
             "chmod",
+            "cmp",
             "cp",
             "cut",
             "dirname",
             "env",
+            "find",
             "flock",
             "head",
             "ln",
             "mkdir",
+            "mktemp",
             "mv",
             "rm",
             "sed",
@@ -188,6 +261,7 @@ impl Place {
             "tail",
             "touch",
             "tr",
+            "xargs",
         ] {
             if let Some(found) = find_in_path(program) {
                 symlink(found, path.join(program))?;
@@ -205,7 +279,11 @@ impl Place {
     }
 
     fn build(&self) -> Command {
-        let mut command = Command::new(SCRIPT);
+        self.run(Path::new(SCRIPT))
+    }
+
+    fn run(&self, script: &Path) -> Command {
+        let mut command = Command::new(script);
         command
             .env("PATH", self.root.path().join("path"))
             .env("BRINGUP_CACHE", self.cache())
