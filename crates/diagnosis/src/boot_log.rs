@@ -99,6 +99,12 @@ impl Cut {
         Self { boots, end: failed.max(finished), failed, joined }
     }
 
+    /// The lines that it goes by.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = usize> {
+        let ends = [self.end, self.failed, self.joined];
+        ends.into_iter().flatten().chain(self.boots.iter().rev().copied())
+    }
+
     /// Whether the log says that the bootstrap went wrong, and no success came after it.
     pub(crate) fn states_failure(&self) -> bool {
         self.failed.is_some() && self.joined < self.failed

@@ -4,7 +4,7 @@
 use bringup_contract::ImageVersion;
 use serde::{Deserialize, Serialize};
 
-use crate::lines::clean;
+use crate::lines::{clean, without_controls};
 use crate::redaction::{Redacted, redact};
 use crate::signatures::Signatures;
 
@@ -65,6 +65,9 @@ pub struct Piece {
     pub name: String,
     /// What it says, or why it says nothing.
     pub content: Content,
+    /// Of an excerpt, the number that each of its lines has in the whole text; of a whole text, none.
+    #[serde(skip)]
+    pub(crate) numbers: Vec<u32>,
 }
 
 /// Missing is not false: a piece was seen, or could not be had, or was not asked for.
@@ -83,12 +86,27 @@ impl Piece {
     /// A piece that was seen. Secrets are removed here, before anything else looks at it.
     pub fn seen(source: Source, name: &str, text: &str) -> Self {
         let name = redact(name).text.to_string();
-        Self { source, name, content: Content::Seen(redact(&clean(text)).text) }
+        Self::new(source, name, Content::Seen(redacted(text)))
     }
 
     /// A piece that could not be had.
     pub fn missing(source: Source, name: &str, why: &str) -> Self {
-        Self { source, name: name.to_owned(), content: Content::Missing(redact(why).text) }
+        Self::new(source, name.to_owned(), Content::Missing(redact(why).text))
+    }
+
+    /// A piece that was not asked for.
+    pub fn not_asked(source: Source, name: &str) -> Self {
+        Self::new(source, name.to_owned(), Content::NotAsked)
+    }
+
+    fn new(source: Source, name: String, content: Content) -> Self {
+        Self { source, name, content, numbers: Vec::new() }
+    }
+
+    /// The number that a line of this text has in the whole of which it is an excerpt, both from 1.
+    pub(crate) fn number_of(&self, line: usize) -> usize {
+        let number = self.numbers.get(line.saturating_sub(1)).copied();
+        number.and_then(|number| usize::try_from(number).ok()).unwrap_or(line)
     }
 
     /// The text, if it was seen.
@@ -98,6 +116,13 @@ impl Piece {
             Content::Missing(_) | Content::NotAsked => None,
         }
     }
+}
+
+/// The text without control characters and secrets. A lone carriage return may join what stands
+/// around it or part it, so that text is read both ways.
+fn redacted(text: &str) -> Redacted {
+    let joined = redact(&without_controls(text)).text;
+    if joined.contains('\r') { redact(&clean(&joined)).text } else { joined }
 }
 
 /// All that is known of one node.

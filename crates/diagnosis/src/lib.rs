@@ -3,12 +3,15 @@
 //! [`evidence::Evidence`] is what is known; [`diagnose`] is a pure function of it: no I/O, no
 //! clock. Everything that leaves has gone through [`redaction`].
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
+
 mod account;
 mod agreement;
 mod api_server;
 mod boot_log;
 pub mod diagnosis;
 pub mod evidence;
+mod excerpt;
 pub mod lines;
 pub mod matcher;
 pub mod redaction;
@@ -16,6 +19,7 @@ pub mod rule;
 pub mod rules;
 pub mod signatures;
 mod subject;
+mod terminal;
 mod verdict;
 
 pub use account::remedy;

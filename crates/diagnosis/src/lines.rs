@@ -3,6 +3,10 @@
 
 use std::borrow::Cow;
 
+use crate::terminal;
+
+const BACKSPACE: char = '\u{8}';
+
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line<'a> {
@@ -12,14 +16,19 @@ pub struct Line<'a> {
     pub text: Cow<'a, str>,
 }
 
+/// The longest line, in bytes: the most that bringup-node prints in one. A longer one is read as
+/// several lines with one number, so that what is done for each line of a text is bounded.
+pub(crate) const LONGEST: usize = 64 * 1024;
+
 /// Splits a text into lines, at line breaks and at escaped ones.
 pub fn split(text: &str) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
     for (index, raw) in text.split('\n').enumerate() {
         if is_escaped(raw) {
             unescape(raw, index + 1, &mut lines);
-        } else if !raw.is_empty() {
-            lines.push(Line { number: index + 1, text: Cow::Borrowed(raw) });
+        } else {
+            let parts = bounded(raw).map(|part| Line { number: index + 1, text: part.into() });
+            lines.extend(parts);
         }
     }
     join_windows_result(&mut lines);
@@ -38,7 +47,18 @@ fn join_windows_result(lines: &mut Vec<Line<'_>>) {
         .take_while(|line| !line.text.starts_with("At C:"))
         .map(|line| line.text.as_ref())
         .collect();
+    let whole = whole[..whole.floor_char_boundary(LONGEST)].to_owned();
     lines.push(Line { number, text: Cow::Owned(whole) });
+}
+
+/// The parts of a line, none longer than [`LONGEST`]; of an empty one, none.
+pub(crate) fn bounded(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let (part, after) = rest.split_at(rest.floor_char_boundary(LONGEST));
+        rest = after;
+        (!part.is_empty()).then_some(part)
+    })
 }
 
 /// Whether `\n` in a line is a line break: there is one, and the line looks like JSON or like a
@@ -52,8 +72,11 @@ fn is_escaped(line: &str) -> bool {
 
 fn unescape(raw: &str, number: usize, lines: &mut Vec<Line<'_>>) {
     let mut push = |text: String| {
-        if !text.is_empty() {
+        if text.len() <= LONGEST && !text.is_empty() {
             lines.push(Line { number, text: Cow::Owned(text) });
+        } else {
+            let parts = bounded(&text).map(|part| Line { number, text: part.to_owned().into() });
+            lines.extend(parts);
         }
     };
     let mut current = String::new();
@@ -99,43 +122,76 @@ fn unicode(text: &str) -> Option<char> {
 
 /// A text without colours, carriage returns and other control characters. Its lines stay.
 pub fn clean(text: &str) -> Cow<'_, str> {
+    let text = without_controls(text);
+    if !text.contains('\r') {
+        return text;
+    }
+    // A progress bar writes over itself; what it wrote are words of their own.
+    Cow::Owned(text.trim_end_matches('\r').replace('\r', " "))
+}
+
+/// A text without colours and control characters, and without the carriage returns that end a line.
+/// Other carriage returns stay.
+pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
     // Rare ones are looked for all at once, which a compiler makes fast; common ones by a search.
     let is_rare = |byte: u8| {
-        (byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x1b | 0)) || byte == 0x7f
+        (byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x1b | 0x07 | 0)) || byte == 0x7f
     };
     let text = if text.bytes().fold(false, |found, byte| found | is_rare(byte)) {
-        let kept = |letter: &char| !letter.is_ascii() || !u8::try_from(*letter).is_ok_and(is_rare);
-        Cow::Owned(text.chars().filter(kept).collect::<String>())
+        let mut kept = String::with_capacity(text.len());
+        for letter in text.chars() {
+            if letter == BACKSPACE {
+                // The next letter is written over the last one.
+                if !kept.ends_with('\n') {
+                    kept.pop();
+                }
+            } else if !u8::try_from(letter).is_ok_and(is_rare) {
+                kept.push(letter);
+            }
+        }
+        Cow::Owned(kept)
     } else {
         Cow::Borrowed(text)
     };
-    if memchr::memchr3(b'\r', 0x1b, 0, text.as_bytes()).is_none() {
+    let bytes = text.as_bytes();
+    let has_odd = memchr::memchr(0x07, bytes).is_some()
+        || memchr::memchr_iter(terminal::C1, bytes).any(|at| is_c1(bytes, at));
+    if !has_odd && memchr::memchr3(b'\r', 0x1b, 0, bytes).is_none() {
         return text;
     }
     let mut clean = String::with_capacity(text.len());
-    let mut rest: &str = &text;
-    while let Some(at) = memchr::memchr3(b'\r', 0x1b, 0, rest.as_bytes()) {
-        clean.push_str(&rest[..at]);
-        let mut after = rest[at..].chars();
-        match after.next() {
-            Some('\u{1b}') => skip_escape(&mut after),
-            // A progress bar writes over itself; what it wrote are words of their own.
-            Some('\r') if !after.as_str().is_empty() && !after.as_str().starts_with('\n') => {
-                clean.push(' ');
+    let mut start = 0;
+    while let Some(at) = next_control(bytes, start, has_odd) {
+        clean.push_str(&text[start..at]);
+        start = match bytes[at] {
+            0 | 0x07 => at + 1,
+            b'\r' => {
+                let returns = bytes[at..].iter().take_while(|byte| **byte == b'\r').count();
+                let ends_line = bytes.get(at + returns) == Some(&b'\n');
+                if !ends_line {
+                    clean.push('\r');
+                }
+                at + returns
             }
-            _ => {}
-        }
-        rest = after.as_str();
+            _ => text.ceil_char_boundary(terminal::after_sequence(bytes, at)),
+        };
     }
-    clean.push_str(rest);
+    clean.push_str(&text[start..]);
     Cow::Owned(clean)
 }
 
-/// `ESC [ … letter`, or one character.
-fn skip_escape(rest: &mut std::str::Chars<'_>) {
-    if rest.next() == Some('[') {
-        rest.by_ref().find(|character| ('@'..='~').contains(character));
+/// Where the next character is that does not stay. Bells and what is beyond ASCII are odd.
+fn next_control(text: &[u8], from: usize, has_odd: bool) -> Option<usize> {
+    if !has_odd {
+        return memchr::memchr3(b'\r', 0x1b, 0, &text[from..]).map(|at| from + at);
     }
+    let is_control = |at: &usize| matches!(text[*at], b'\r' | 0x1b | 0 | 0x07) || is_c1(text, *at);
+    (from..text.len()).find(is_control)
+}
+
+/// Whether a control character beyond ASCII is at `position`.
+fn is_c1(text: &[u8], position: usize) -> bool {
+    text[position] == terminal::C1 && matches!(text.get(position + 1), Some(0x80..=0x9f))
 }
 
 /// The form in which texts are compared: lower case, one kind of quote.
@@ -196,6 +252,10 @@ mod tests {
         assert_eq!(texts("\u{1b}[0;31merror\u{1b}[0m: x\0\0\0"), [(1, "error: x".to_owned())]);
         assert_eq!(texts("10 %\r20 %\r\nb"), [(1, "10 % 20 %".to_owned()), (2, "b".to_owned())]);
         assert_eq!(texts("a\n\nb").last().unwrap().0, 3);
+        assert_eq!(
+            texts("a\u{1b}(Bb\u{9b}1mc\u{1b}]8;;http://x\u{7}d\r\r\n"),
+            [(1, "abcd".to_owned())]
+        );
     }
 
     #[test]
@@ -207,6 +267,18 @@ mod tests {
             lines.last().unwrap().1,
             "ExitCode: |34|, Output: |X|, Error: |not enough space on the disk|"
         );
+    }
+
+    #[test]
+    fn a_line_longer_than_any_is_read_as_several_with_one_number() {
+        let text = format!("a\n{}\nz", "é".repeat(LONGEST));
+        let lines = texts(&text);
+        let long: Vec<&(usize, String)> = lines.iter().filter(|(number, _)| *number == 2).collect();
+        assert_eq!(long.len(), 2);
+        assert!(long.iter().all(|(_, text)| text.len() == LONGEST));
+        assert_eq!(lines.last(), Some(&(3, "z".to_owned())));
+        let escaped = format!("\"message\": \"{}\\nend\"", "x".repeat(3 * LONGEST));
+        assert!(texts(&escaped).iter().all(|(number, text)| *number == 1 && text.len() <= LONGEST));
     }
 
     #[test]

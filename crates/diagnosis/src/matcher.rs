@@ -6,14 +6,18 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::boot_log;
-use crate::evidence::Evidence;
-use crate::lines::{Line, push_normal, split};
+use crate::evidence::{Evidence, Piece};
+use crate::lines::{Line, bounded, push_normal, split};
 use crate::rule::{Rule, Sign};
 use crate::rules::RULES;
 use crate::signatures::Signatures;
 
 /// How far apart the parts of a sign may stand in a line, in bytes.
 const REACH: usize = 4096;
+
+/// How often signs are looked for around a hit, in one line. A line may be made to hold thousands of
+/// beginnings of signs, each of which costs [`REACH`] bytes to try.
+const TRIED: usize = 256;
 
 /// A sign that was met.
 #[derive(Debug, Clone)]
@@ -76,9 +80,10 @@ impl<'a> Page<'a> {
         let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain(std::iter::once(text.len()));
         let mut start = 0;
         for (index, end) in ends.enumerate() {
-            if end > start {
-                page.lines.push(Line { number: index + 1, text: text[start..end].into() });
+            for part in bounded(&text[start..end]) {
+                page.lines.push(Line { number: index + 1, text: part.into() });
                 page.starts.push(start);
+                start += part.len();
             }
             start = end + 1;
         }
@@ -126,7 +131,14 @@ impl<'a> Page<'a> {
 
 /// The pages of evidence, one for each piece.
 pub fn pages(evidence: &Evidence) -> Vec<Page<'_>> {
-    evidence.pieces.iter().map(|piece| Page::new(piece.text().unwrap_or_default())).collect()
+    let page = |piece| {
+        let mut page = Page::new(Piece::text(piece).unwrap_or_default());
+        for line in &mut page.lines {
+            line.number = piece.number_of(line.number);
+        }
+        page
+    };
+    evidence.pieces.iter().map(page).collect()
 }
 
 /// Which sign of which rule a pattern of the automaton stands for.
@@ -173,6 +185,7 @@ fn find_of_users(page: &Page<'_>, piece: usize, signatures: &Signatures) -> Vec<
 fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut last = None;
+    let mut tried = (0, 0);
     // Whether a sign's surroundings are right is asked once a page, not once a hit.
     let mut fits: Vec<Option<bool>> = vec![None; OWNERS.len()];
     let second_attempt = LazyCell::new(|| boot_log::second_attempt(page));
@@ -186,6 +199,10 @@ fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
             continue;
         }
         last = Some((pattern, line));
+        tried = if tried.0 == line { (line, tried.1 + 1) } else { (line, 1) };
+        if tried.1 > TRIED {
+            continue;
+        }
         let fits = *fits[pattern].get_or_insert_with(|| fits_page(sign, page, code));
         let is_second = || second_attempt.is_some_and(|second| line >= second);
         if fits && fits_line(sign, page.around(line, hit.start())) && (!sign.again || is_second()) {
@@ -218,7 +235,11 @@ mod tests {
 
     #[test]
     fn a_plain_log_is_prepared_like_any_other() {
-        let text = "First line with \"Quotes\"\n\nlast `line`\n".repeat(LONG / 20);
+        let long = "x".repeat(100_000);
+        let text = format!(
+            "{}{long}\nend",
+            "First line with \"Quotes\"\n\nlast `line`\n".repeat(LONG / 20)
+        );
         let (plain, any) = (Page::plain(&text).expect("it is plain"), Page::any(&text));
         assert_eq!(plain.lines, any.lines);
         for line in 0..100 {

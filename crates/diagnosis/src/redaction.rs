@@ -33,7 +33,12 @@ mod shape;
 mod strikes;
 mod value;
 mod view;
+mod words;
+mod work;
 mod wrap;
+
+#[cfg(test)]
+mod hostile;
 
 pub use redacted::Redacted;
 

@@ -2,14 +2,16 @@
 
 use bringup_diagnosis::redaction::{Redacted, redact};
 
-#[path = "redaction/hostile.rs"]
-mod hostile;
+#[path = "redaction/fresh.rs"]
+mod fresh;
 #[path = "redaction/innocent.rs"]
 mod innocent;
 #[path = "redaction/planted.rs"]
 mod planted;
 #[path = "redaction/properties.rs"]
 mod properties;
+#[path = "redaction/shapes.rs"]
+mod shapes;
 
 #[test]
 fn an_extension_message_keeps_everything_but_its_secret() {

@@ -6,19 +6,21 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
 use super::rules::{
     agent_token, authorization, bearer, cookie, json_web_token, microsoft_header, named_value,
-    password_hash, private_key, sas_signature, tool_password, url_userinfo,
+    password_hash, private_key, sas_signature, tool_password, url_userinfo, vendor_token, webhook,
 };
 use super::scan::Scan;
 use super::view::View;
+use super::words;
 
 /// Looks at one place, and reports to the scan what it finds.
 pub(super) type Examine = fn(&mut Scan<'_>, Range<usize>);
 
 /// A word that calls a rule.
+#[derive(Clone)]
 struct Anchor {
     /// In lower case; the search is in folded text.
     word: &'static str,
@@ -41,18 +43,31 @@ impl Anchor {
 
 const ANCHORS: &[Anchor] = &[
     anchor("token", 0, named_value::examine),
+    anchor("jeton", 0, named_value::examine),
     anchor("secret", 2, named_value::examine),
-    anchor("chpasswd", 1, tool_password::examine_account_list),
-    anchor("sshpass", 1, tool_password::examine_login),
-    anchor("passw", 2, named_value::examine),
-    anchor("passphrase", 5, named_value::examine),
+    anchor("geheimnis", 2, named_value::examine),
+    anchor("pass", 0, named_value::examine),
     anchor("pwd", 0, named_value::examine),
+    anchor("pw=", 0, named_value::examine),
+    anchor("pw:", 0, named_value::examine),
+    anchor("pw\"", 0, named_value::examine),
+    anchor("pw ", 0, named_value::examine),
+    anchor("otp", 0, named_value::examine),
+    anchor("psk", 0, named_value::examine),
+    anchor("pin=", 0, named_value::examine),
+    anchor("pin:", 0, named_value::examine),
+    anchor("pin\"", 0, named_value::examine),
+    anchor("clave", 0, named_value::examine),
+    anchor("creds", 0, named_value::examine),
     anchor("credential", 6, named_value::examine),
+    anchor("community", 3, named_value::examine),
+    anchor("mnemonic", 0, named_value::examine),
     anchor("connectionstr", 5, named_value::examine),
     anchor("connection_str", 9, named_value::examine),
     anchor("connection-str", 9, named_value::examine),
     anchor("sas", 0, named_value::examine),
     anchor("key", 0, named_value::examine),
+    anchor("schlüssel", 0, named_value::examine),
     anchor("client_content", 5, named_value::examine),
     anchor("clientcontent", 4, named_value::examine),
     anchor("file_content", 3, named_value::examine),
@@ -62,6 +77,21 @@ const ANCHORS: &[Anchor] = &[
     anchor("userdata", 3, named_value::examine),
     anchor("user_data", 3, named_value::examine),
     anchor("protectedsettings", 3, named_value::examine),
+    anchor("protected_settings", 3, named_value::examine),
+    anchor("seed", 0, named_value::examine),
+    anchor("entropy", 2, named_value::examine),
+    anchor("sessionid", 2, named_value::examine),
+    anchor("session_id", 4, named_value::examine),
+    anchor("session-id", 4, named_value::examine),
+    anchor("sessid", 0, named_value::examine),
+    anchor("samlre", 0, named_value::examine),
+    anchor("assertion", 3, named_value::examine),
+    anchor("identity_header", 4, named_value::examine),
+    anchor("ticket", 1, named_value::examine),
+    anchor("hmac", 0, named_value::examine),
+    anchor("jwt", 0, named_value::examine),
+    anchor("code=", 0, named_value::examine),
+    anchor("code\"", 0, named_value::examine),
     anchor("auth", 1, authorization::examine),
     anchor("bearer", 3, bearer::examine_bearer),
     anchor("basic", 2, bearer::examine_basic),
@@ -72,33 +102,61 @@ const ANCHORS: &[Anchor] = &[
     anchor("::node:", 0, agent_token::examine),
     anchor("://", 0, url_userinfo::examine),
     anchor("proxy", 2, url_userinfo::examine_proxy),
+    anchor("webhook", 0, webhook::examine),
+    anchor("hooks.", 0, webhook::examine),
+    anchor("/bot", 0, webhook::examine_bot),
     anchor("begin", 0, private_key::examine_begin),
     anchor("-end", 0, private_key::examine_end),
     anchor("eyj", 0, json_web_token::examine),
-    anchor("sudo -s", 1, tool_password::examine_sudo),
-    anchor("to-securestring", 2, tool_password::examine_secure_string),
+    anchor("akia", 0, vendor_token::examine_access_key),
+    anchor("asia", 0, vendor_token::examine_access_key),
     anchor("$1$", 0, password_hash::examine),
+    anchor("$2a$", 0, password_hash::examine),
+    anchor("$2b$", 0, password_hash::examine),
+    anchor("$2x$", 0, password_hash::examine),
+    anchor("$2y$", 0, password_hash::examine),
     anchor("$5$", 0, password_hash::examine),
     anchor("$6$", 0, password_hash::examine),
+    anchor("$7$", 0, password_hash::examine),
     anchor("$y$", 0, password_hash::examine),
-    anchor("login", 1, tool_password::examine_login),
-    anchor("curl", 0, tool_password::examine_user),
-    anchor("--creds", 1, tool_password::examine_user),
-    anchor("--user", 0, tool_password::examine_user),
+    anchor("$gy$", 0, password_hash::examine),
+    anchor("$apr1$", 0, password_hash::examine),
+    anchor("$argon2", 0, password_hash::examine),
+    anchor("$scrypt$", 0, password_hash::examine),
+    anchor("pbkdf2", 0, password_hash::examine),
+    anchor("{ssha", 0, password_hash::examine),
+    anchor("{sha}", 0, password_hash::examine),
+    anchor("{smd5}", 0, password_hash::examine),
+    anchor("{md5}", 0, password_hash::examine),
+    anchor("{crypt}", 0, password_hash::examine),
 ];
+
+/// Anchors that are tables of their own: programs, and words of other languages.
+fn more_anchors() -> impl Iterator<Item = Anchor> {
+    let programs = tool_password::WORDS.iter().map(|(word, examine)| anchor(word, 0, *examine));
+    let foreign = words::FOREIGN_PASSWORDS.iter().map(|word| anchor(word, 0, named_value::examine));
+    programs.chain(foreign)
+}
+
+static ALL: LazyLock<Vec<Anchor>> = LazyLock::new(|| {
+    let mut all: Vec<Anchor> = ANCHORS.to_vec();
+    all.extend(more_anchors());
+    all
+});
 
 static SEARCH: LazyLock<AhoCorasick> = LazyLock::new(|| {
     AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostFirst)
-        .build(ANCHORS.iter().map(Anchor::probe))
-        .expect("a few dozen short words fit any automaton")
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(ALL.iter().map(Anchor::probe))
+        .expect("a few hundred short words fit any automaton")
 });
 
 /// How much of the text is folded and searched together; it stays in the fastest cache.
 const WINDOW: usize = 16 * 1024;
 
 /// No probe is longer, so none is missed between two windows.
-const LONGEST_PROBE: usize = 16;
+const LONGEST_PROBE: usize = 32;
 
 /// Every anchor of a view in order, with the rule that looks there.
 pub(super) struct Anchors<'a> {
@@ -148,7 +206,7 @@ impl Iterator for Anchors<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let (number, probe) = self.next_probe()?;
-            let anchor = &ANCHORS[number];
+            let anchor = &ALL[number];
             if let Some(start) = probe.checked_sub(anchor.skipped)
                 && self.view.reads(start, anchor.word.as_bytes())
             {
@@ -160,33 +218,24 @@ impl Iterator for Anchors<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ANCHORS, Anchors, LONGEST_PROBE, WINDOW};
+    use super::{ALL, Anchors, LONGEST_PROBE, WINDOW};
     use crate::redaction::view::View;
 
     #[test]
-    fn every_probe_is_long_enough_for_the_fast_search() {
-        for anchor in ANCHORS {
+    fn every_probe_is_long_enough_to_be_rare() {
+        for anchor in ALL.iter() {
             assert!((3..=LONGEST_PROBE).contains(&anchor.probe().len()), "{}", anchor.word);
-            assert_eq!(anchor.word, anchor.word.to_lowercase());
+            assert_eq!(anchor.word, anchor.word.to_ascii_lowercase());
         }
     }
 
     #[test]
     fn no_probe_hides_another_that_begins_at_the_same_letter() {
-        for (index, first) in ANCHORS.iter().enumerate() {
-            for second in &ANCHORS[index + 1..] {
-                assert!(
-                    !second.probe().starts_with(first.probe()),
-                    "{} {}",
-                    first.word,
-                    second.word
-                );
-                assert!(
-                    !first.probe().starts_with(second.probe()),
-                    "{} {}",
-                    first.word,
-                    second.word
-                );
+        for (index, first) in ALL.iter().enumerate() {
+            for second in &ALL[index + 1..] {
+                let hides = first.probe().starts_with(second.probe())
+                    || second.probe().starts_with(first.probe());
+                assert!(!hides, "{} {}", first.word, second.word);
             }
         }
     }

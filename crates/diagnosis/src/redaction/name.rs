@@ -26,6 +26,9 @@ const KEYS: &str = "privatekey apikey accesskey accountkey sharedkey storagekey 
     secondarykey clientkey keydata signingkey encryptionkey certificatekey masterkey \
     subscriptionkey functionkey functionskey workspacekey serverkey agentkey adminkey keymaterial authkey";
 
+/// Words that with `key` name a public one, or none at all.
+const PUBLIC_KEYS: &str = "public pubkey hostkey sshkey authorizedkey gpgkey aptkey keykey";
+
 /// Names that end with `content` and have a key or a client secret as their value.
 const CONTENTS: &str = "clientcontent principalfilecontent";
 
@@ -44,16 +47,17 @@ pub(super) struct Name<'a> {
     flat: OnceCell<[Vec<u8>; 2]>,
 }
 
-/// A letter of a name. A dot joins names of a path: `nodeRegistration.token`.
+/// A letter of a name. A dot joins names of a path: `nodeRegistration.token`. Letters beyond ASCII
+/// belong to names in other languages.
 pub(super) fn is_name_letter(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.') || !byte.is_ascii()
 }
 
 impl<'a> Name<'a> {
     /// The name around `anchor`. It does not go back before `from`.
     pub(super) fn around(view: &'a View, anchor: Range<usize>, from: usize) -> Self {
         let floor = from.max(anchor.start.saturating_sub(LONGEST));
-        let before = &view.bytes()[floor..anchor.start];
+        let before = view.slice(floor..anchor.start);
         let letters = before.iter().rev().take_while(|byte| is_name_letter(**byte)).count();
         let anchor = anchor.start..end_of_word(view, &anchor);
         let limit = anchor.start - letters;
@@ -70,13 +74,13 @@ impl<'a> Name<'a> {
     /// the word before it, if it is only `key`.
     fn flat(&self) -> &[Vec<u8>; 2] {
         self.flat.get_or_init(|| {
-            let wide = flattened(&self.view.bytes()[self.wide.clone()]);
-            let flat = flattened(&self.view.bytes()[self.range.clone()]);
+            let wide = flattened(self.view.slice(self.wide.clone()));
+            let flat = flattened(self.view.slice(self.range.clone()));
             let start = self.range.start;
             if flat != b"key" || self.view.before(start) != b' ' {
                 return [flat, wide];
             }
-            let before = &self.view.bytes()[start.saturating_sub(LONGEST)..start - 1];
+            let before = self.view.slice(start.saturating_sub(LONGEST)..start - 1);
             let letters = before.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
             [[flattened(&before[before.len() - letters..]), flat].concat(), wide]
         })
@@ -85,11 +89,6 @@ impl<'a> Name<'a> {
     /// Whether it is an option of a command: `--token`, `-Password`.
     pub(super) fn is_flag(&self) -> bool {
         self.view.at(self.range.start) == b'-'
-    }
-
-    /// Whether it is found by the word for a password.
-    pub(super) fn is_password(&self) -> bool {
-        self.view.reads(self.anchor.start, b"pass")
     }
 
     /// Whether it is `name`, in lower case and without what joins words.
@@ -105,7 +104,7 @@ impl<'a> Name<'a> {
 
     /// Whether it says something about a secret (its name, file, age) rather than being one.
     pub(super) fn is_about(&self) -> bool {
-        let rest = flattened(&self.view.bytes()[self.anchor.end..self.range.end]);
+        let rest = flattened(self.view.slice(self.anchor.end..self.range.end));
         let singular = rest.strip_prefix(b"s").filter(|rest| !rest.is_empty()).unwrap_or(&rest);
         let mut words = ABOUT.split_ascii_whitespace().map(str::as_bytes);
         let mut prefixes = ABOUT_PREFIXES.split_ascii_whitespace().map(str::as_bytes);
@@ -123,6 +122,21 @@ impl<'a> Name<'a> {
         !self.has("public") && KEYS.split_ascii_whitespace().any(|key| self.has(key))
     }
 
+    /// Whether it ends with `key`, and does not say that the key is public. Its value is secret if it
+    /// looks like a key.
+    pub(super) fn is_some_key(&self) -> bool {
+        let ends = |flat: &Vec<u8>| {
+            let name = flat.trim_ascii_end().strip_suffix(b"s").unwrap_or(flat);
+            name.ends_with(b"key") && name.len() > b"key".len()
+        };
+        ends(&self.flat()[1]) && !PUBLIC_KEYS.split_ascii_whitespace().any(|key| self.has(key))
+    }
+
+    /// Whether it is a parameter of an address: `?key=`.
+    pub(super) fn is_parameter(&self) -> bool {
+        matches!(self.view.before(self.range.start), b'?' | b'&')
+    }
+
     /// Whether a `content` of this name is a secret one.
     pub(super) fn is_secret_content(&self) -> bool {
         CONTENTS.split_ascii_whitespace().any(|name| self.flat()[1].ends_with(name.as_bytes()))
@@ -131,12 +145,6 @@ impl<'a> Name<'a> {
     /// Whether an `auth` of this name is a registry's credential.
     pub(super) fn is_authentication(&self) -> bool {
         AUTHENTICATIONS.split_ascii_whitespace().any(|name| self.is(name))
-    }
-
-    /// Whether the anchor is a word of its own within the name: `SAS_TOKEN`, `containerSas`, not
-    /// `disaster`.
-    pub(super) fn has_whole_anchor(&self) -> bool {
-        stands_alone(self.view, &self.anchor)
     }
 }
 
@@ -157,9 +165,8 @@ fn end_of_letters(view: &View, start: usize) -> usize {
 
 /// Some anchors are only the beginning of their word.
 fn end_of_word(view: &View, anchor: &Range<usize>) -> usize {
-    let rest = ["ord", "d", "ing"].iter().find(|rest| view.reads(anchor.end, rest.as_bytes()));
-    let is_part = view.reads(anchor.start, b"passw") || view.reads(anchor.start, b"connection");
-    anchor.end + rest.filter(|_| is_part).map_or(0, |rest| rest.len())
+    let is_part = view.reads(anchor.start, b"connection") && view.reads(anchor.end, b"ing");
+    anchor.end + if is_part { b"ing".len() } else { 0 }
 }
 
 /// In lower case, without what joins the words of a name.
@@ -184,7 +191,7 @@ pub(super) fn stands_alone(view: &View, word: &Range<usize>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Name, View};
+    use super::{Name, View, stands_alone};
 
     /// The view of `text`, and where `anchor` is in it.
     fn view(text: &str, anchor: &str) -> (View, std::ops::Range<usize>) {
@@ -240,7 +247,7 @@ mod tests {
     fn short_words_count_only_as_words() {
         let is_whole = |text: &str| {
             let (view, anchor) = view(text, "sas");
-            Name::around(&view, anchor, 0).has_whole_anchor()
+            stands_alone(&view, &anchor)
         };
         for name in ["SAS_URL", "containerSas", "sas", "my-sas"] {
             assert!(is_whole(name), "{name}");

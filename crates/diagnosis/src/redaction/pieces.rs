@@ -67,8 +67,12 @@ fn examine_piece(
         // What is found within the margin alone is found again with the next piece.
         let is_here = |position: usize| piece.start + position < piece.end;
         if is_here(range.start) || is_here(view.source_start(found.place)) {
+            let quote = found.quote.map(|quote| {
+                let quote = view.source_range(&(quote..quote + 1));
+                piece.start + quote.start..piece.start + quote.end
+            });
             let range = piece.start + range.start..piece.start + range.end;
-            strikes.push(Strike { range, rule: found.rule });
+            strikes.push(Strike { range, rule: found.rule, quote });
         }
     }
 }

@@ -8,9 +8,12 @@ pub(super) mod authorization;
 pub(super) mod bearer;
 pub(super) mod bootstrap_token;
 pub(super) mod client_secret;
+pub(super) mod complex_password;
 pub(super) mod cookie;
 pub(super) mod encoded_secret;
+pub(super) mod hex_dump;
 pub(super) mod json_web_token;
+pub(super) mod kubernetes_secret;
 pub(super) mod microsoft_header;
 pub(super) mod named_value;
 pub(super) mod password_hash;
@@ -19,6 +22,7 @@ pub(super) mod sas_signature;
 pub(super) mod tool_password;
 pub(super) mod url_userinfo;
 pub(super) mod vendor_token;
+pub(super) mod webhook;
 
 /// Every name a marker can have.
 pub(super) const RULES: &[&str] = &[
@@ -28,13 +32,16 @@ pub(super) const RULES: &[&str] = &[
     "bearer-token",
     "bootstrap-token",
     "client-secret",
+    "complex-password",
     "connection-string",
     "cookie",
     "credential",
     "encoded-secret",
+    "hex-dump",
     "json-web-token",
     "key",
     "key-material",
+    "kubernetes-secret",
     "microsoft-header",
     "password",
     "password-hash",
@@ -50,6 +57,7 @@ pub(super) const RULES: &[&str] = &[
     "url-userinfo",
     "user-data",
     "vendor-token",
+    "webhook",
 ];
 
 /// What a rule's tests ask: the text after redaction.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::rules::{bootstrap_token, encoded_secret, vendor_token};
+use super::rules::{bootstrap_token, encoded_secret, hex_dump, vendor_token};
 use super::scan::Scan;
 use super::view::View;
 use super::wrap;
@@ -53,8 +53,13 @@ fn examine_run(scan: &mut Scan<'_>, run: Range<usize>) {
     scan.look_at(run.start);
     bootstrap_token::examine(scan, run.clone());
     vendor_token::examine(scan, run.clone());
+    let is_hexadecimal = |all, byte: &u8| all & byte.is_ascii_hexdigit();
+    if scan.view.slice(run.clone()).iter().fold(true, is_hexadecimal) {
+        hex_dump::examine_run(scan, run);
+        return;
+    }
     let has_capitals = |any, byte: &u8| any | byte.is_ascii_uppercase();
-    if scan.view.bytes()[run.clone()].iter().fold(false, has_capitals) {
+    if scan.view.slice(run.clone()).iter().fold(false, has_capitals) {
         for piece in unwrapped(scan.view, run) {
             encoded_secret::examine(scan, piece);
         }

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::anchors::Anchors;
-use super::rules::client_secret;
+use super::rules::{client_secret, complex_password, hex_dump};
 use super::runs;
 use super::view::View;
+use super::work;
 
 /// How deep inside encodings a text was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub(super) struct Found {
     pub(super) rule: &'static str,
     /// Where the rule looked when it found it.
     pub(super) place: usize,
+    /// A quotation mark to put around the marker, where the text would not be JSON without it.
+    pub(super) quote: Option<usize>,
 }
 
 /// What is looked at once only, since many anchors can lie in it.
@@ -45,6 +48,8 @@ pub(super) enum Look {
     Key,
     /// The first part of what could be a JSON web token.
     JsonWebToken,
+    /// An object of Kubernetes.
+    Manifest,
 }
 
 /// What the rules have found so far.
@@ -55,7 +60,7 @@ pub(super) struct Scan<'a> {
     place: usize,
     public: Vec<Range<usize>>,
     resume: usize,
-    looked: [usize; 2],
+    looked: [usize; 3],
 }
 
 impl Scan<'_> {
@@ -63,8 +68,14 @@ impl Scan<'_> {
     pub(super) fn strike(&mut self, range: Range<usize>, rule: &'static str) {
         self.resume = self.resume.max(range.end);
         if !range.is_empty() {
-            self.found.push(Found { range, rule, place: self.place });
+            self.found.push(Found { range, rule, place: self.place, quote: None });
         }
+    }
+
+    /// Removes a bare value of JSON. The marker gets quotation marks like the one at `quote`.
+    pub(super) fn strike_bare(&mut self, range: Range<usize>, rule: &'static str, quote: usize) {
+        self.resume = self.resume.max(range.end);
+        self.found.push(Found { range, rule, place: self.place, quote: Some(quote) });
     }
 
     /// Notes that a part looks like a key and is none, such as a certificate.
@@ -108,6 +119,7 @@ impl Scan<'_> {
 
 /// Everything in the view that has to go.
 pub(super) fn examine(view: &View, depth: Depth) -> Vec<Found> {
+    work::add(view.len());
     let mut scan = Scan {
         view,
         depth,
@@ -115,7 +127,7 @@ pub(super) fn examine(view: &View, depth: Depth) -> Vec<Found> {
         place: 0,
         public: Vec::new(),
         resume: 0,
-        looked: [0; 2],
+        looked: [0; 3],
     };
     for (examine, anchor) in Anchors::of(view) {
         if anchor.start >= scan.resume {
@@ -124,6 +136,8 @@ pub(super) fn examine(view: &View, depth: Depth) -> Vec<Found> {
         }
     }
     client_secret::examine(&mut scan);
+    complex_password::examine(&mut scan);
+    hex_dump::examine(&mut scan);
     runs::examine(&mut scan);
     scan.found
 }

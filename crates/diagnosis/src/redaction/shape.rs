@@ -19,6 +19,7 @@ pub(super) struct Mix {
 
 impl Mix {
     pub(super) fn of(text: &[u8]) -> Self {
+        super::work::add(text.len());
         let mut mix = Self { length: text.len(), ..Self::default() };
         let mut previous = 0;
         let mut row = 0;
@@ -121,7 +122,7 @@ pub(super) fn is_time(text: &[u8]) -> bool {
 }
 
 /// `v1.32.4`, `202601.27.0`.
-fn is_version(text: &[u8]) -> bool {
+pub(super) fn is_version(text: &[u8]) -> bool {
     let numbers = text.strip_prefix(b"v").unwrap_or(text);
     numbers.contains(&b'.') && numbers.split(|byte| *byte == b'.').all(is_number)
 }
@@ -159,6 +160,51 @@ pub(super) fn is_key_like(text: &[u8]) -> bool {
     text.len() >= 20 && Mix::of(text).is_random()
 }
 
+/// Whether it could be a key rather than a name, a number or a sentence: 16 letters or more without
+/// words, a GUID, or a number in hexadecimal digits.
+pub(super) fn is_opaque(text: &[u8]) -> bool {
+    let text = &text[..text.len().min(LONGEST_HARMLESS)];
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_%~.-".contains(byte);
+    let mix = Mix::of(text);
+    let letters = text.len() - mix.joints;
+    text.len() >= 16
+        && text.iter().all(is_letter)
+        && mix.digits >= 2
+        && mix.digits < letters
+        && !(is_time(text) || is_version(text) || is_path(text) || is_digest(text))
+        && (is_hexadecimal(text) || is_guid(text) || mix.changes * 5 >= letters)
+}
+
+/// Hexadecimal digits of one case, as many as a key or a hash has.
+pub(super) fn is_hexadecimal(text: &[u8]) -> bool {
+    text.len() >= 16
+        && text.iter().all(u8::is_ascii_hexdigit)
+        && !(text.iter().any(u8::is_ascii_uppercase) && text.iter().any(u8::is_ascii_lowercase))
+}
+
+/// `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`.
+fn is_guid(text: &[u8]) -> bool {
+    let is_right = |(index, byte): (usize, &u8)| match index {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    text.len() == 36 && text.iter().enumerate().all(is_right)
+}
+
+/// Whether a person made it by the rules for passwords: small and capital letters, digits, and a
+/// mark between them.
+pub(super) fn is_complex(text: &[u8]) -> bool {
+    const MARKS: &[u8] = b"!#%*?^$@&+~";
+    let mix = Mix::of(text);
+    let marks = text.iter().filter(|byte| MARKS.contains(byte)).count();
+    (8..=64).contains(&text.len())
+        && mix.lower >= 2
+        && mix.upper >= 1
+        && mix.digits >= 1
+        && (1..=4).contains(&marks)
+        && mix.lower + mix.upper + mix.digits + marks + mix.joints == text.len()
+}
+
 /// A longer value is not believed to be harmless, whatever it looks like.
 pub(super) const LONGEST_HARMLESS: usize = 512;
 
@@ -181,6 +227,59 @@ pub(super) fn is_harmless(value: &[u8]) -> bool {
     is_harmless && value.len() <= LONGEST_HARMLESS
 }
 
+/// A value that is no password although it has a password's name. Whatever could be one goes, also
+/// paths, numbers and addresses.
+pub(super) fn is_no_password(value: &[u8]) -> bool {
+    const WORDS: &str = "true false yes no null none nil n/a undefined redacted hidden masked";
+    let mut words = WORDS.split_ascii_whitespace().map(str::as_bytes);
+    let is_elsewhere =
+        ["file:", "env:", "fd:", "stdin"].iter().any(|start| value.starts_with(start.as_bytes()));
+    let is_harmless = value.iter().all(u8::is_ascii_punctuation)
+        || words.any(|word| value.eq_ignore_ascii_case(word))
+        || is_elsewhere
+        || is_command(value)
+        || is_reference(value);
+    is_harmless && value.len() <= LONGEST_HARMLESS
+}
+
+/// The beginning of a command in brackets: `(ConvertTo-SecureString`.
+fn is_command(value: &[u8]) -> bool {
+    value.strip_prefix(b"(").is_some_and(|command| {
+        let parts: Vec<&[u8]> = command.split(|byte| *byte == b'-').collect();
+        parts.len() == 2
+            && parts.iter().all(|part| {
+                part.len() > 2
+                    && part[0].is_ascii_uppercase()
+                    && part.iter().all(u8::is_ascii_alphabetic)
+            })
+    })
+}
+
+/// A placeholder that cannot be a password in brackets.
+fn is_reference(value: &[u8]) -> bool {
+    const WORDS: &str = "pass token secret key pw your user value redacted hidden masked removed \
+        sensitive nil none empty unset string credential";
+    let says_so = |inner: &[u8]| {
+        let inner = inner.to_ascii_lowercase();
+        let mut words = WORDS.split_ascii_whitespace();
+        words.any(|word| memchr::memmem::find(&inner, word.as_bytes()).is_some())
+    };
+    match value {
+        [b'$', b'{', inner @ .., b'}'] => {
+            let name = inner.iter().position(|byte| b":-=?+#%/".contains(byte));
+            let (name, rest) = inner.split_at(name.unwrap_or(inner.len()));
+            let is_operator = match rest {
+                [b':', operator, ..] => b"-=?+".contains(operator),
+                _ => true,
+            };
+            is_variable(name) && is_operator
+        }
+        [b'<', inner @ .., b'>'] | [b'[', inner @ .., b']'] => says_so(inner),
+        [b'{', b'{', inner @ ..] => says_so(inner) || inner.iter().any(|byte| b".$".contains(byte)),
+        _ => is_placeholder(value),
+    }
+}
+
 /// `sha256:…`: names content, opens nothing.
 fn is_digest(value: &[u8]) -> bool {
     let is_kind = |kind: &[u8]| matches!(kind, b"256" | b"384" | b"512");
@@ -193,7 +292,7 @@ fn is_digest(value: &[u8]) -> bool {
 }
 
 /// Something that stands for a value: `$TOKEN`, `$(cat f)`, `<token>`, `{{ .Token }}`, a marker.
-fn is_placeholder(value: &[u8]) -> bool {
+pub(super) fn is_placeholder(value: &[u8]) -> bool {
     match value {
         // A command with a text in it may hold the value itself.
         [b'$', b'(', inner @ ..] | [b'{', b'{', inner @ ..] => {

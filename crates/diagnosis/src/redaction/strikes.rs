@@ -11,6 +11,8 @@ pub(super) const MARKER: &[u8] = b"[redacted ";
 pub(super) struct Strike {
     pub(super) range: Range<usize>,
     pub(super) rule: &'static str,
+    /// A quotation mark of the text to put around the marker.
+    pub(super) quote: Option<Range<usize>>,
 }
 
 /// A text without what was struck.
@@ -36,8 +38,10 @@ pub(super) fn render(text: &str, mut strikes: Vec<Strike>) -> Rendered {
         let start = text.floor_char_boundary(strike.range.start).max(written);
         let end = text.ceil_char_boundary(strike.range.end).max(start);
         output.push_str(&text[written..start]);
+        let quote = strike.quote.and_then(|quote| text.get(quote)).unwrap_or_default();
         let marker = output.len();
-        write_marker(&mut output, strike.rule, &text[start..end]);
+        output.push_str(quote);
+        write_marker(&mut output, strike.rule, &text[start..end], quote);
         markers.push(marker..output.len());
         rules.push(strike.rule);
         written = end;
@@ -46,11 +50,12 @@ pub(super) fn render(text: &str, mut strikes: Vec<Strike>) -> Rendered {
     Rendered { text: output, markers, rules }
 }
 
-/// The marker, then the line breaks of what it replaces.
-fn write_marker(output: &mut String, rule: &str, secret: &str) {
+/// The marker, its closing quotation mark, then the line breaks of what it replaces.
+fn write_marker(output: &mut String, rule: &str, secret: &str, quote: &str) {
     output.push_str("[redacted ");
     output.push_str(rule);
     output.push(']');
+    output.push_str(quote);
     let mut previous = ' ';
     for character in secret.chars() {
         match (previous, character) {
@@ -67,7 +72,7 @@ mod tests {
     use super::{Strike, render};
 
     fn rendered(text: &str, ranges: &[(usize, usize)]) -> String {
-        let strike = |&(start, end)| Strike { range: start..end, rule: "token" };
+        let strike = |&(start, end)| Strike { range: start..end, rule: "token", quote: None };
         render(text, ranges.iter().map(strike).collect()).text
     }
 

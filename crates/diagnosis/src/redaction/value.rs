@@ -131,6 +131,14 @@ pub(super) fn bare_end(view: &View, start: usize) -> usize {
     position
 }
 
+/// The end of the cell of a table that begins at `start`.
+pub(super) fn end_of_cell(view: &View, start: usize) -> usize {
+    let line_end = view.next_break(start + 1);
+    let cell = view.slice(start.min(line_end)..line_end.min(start + shape::LONGEST_HARMLESS));
+    let length = memchr::memchr(b'|', cell).unwrap_or(cell.len());
+    start + cell[..length].trim_ascii_end().len()
+}
+
 /// The position after `<name>`, `${NAME}`, `$(command)` or `{{ name }}`, if a value begins with one.
 fn after_reference(view: &View, start: usize) -> usize {
     let closing = match (view.at(start), view.at(start + 1)) {
@@ -140,27 +148,49 @@ fn after_reference(view: &View, start: usize) -> usize {
         _ => return start,
     };
     let end = view.next_break(start + 1).min(start + LONGEST_REFERENCE);
-    let found = memchr::memchr(closing, &view.bytes()[start..end]);
+    let found = view.find(start..end, &[closing]);
     found.map_or(start, |at| start + at + 1)
 }
 
 /// YAML's `|` and `>` at the end of a line: the value is the lines that follow.
 pub(super) fn block(view: &View, start: usize) -> Option<Range<usize>> {
-    let mark_end = start + 1 + usize::from(matches!(view.at(start + 1), b'-' | b'+'));
+    let indicators = (start + 1..start + 3)
+        .take_while(|at| matches!(view.at(*at), b'-' | b'+' | b'1'..=b'9') && !view.is_break(*at));
+    let mark_end = start + 1 + indicators.count();
     let is_block = matches!(view.at(start), b'|' | b'>') && view.is_break(mark_end);
     is_block.then(|| mark_end..block_end(view, mark_end))
 }
 
-/// The first line of a block, and each further one without blanks, colons or a trace's mark.
+/// The lines that are indented further than the line of their name. If the first one is not, then
+/// that one, and each further one without blanks, colons or a trace's mark.
 fn block_end(view: &View, start: usize) -> usize {
     let mut end = view.next_break(start + 1);
+    let indented = indented_end(view, start);
+    if indented > start {
+        return indented;
+    }
     while end < view.len() {
         let next = view.next_break(end + 1);
-        let line = &view.bytes()[end..next];
+        let line = view.slice(end..next);
         if line.iter().any(|byte| b" \t:".contains(byte)) || !continues(view, end, true) {
             break;
         }
         end = next;
+    }
+    end
+}
+
+/// The longest block of lines that belongs to one name.
+const LONGEST_BLOCK: usize = 64 * 1024;
+
+/// Where the lines end that follow the line break at `start` and are indented further than the line
+/// before it; `start` if there are none.
+pub(super) fn indented_end(view: &View, start: usize) -> usize {
+    let parent = view.indentation(view.line_start(start));
+    let limit = view.len().min(start + LONGEST_BLOCK);
+    let mut end = start;
+    while end < limit && view.is_break(end) && view.indentation(end) > parent {
+        end = view.next_break(end + 1);
     }
     end
 }
@@ -211,14 +241,13 @@ pub(super) fn end_of_letters(
 pub(super) fn over_blanks(view: &View, key: &Range<usize>) -> usize {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte);
     let mut end = key.end;
-    if key.len() < 40 || !shape::Mix::of(&view.bytes()[key.clone()]).is_random() {
+    if key.len() < 40 || !shape::Mix::of(view.slice(key.clone())).is_random() {
         return end;
     }
     while view.at(end) == b' ' {
         let start = end + 1;
-        let rest = &view.bytes()[start..];
-        let length = rest.iter().position(|&byte| !is_letter(byte)).unwrap_or(rest.len());
-        let piece = &rest[..length];
+        let length = view.count_while(start..view.len(), is_letter);
+        let piece = view.slice(start..start + length);
         if !(shape::is_key_like(piece) || length > 2 && piece.ends_with(b"=")) {
             break;
         }
@@ -233,7 +262,7 @@ mod tests {
 
     fn value(text: &str) -> String {
         let view = View::of(text.as_bytes());
-        String::from_utf8_lossy(&view.bytes()[at(&view, 0).range]).into_owned()
+        String::from_utf8_lossy(view.slice(at(&view, 0).range)).into_owned()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The text as a person would read it, with a map back to the source.
 //!
-//! In the view, escapes of JSON (any number of levels), percent signs and CLIXML are undone,
-//! typographic quotation marks are plain, ANSI sequences and NUL bytes are gone, and line breaks
+//! In the view, escapes of JSON (any number of levels), percent signs, entities of HTML and CLIXML are
+//! undone, typographic quotation marks and wide letters are plain, ANSI sequences and NUL bytes are gone, and line breaks
 //! (real ones and escaped ones) are removed together with the indentation that follows them. What
 //! was one word before a console wrapped it is one word again.
 //!
@@ -9,10 +9,14 @@
 //! which ([`View::next_break`], [`super::wrap::continues`]).
 
 use std::ops::Range;
+use std::slice::SliceIndex;
 
 mod decode;
+mod entity;
 
 use decode::Symbol;
+
+use super::work;
 
 /// Stands in the view for a character that is not ASCII and was written as an escape.
 const FOREIGN: u8 = 0xFF;
@@ -54,6 +58,7 @@ impl View {
         self.breaks.clear();
         self.segments.clear();
         self.segments.push(Segment { view: 0, source: 0, width: 0 });
+        work::add(source.len());
         let mut reader = decode::Reader::new(source);
         let mut position = 0;
         while position < source.len() {
@@ -83,6 +88,11 @@ impl View {
                 self.bytes.push(FOREIGN);
             }
             Symbol::Nothing => {}
+            Symbol::Erase => {
+                if self.breaks.last() != Some(&small(self.bytes.len())) {
+                    self.bytes.pop();
+                }
+            }
             Symbol::Break => {
                 let here = small(self.bytes.len());
                 if self.breaks.last() != Some(&here) {
@@ -98,6 +108,10 @@ impl View {
     fn begin_segment(&mut self, source: usize, width: usize) {
         let segment =
             Segment { view: small(self.bytes.len()), source: small(source), width: small(width) };
+        // What was erased has no source any more.
+        while self.segments.last().is_some_and(|last| last.view > segment.view) {
+            self.segments.pop();
+        }
         match self.segments.last_mut() {
             Some(last) if last.view == segment.view => *last = segment,
             _ => self.segments.push(segment),
@@ -109,13 +123,39 @@ impl View {
         &self.bytes
     }
 
+    /// A part of the text, all of which is looked at.
+    pub(super) fn slice<I: SliceIndex<[u8], Output = [u8]>>(&self, range: I) -> &[u8] {
+        let slice = &self.bytes[range];
+        work::add(slice.len());
+        slice
+    }
+
+    /// How many bytes from `start` on, before `end`, are such that `is_one` holds.
+    pub(super) fn count_while(&self, range: Range<usize>, is_one: impl Fn(u8) -> bool) -> usize {
+        let count = self.bytes[range].iter().take_while(|byte| is_one(**byte)).count();
+        work::add(count + 1);
+        count
+    }
+
+    /// How far after the beginning of `range` the first `text` in it is.
+    pub(super) fn find(&self, range: Range<usize>, text: &[u8]) -> Option<usize> {
+        let length = range.len();
+        let found = match text {
+            [byte] => memchr::memchr(*byte, &self.bytes[range]),
+            _ => memchr::memmem::find(&self.bytes[range], text),
+        };
+        work::add(found.map_or(length, |at| at + text.len()));
+        found
+    }
+
     /// A part of the text with ASCII letters in lower case.
     pub(super) fn folded(&self, range: Range<usize>) -> Vec<u8> {
-        self.bytes[range].to_ascii_lowercase()
+        self.slice(range).to_ascii_lowercase()
     }
 
     /// Whether `word` stands at `position`, in any case.
     pub(super) fn reads(&self, position: usize, word: &[u8]) -> bool {
+        work::add(word.len());
         let text = self.bytes.get(position..position + word.len());
         text.is_some_and(|text| text.eq_ignore_ascii_case(word))
     }
@@ -126,6 +166,7 @@ impl View {
 
     /// The byte at `position`, 0 at the end.
     pub(super) fn at(&self, position: usize) -> u8 {
+        work::add(1);
         self.bytes.get(position).copied().unwrap_or(0)
     }
 
@@ -136,6 +177,7 @@ impl View {
 
     /// The first line break at or after `position`; the length of the view if there is none.
     pub(super) fn next_break(&self, position: usize) -> usize {
+        work::add(1);
         let index = self.breaks.partition_point(|&at| (at as usize) < position);
         self.breaks.get(index).map_or(self.bytes.len(), |&at| at as usize)
     }
@@ -149,6 +191,19 @@ impl View {
     /// Whether a line ended between `position` and the byte before it.
     pub(super) fn is_break(&self, position: usize) -> bool {
         self.next_break(position) == position && position < self.bytes.len()
+    }
+
+    /// How far the line that begins at `position` is indented, with its line break: only differences
+    /// between lines mean something.
+    pub(super) fn indentation(&self, position: usize) -> usize {
+        let Some(before) = position.checked_sub(1) else {
+            return 1 + self.bytes.iter().take(256).take_while(|byte| **byte == b' ').count();
+        };
+        if position >= self.bytes.len() {
+            return 0;
+        }
+        let previous = self.source_range(&(before..position));
+        self.source_start(position).saturating_sub(previous.end)
     }
 
     /// By how many bytes the one at `position` is escaped: 0 for `"`, 1 for `\"`, 3 for `\\\"`.
@@ -176,6 +231,7 @@ impl View {
     }
 
     fn segment(&self, position: usize) -> Segment {
+        work::add(1);
         let index = self.segments.partition_point(|segment| segment.view as usize <= position);
         index.checked_sub(1).map_or(Segment { view: 0, source: 0, width: 0 }, |i| self.segments[i])
     }
@@ -209,6 +265,8 @@ mod tests {
         assert_eq!(read("\u{1b}[31mred\u{1b}[0m n\0u\0l ‘x’").0, "red nul 'x'");
         assert_eq!(read("a_x000D__x000A_b"), ("ab".to_owned(), vec![1]));
         assert_eq!(read(r"C:\\AzureData\\Q").0, r"C:\AzureData\Q");
+        assert_eq!(read("&quot;a&quot; ｐw\u{ad}d\u{a0}x\u{9b}31my").0, "\"a\" pwd xy");
+        assert_eq!(read("pasx\u{8}s\rword\u{1b}(B=").0, "password=");
     }
 
     #[test]

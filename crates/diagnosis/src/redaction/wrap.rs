@@ -27,7 +27,7 @@ pub(super) fn continues(view: &View, position: usize, eager: bool) -> bool {
     let limit = line_end.min(position + LOOK_AHEAD);
     let is_end = |at: &usize| is_blank(view.at(*at)) || is_quote(view.at(*at));
     let end = (position..limit).find(is_end).unwrap_or(limit);
-    let piece = &view.bytes()[position..end];
+    let piece = view.slice(position..end);
     if piece.is_empty() || begins_a_line(piece) {
         return false;
     }

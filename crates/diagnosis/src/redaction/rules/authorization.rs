@@ -36,7 +36,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     // Go prints a header as a list.
     let start = start + usize::from(view.at(start) == b'[');
     let value = value::at(view, start);
-    let text = &view.bytes()[value.range.clone()];
+    let text = view.slice(value.range.clone());
     let scheme = text.iter().position(|byte| value::is_blank(*byte)).unwrap_or(text.len());
     let is_one_of =
         |schemes: &[&[u8]]| schemes.iter().any(|name| text[..scheme].eq_ignore_ascii_case(name));
@@ -49,7 +49,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     } else {
         value.range.clone()
     };
-    let text = &view.bytes()[credentials.clone()];
+    let text = view.slice(credentials.clone());
     let has_scheme = credentials.start > value.range.start;
     let is_sentence = shape::is_word(text) && !(has_scheme && view.at(credentials.end) != b' ');
     let is_setting =
@@ -59,10 +59,20 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     }
 }
 
-/// The end of the line, or of the quotation the header stands in.
+/// The end of the line, or of the quotation the header stands in. A parameter's value, `name="value"`,
+/// is a quotation within the header.
 pub(super) fn end_of_header(view: &View, start: usize) -> usize {
     let line_end = view.next_break(start + 1);
-    let is_end = |at: &usize| view.at(*at) == b'"' && !matches!(view.before(*at), b'=' | b',');
+    let mut is_inside = false;
+    let is_end = |at: &usize| {
+        if view.at(*at) != b'"' {
+            return false;
+        }
+        let opens = !is_inside && matches!(view.before(*at), b'=' | b',');
+        let closes = is_inside;
+        is_inside = opens;
+        !(opens || closes)
+    };
     (start..line_end).find(is_end).unwrap_or(line_end)
 }
 
@@ -87,6 +97,10 @@ mod tests {
                 "map[Authorization:[Bearer [redacted authorization]] B:[c]]",
             ),
             ("Proxy-Authorization: hunter2", "Proxy-Authorization: [redacted authorization]"),
+            (
+                "-H 'x' \"Authorization: Digest username=\"b\", response=\"0f1e\"\" y",
+                "-H 'x' \"Authorization: Digest [redacted authorization]\" y",
+            ),
             (
                 "Authorization: SharedKey a:b c\nx",
                 "Authorization: SharedKey [redacted authorization]\nx",

@@ -25,7 +25,7 @@ fn is_letter(byte: u8) -> bool {
 /// At `bearer`.
 pub(in crate::redaction) fn examine_bearer(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let Some(credential) = credential(scan.view, &anchor) else { return };
-    if !shape::is_word(&scan.view.bytes()[credential.clone()]) || credential.len() > 24 {
+    if !shape::is_word(scan.view.slice(credential.clone())) || credential.len() > 24 {
         scan.strike(credential, "bearer-token");
     }
 }
@@ -33,7 +33,7 @@ pub(in crate::redaction) fn examine_bearer(scan: &mut Scan<'_>, anchor: Range<us
 /// At `basic`.
 pub(in crate::redaction) fn examine_basic(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let Some(credential) = credential(scan.view, &anchor) else { return };
-    let text = &scan.view.bytes()[credential.clone()];
+    let text = scan.view.slice(credential.clone());
     let unpadded = text.iter().position(|byte| *byte == b'=').map_or(text, |end| &text[..end]);
     let unpadded = &unpadded[..unpadded.len().min(shape::LONGEST_HARMLESS)];
     let decoded = encoded_secret::decoded(unpadded);
@@ -51,7 +51,7 @@ fn credential(view: &View, word: &Range<usize>) -> Option<Range<usize>> {
     let mut end = value::end_of_letters(view, start, SHORTEST, is_letter);
     let is_parameter = view.before(end) == b'='
         && value::is_quote(view.at(end))
-        && shape::is_word(&view.bytes()[start..end - 1]);
+        && shape::is_word(view.slice(start..end - 1));
     while view.before(end) == b'.' {
         end -= 1;
     }

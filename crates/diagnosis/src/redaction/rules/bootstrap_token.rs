@@ -43,15 +43,12 @@ pub(super) fn secret_half_at(view: &View, start: usize) -> Option<Range<usize>> 
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, run: Range<usize>) {
     let view = scan.view;
     let mut from = run.start;
-    while let Some(found) = memchr::memchr(b'.', &view.bytes()[from..run.end]) {
+    while let Some(found) = view.find(from..run.end, b".") {
         let dot = from + found;
         from = dot + 1;
         let Some(start) = dot.checked_sub(ID).filter(|start| *start >= run.start) else { continue };
         let token = start..start + LENGTH;
-        if token.end <= run.end
-            && is_token(&view.bytes()[token.clone()])
-            && is_bounded(view, &token)
-        {
+        if token.end <= run.end && is_token(view.slice(token.clone())) && is_bounded(view, &token) {
             scan.strike(dot + 1..token.end, RULE);
             from = token.end;
         }
@@ -71,7 +68,7 @@ fn is_bounded(view: &View, token: &Range<usize>) -> bool {
         (after, _) => after,
     };
     let joins = |byte: u8| matches!(byte, b'-' | b'_' | b'.' | b'/');
-    let secret = &view.bytes()[token.start + ID + 1..token.end];
+    let secret = view.slice(token.start + ID + 1..token.end);
     !before.is_ascii_alphanumeric()
         && !after.is_ascii_alphanumeric()
         && (!(joins(before) || joins(after)) || secret.iter().any(u8::is_ascii_digit))
@@ -80,7 +77,7 @@ fn is_bounded(view: &View, token: &Range<usize>) -> bool {
 /// Whether a percent escape that was left as it is, such as `%20`, ends at `position`.
 fn is_after_escape(view: &View, position: usize) -> bool {
     position.checked_sub(3).is_some_and(|start| {
-        let escape = &view.bytes()[start..position];
+        let escape = view.slice(start..position);
         escape[0] == b'%' && escape[1..].iter().all(u8::is_ascii_hexdigit)
     })
 }

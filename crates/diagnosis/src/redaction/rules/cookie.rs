@@ -28,7 +28,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     } else {
         start..end_of_header(view, start)
     };
-    let text = &view.bytes()[range.clone()];
+    let text = view.slice(range.clone());
     if text.len() > shape::LONGEST_HARMLESS || text.contains(&b'=') && !shape::is_harmless(text) {
         scan.strike(range, RULE);
     }

@@ -63,8 +63,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, run: Range<usize>) {
     let view = scan.view;
     let mut start = run.start;
     while start < run.end {
-        let rest = &view.bytes()[start..run.end];
-        let length = memchr::memchr2(b'=', b'.', rest).unwrap_or(rest.len());
+        let length = view.count_while(start..run.end, |byte| !matches!(byte, b'=' | b'.'));
         if length >= SHORTEST {
             examine_either_alphabet(scan, start..start + length);
         }
@@ -73,7 +72,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, run: Range<usize>) {
 }
 
 fn examine_either_alphabet(scan: &mut Scan<'_>, range: Range<usize>) {
-    let bytes = &scan.view.bytes()[range.clone()];
+    let bytes = scan.view.slice(range.clone());
     let standard = |byte: &u8| matches!(byte, b'+' | b'/');
     let address = |byte: &u8| matches!(byte, b'-' | b'_');
     let has_both = memchr::memchr2(b'+', b'/', bytes).is_some()
@@ -89,7 +88,7 @@ fn examine_either_alphabet(scan: &mut Scan<'_>, range: Range<usize>) {
 fn examine_parts(scan: &mut Scan<'_>, range: &Range<usize>, is_gap: impl Fn(&u8) -> bool) {
     let view = scan.view;
     let mut start = range.start;
-    for part in view.bytes()[range.clone()].split(is_gap) {
+    for part in view.slice(range.clone()).split(is_gap) {
         if part.len() >= SHORTEST {
             examine_one(scan, start..start + part.len());
         }
@@ -99,7 +98,7 @@ fn examine_parts(scan: &mut Scan<'_>, range: &Range<usize>, is_gap: impl Fn(&u8)
 
 fn examine_one(scan: &mut Scan<'_>, range: Range<usize>) {
     let view = scan.view;
-    if Mix::of(&view.bytes()[range.clone()]).could_be_encoded()
+    if Mix::of(view.slice(range.clone())).could_be_encoded()
         && !is_public(view, &range)
         && let Some(rule) = verdict(scan, &range)
     {
@@ -115,7 +114,7 @@ fn padding(view: &View, position: usize) -> usize {
 /// The rule that removes what is encoded in `range`, if any. The letters before it may belong to
 /// something else, so the first letter of a group of four is searched.
 fn verdict(scan: &Scan<'_>, range: &Range<usize>) -> Option<&'static str> {
-    let encoded = &scan.view.bytes()[range.clone()];
+    let encoded = scan.view.slice(range.clone());
     let is_key = encoded.len() >= SHORTEST_KEY
         && (is_padded(scan.view, range.end) || is_key(scan.view, range));
     for cut in 0..4 {
@@ -144,7 +143,7 @@ fn is_key(view: &View, range: &Range<usize>) -> bool {
     let mut start = range.start;
     while start < range.end {
         let end = view.next_break(start + 1).min(range.end);
-        let line = &view.bytes()[start..end];
+        let line = view.slice(start..end);
         let parts = line.split(|byte| b"/+-_".contains(byte)).filter(|part| !is_plain(part));
         parts.for_each(|part| letters.extend_from_slice(part));
         start = end;

@@ -26,7 +26,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let inside = is_letter(view.before(anchor.start)) && !view.is_break(anchor.start);
     let is_new = scan.is_new(Look::JsonWebToken, anchor.start);
-    if inside || !is_new || &view.bytes()[anchor.clone()] != b"eyJ" {
+    if inside || !is_new || view.slice(anchor.clone()) != b"eyJ" {
         return;
     }
     let header_end = value::end_of_letters(view, anchor.start, 16, is_letter);
@@ -45,7 +45,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     }
     let while_padded =
         end + view.bytes()[end..].iter().take(2).take_while(|byte| **byte == b'=').count();
-    if end > header_end + 4 || is_header(&view.bytes()[anchor.start..header_end]) {
+    if end > header_end + 4 || is_header(view.slice(anchor.start..header_end)) {
         scan.strike(anchor.start..while_padded, RULE);
     }
 }

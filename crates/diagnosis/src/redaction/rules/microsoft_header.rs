@@ -20,7 +20,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let name = Name::around(view, anchor, scan.resume());
     let Some(start) = named_value::value_start(view, name.range.end) else { return };
     let range = value::at(view, start).range;
-    let text = &view.bytes()[range.clone()];
+    let text = view.slice(range.clone());
     let mut parts = text.split(|byte| b":-, ;/.".contains(byte));
     let is_long = text.len() > shape::LONGEST_HARMLESS;
     if is_long || !shape::is_harmless(text) && parts.any(shape::is_key_like) {

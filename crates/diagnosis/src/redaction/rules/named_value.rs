@@ -12,40 +12,57 @@
 
 use std::ops::Range;
 
-use super::{bootstrap_token, client_secret, json_web_token};
+use super::{bootstrap_token, client_secret, json_web_token, kubernetes_secret};
 use crate::redaction::name::Name;
 use crate::redaction::scan::{Look, Scan};
 use crate::redaction::shape;
 use crate::redaction::value::{self, Value};
 use crate::redaction::view::View;
+use crate::redaction::words::{self, Kind};
 
+pub(super) mod collection;
+mod innocent;
+mod markup;
+mod predicate;
 mod prose;
 mod separator;
 
 use separator::Separator;
 
-/// The most values of one list that are looked at; more are taken together.
-const LONGEST_LIST: usize = 256;
-
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
-    let word = view.folded(anchor.clone());
-    let name = Name::around(view, anchor, scan.resume());
-    let Some((separator, start)) = separator::after(view, &name) else {
-        return examine_spoken(scan, &name);
+    let Some((kind, word)) = words::kind(view, &anchor) else { return };
+    let name = Name::around(view, word, scan.resume());
+    if kind == Kind::Secret && kubernetes_secret::is_kind(view, &name.range) {
+        kubernetes_secret::examine(scan, name.range);
+        return;
+    }
+    let Some((separator, start)) = separator::after(view, &name, kind) else {
+        return examine_spoken(scan, &name, kind);
     };
-    if word == b"key" {
+    if kind == Kind::Key {
         if !scan.is_new(Look::Key, name.range.start) {
             return;
         }
         scan.note(Look::Key, name.range.end);
     }
-    let Some(rule) = rule_for(&word, &name) else { return };
-    scan.skip_to(name.range.end);
-    let subject = Subject { name, rule, separator };
+    let Some((kind, rule)) = rule_for(kind, &name) else { return };
+    if name.has("stdin") {
+        // The value is piped, and another rule looks for it at the end of this name.
+        return;
+    }
+    if kind != Kind::Weak {
+        // A weak word may be a part of a name with a better one in it.
+        scan.skip_to(name.range.end);
+    }
+    let subject = Subject { name, kind, rule, separator };
     if view.at(start) == b'[' {
-        examine_list(scan, &subject, start + 1);
-    } else if !is_object(view, start) {
+        collection::examine_list(scan, &subject, start + 1);
+    } else if is_object(view, start) {
+        collection::examine_object(scan, &subject, start);
+    } else if view.is_break(start) && collection::examine_lines(scan, &subject, start) {
+        // Its lines were looked at.
+    } else {
         examine_value(scan, &subject, start);
     }
 }
@@ -54,13 +71,13 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
 const LONGEST_SPOKEN: usize = 128;
 
 /// `Setting password VALUE for user NAME`, as cloudbase-init says it.
-fn examine_spoken(scan: &mut Scan<'_>, name: &Name<'_>) {
+fn examine_spoken(scan: &mut Scan<'_>, name: &Name<'_>, kind: Kind) {
     let view = scan.view;
     let start = name.range.end + 1;
-    if view.at(name.range.end) != b' ' || !name.has("pass") {
+    if view.at(name.range.end) != b' ' || kind != Kind::Password {
         return;
     }
-    let near = &view.bytes()[start.min(view.len())..view.len().min(start + LONGEST_SPOKEN)];
+    let near = view.slice(start.min(view.len())..view.len().min(start + LONGEST_SPOKEN));
     let Some(length) = near.iter().position(|byte| *byte == b' ') else { return };
     let range = start..start + length;
     if view.reads(range.end, b" for user") && !shape::is_harmless(&near[..length]) {
@@ -76,30 +93,37 @@ pub(super) fn value_start(view: &View, name_end: usize) -> Option<usize> {
 /// A name, what its value is called, and how the value was attached to it.
 struct Subject<'a> {
     name: Name<'a>,
+    kind: Kind,
     rule: &'static str,
     separator: Separator,
 }
 
-/// What the value of such a name is, if it is a secret. `word` is its anchor.
-fn rule_for(word: &[u8], name: &Name<'_>) -> Option<&'static str> {
-    match word {
-        b"token" => Some("token"),
-        b"secret" if name.has("clientsecret") || name.has("principalsecret") => {
-            Some("client-secret")
-        }
-        b"secret" => Some("secret"),
-        b"passw" | b"passphrase" => (!name.is("nopasswd")).then_some("password"),
-        b"pwd" => name.has_whole_anchor().then_some("password"),
-        b"credential" => Some("credential"),
-        b"sas" => name.has_whole_anchor().then_some("sas-token"),
-        b"key" => name.is_secret_key().then_some("key"),
-        b"auth" => name.is_authentication().then_some("registry-auth"),
-        b"protectedsettings" => Some("protected-settings"),
-        _ if word.ends_with(b"content") => name.is_secret_content().then_some("key"),
-        _ if word.ends_with(b"data") => Some("user-data"),
-        _ if word.starts_with(b"connection") => Some("connection-string"),
-        _ => None,
-    }
+/// What the value of such a name is, if it can be a secret.
+fn rule_for(kind: Kind, name: &Name<'_>) -> Option<(Kind, &'static str)> {
+    let rule = match kind {
+        Kind::Password if name.is("nopasswd") => return None,
+        Kind::Password => "password",
+        Kind::Token => "token",
+        Kind::Secret if name.has("clientsecret") || name.has("principalsecret") => "client-secret",
+        Kind::Secret | Kind::Weak => "secret",
+        Kind::Credential => "credential",
+        Kind::SharedAccess => "sas-token",
+        Kind::Key if name.is_secret_key() => "key",
+        Kind::Key if name.is_some_key() || name.is_parameter() => return Some((Kind::Weak, "key")),
+        Kind::Key => return None,
+        Kind::RegistryAuth => name.is_authentication().then_some("registry-auth")?,
+        Kind::ProtectedSettings => "protected-settings",
+        Kind::KeyContent => name.is_secret_content().then_some("key")?,
+        Kind::UserData => "user-data",
+        Kind::ConnectionString => "connection-string",
+    };
+    Some((kind, rule))
+}
+
+/// `!!binary`, `!vault`: what YAML writes before a value.
+fn is_tag(text: &[u8]) -> bool {
+    text.strip_prefix(b"!")
+        .is_some_and(|tag| shape::is_word(tag.trim_ascii_start()) || tag.starts_with(b"!"))
 }
 
 fn is_object(view: &View, start: usize) -> bool {
@@ -107,27 +131,6 @@ fn is_object(view: &View, start: usize) -> bool {
         let next = view.at(start + 1);
         value::is_quote(next) || matches!(next, b' ' | b'}') || view.is_break(start + 1)
     }
-}
-
-/// `["one", "two"]`, `[one]`, and lists of objects, which are left to the names inside them.
-fn examine_list(scan: &mut Scan<'_>, subject: &Subject<'_>, mut start: usize) {
-    let view = scan.view;
-    for _ in 0..LONGEST_LIST {
-        start = value::after_blanks(view, start);
-        if matches!(view.at(start), b']' | b'{' | b'[' | 0) {
-            return;
-        }
-        let value = value::at(view, start);
-        let end = value.range.end
-            + usize::from(value.quoted && value::is_quote(view.at(value.range.end)));
-        judge(scan, subject, &value);
-        start = value::after_blanks(view, end);
-        if view.at(start) != b',' {
-            return;
-        }
-        start += 1;
-    }
-    scan.strike(start..view.next_break(start + 1), subject.rule);
 }
 
 fn examine_value(scan: &mut Scan<'_>, subject: &Subject<'_>, start: usize) {
@@ -141,6 +144,7 @@ fn examine_value(scan: &mut Scan<'_>, subject: &Subject<'_>, start: usize) {
     }
     let value = match subject.separator {
         Separator::Markup { end } => Value { range: start..end, quoted: true },
+        Separator::Cell => Value { range: start..value::end_of_cell(view, start), quoted: true },
         _ => value::at(view, start),
     };
     judge(scan, subject, &value);
@@ -167,70 +171,26 @@ fn examine_form(scan: &mut Scan<'_>, start: usize) -> bool {
 /// Removes `value` unless it cannot be a secret.
 fn judge(scan: &mut Scan<'_>, subject: &Subject<'_>, value: &Value) {
     let view = scan.view;
-    let text = &view.bytes()[value.range.clone()];
+    let text = view.slice(value.range.clone());
     // Only what is short can be let go, or else looking at it again and again would take too long.
     let is_short = text.len() <= shape::LONGEST_HARMLESS;
-    if is_short && (text.starts_with(b"-----BEGIN") || is_innocent(view, subject, value)) {
+    if is_short && (text.starts_with(b"-----BEGIN") || innocent::is_innocent(view, subject, value))
+    {
         return;
     }
-    let end = if value.quoted { value.range.end } else { value::over_blanks(view, &value.range) };
+    if let Some(quote) = innocent::quote_of_json(view, subject, value) {
+        scan.strike_bare(value.range.clone(), subject.rule, quote);
+        return;
+    }
+    let end = if value.quoted {
+        value.range.end
+    } else if subject.separator == Separator::Loose && is_tag(text) {
+        value::at(view, value::after_blanks(view, value.range.end)).range.end
+    } else {
+        let end = value::over_blanks(view, &value.range);
+        end.max(prose::phrase_end(view, subject, value))
+    };
     scan.strike(value.range.start..end, subject.rule);
-}
-
-fn is_innocent(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
-    let text = &view.bytes()[value.range.clone()];
-    let can_be_prose = !value.quoted && subject.separator.is_loose();
-    shape::is_harmless(text)
-        || subject.name.is_about()
-            && !text.split(|byte| b":/.,".contains(byte)).any(shape::is_key_like)
-        || can_be_prose && prose::reads_on(view, &subject.name, &subject.separator, value)
-        || subject.rule == "secret" && is_object_name(text)
-        || subject.rule == "key" && is_public_key(text)
-        || subject.rule == "user-data" && !is_encoded(text)
-        || matches!(subject.rule, "token" | "sas-token") && is_shared_access_signature(view, value)
-        || is_number_of_json(view, subject, value)
-        || subject.rule == "registry-auth" && (text.len() < 8 || shape::is_word(text))
-}
-
-/// A bare number of JSON. Passwords are strings there, and a marker in its place would not parse.
-fn is_number_of_json(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
-    let is_json = view.at(subject.name.range.end) == b'"' && !value.quoted;
-    let mut text = view.bytes()[value.range.clone()].iter();
-    is_json && text.all(|byte| byte.is_ascii_digit() || b".-+eE".contains(byte))
-}
-
-/// `kube-system/registry-pull`: the name of a Secret, as Kubernetes logs it.
-fn is_object_name(text: &[u8]) -> bool {
-    let Some(slash) = memchr::memchr(b'/', text) else { return false };
-    let (namespace, name) = (&text[..slash], &text[slash + 1..]);
-    let is_label = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'-';
-    namespace.len() > 2
-        && namespace.iter().all(is_label)
-        && name.len() > 2
-        && name.iter().all(|byte| is_label(byte) || byte.is_ascii_digit() || *byte == b'.')
-        && name.iter().filter(|byte| byte.is_ascii_digit()).count() * 3 <= name.len()
-}
-
-/// A shared access signature, `sv=…&sig=…`: what is secret in it has a rule of its own, and the rest
-/// says until when it was valid.
-fn is_shared_access_signature(view: &View, value: &Value) -> bool {
-    let start = value.range.start;
-    let rest = &view.bytes()[start..view.len().min(start + shape::LONGEST_HARMLESS)];
-    let length = rest.iter().position(|byte| value::is_blank(*byte) || value::is_quote(*byte));
-    let text = &rest[..length.unwrap_or(rest.len())];
-    let query = text.strip_prefix(b"?").unwrap_or(text);
-    matches!(query, [b's', b'a'..=b'z', b'=', ..])
-        && memchr::memmem::find(query, b"&sig=").is_some()
-}
-
-/// Custom data as Azure takes it. Excerpts in a log are left to the other rules.
-fn is_encoded(text: &[u8]) -> bool {
-    text.len() >= 16
-        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=-_".contains(byte))
-}
-
-fn is_public_key(text: &[u8]) -> bool {
-    text.starts_with(b"ssh-") || text.starts_with(b"ecdsa-")
 }
 
 #[cfg(test)]

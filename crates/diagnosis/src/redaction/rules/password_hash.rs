@@ -1,7 +1,7 @@
 //! Rule `password-hash`.
 //!
-//! Removes: hashes of passwords in the form of crypt, `$6$salt$hash`, as user settings hold them;
-//! they can be guessed at leisure.
+//! Removes: hashes of passwords in the forms of crypt (`$6$salt$hash`), of directories (`{SSHA}hash`)
+//! and of PBKDF2, as user settings hold them; they can be guessed at leisure.
 //!
 //! Leaves alone: arguments of a shell, `$1$2`.
 
@@ -16,7 +16,7 @@ const RULE: &str = "password-hash";
 const SHORTEST: usize = 24;
 
 fn is_letter(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/' | b'$' | b'=' | b',')
+    byte.is_ascii_alphanumeric() || b"./$=,+_-".contains(&byte)
 }
 
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {

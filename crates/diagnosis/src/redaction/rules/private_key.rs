@@ -108,7 +108,7 @@ pub(in crate::redaction) fn examine_end(scan: &mut Scan<'_>, anchor: Range<usize
 /// The end of the `-----END …-----` that comes before any other boundary.
 fn block_end(view: &View, from: usize) -> Option<usize> {
     let limit = view.len().min(from + LONGEST);
-    let dashes = from + memchr::memmem::find(&view.bytes()[from..limit], DASHES)?;
+    let dashes = from + view.find(from..limit, DASHES)?;
     let word = (dashes..limit).find(|&at| !matches!(view.at(at), b'-' | b' '))?;
     view.reads(word, b"end").then_some(())?;
     boundary(view, &(word..word + 3)).map(|end| end.range.end)
@@ -124,12 +124,11 @@ fn body_end(view: &View, from: usize) -> usize {
     loop {
         let start = value::after_blanks(view, end);
         let line_end = view.next_break(start + 1);
-        let letters =
-            view.bytes()[start..line_end].iter().take_while(|byte| is_letter(**byte)).count();
+        let letters = view.count_while(start..line_end, is_letter);
         let header = &view.bytes()[start..line_end];
         if header.starts_with(b"Proc-Type:") || header.starts_with(b"DEK-Info:") {
             end = line_end;
-        } else if is_body(&view.bytes()[start..start + letters]) {
+        } else if is_body(view.slice(start..start + letters)) {
             end = start + letters;
         } else {
             return end;
@@ -142,7 +141,8 @@ fn body_start(view: &View, end: usize, floor: usize) -> usize {
     let floor = floor.max(end.saturating_sub(LONGEST)).min(end);
     let mut start = end;
     loop {
-        let blanks = view.bytes()[floor..start]
+        let blanks = view
+            .slice(floor..start)
             .iter()
             .rev()
             .take_while(|byte| value::is_blank(**byte))
@@ -150,8 +150,8 @@ fn body_start(view: &View, end: usize, floor: usize) -> usize {
         let piece_end = start - blanks;
         let line = view.line_start(piece_end).max(floor);
         let letters =
-            view.bytes()[line..piece_end].iter().rev().take_while(|byte| is_letter(**byte)).count();
-        let piece = &view.bytes()[piece_end - letters..piece_end];
+            view.slice(line..piece_end).iter().rev().take_while(|byte| is_letter(**byte)).count();
+        let piece = view.slice(piece_end - letters..piece_end);
         let is_last_line = start == end && !piece.is_empty() && !shape::is_word(piece);
         if !(is_body(piece) || is_last_line) {
             return start;

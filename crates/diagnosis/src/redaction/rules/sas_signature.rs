@@ -49,7 +49,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     start += usize::from(value::is_quote(view.at(start)));
     let end = exact_end(view, start).unwrap_or_else(|| {
         let end = value::end_of_letters(view, start, COMPLETE, is_letter);
-        memchr::memmem::find(&view.bytes()[start..end], b"%26").map_or(end, |at| start + at)
+        view.find(start..end, b"%26").map_or(end, |at| start + at)
     });
     if end - start >= SHORTEST {
         scan.strike(start..end, RULE);

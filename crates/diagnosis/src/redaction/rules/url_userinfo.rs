@@ -33,7 +33,7 @@ pub(in crate::redaction) fn examine_proxy(scan: &mut Scan<'_>, anchor: Range<usi
     let Some(start) = named_value::value_start(view, anchor.end) else { return };
     let start = start + usize::from(value::is_quote(view.at(start)));
     let Some(end) = userinfo_end(view, start) else { return };
-    let userinfo = &view.bytes()[start..end];
+    let userinfo = view.slice(start..end);
     if userinfo.contains(&b':') && !shape::is_address(userinfo) {
         scan.strike(start..end, RULE);
     }
@@ -45,7 +45,7 @@ fn userinfo_end(view: &View, start: usize) -> Option<usize> {
         return None;
     }
     let is_near_end = view.len() < start + LONGEST;
-    if !is_near_end && memchr::memchr(b'@', &view.bytes()[start..start + LONGEST]).is_none() {
+    if !is_near_end && view.find(start..start + LONGEST, b"@").is_none() {
         return None;
     }
     let (mut colon, mut at, mut slash) = (None, None, None);
@@ -77,7 +77,7 @@ fn userinfo_end(view: &View, start: usize) -> Option<usize> {
         }
     }
     let end = at.or_else(|| cut_userinfo_end(view, start, colon?, slash))?;
-    is_secret(&view.bytes()[start..end]).then_some(end)
+    is_secret(view.slice(start..end)).then_some(end)
 }
 
 /// The end of the text, if it cuts a password off before its `@`: what follows the colon is no port.
@@ -88,8 +88,8 @@ fn cut_userinfo_end(
     slash: Option<usize>,
 ) -> Option<usize> {
     let rest = &view.bytes()[colon + 1..];
-    let port = &view.bytes()[colon + 1..slash.unwrap_or(view.len())];
-    let before = &view.bytes()[..start];
+    let port = view.slice(colon + 1..slash.unwrap_or(view.len()));
+    let before = view.slice(..start);
     let is_web = before.ends_with(b"http://") || before.ends_with(b"https://");
     let is_cut = rest.len() < LONGEST && !rest.iter().any(|byte| b" \t\"'`<>".contains(byte));
     let is_port = shape::is_number(port) || shape::is_harmless(port) || shape::is_word(port);
@@ -103,9 +103,7 @@ fn is_percent_encoded(view: &View, position: usize) -> bool {
 
 /// Whether what follows the colon is not a port, so that a user's name was before it.
 fn is_user(view: &View, colon: usize, slash: Option<usize>) -> bool {
-    slash.is_some_and(|slash| {
-        slash > colon + 1 && !shape::is_number(&view.bytes()[colon + 1..slash])
-    })
+    slash.is_some_and(|slash| slash > colon + 1 && !shape::is_number(view.slice(colon + 1..slash)))
 }
 
 /// Whether an address that is broken at `position` goes on to an `@`.
@@ -114,7 +112,7 @@ fn has_at(view: &View, position: usize, has_colon: bool) -> bool {
     let is_end =
         |at: &usize| b" \t\"'`<>/".contains(&view.at(*at)) && !is_percent_encoded(view, *at);
     let end = (position..limit).find(is_end).unwrap_or(limit);
-    let rest = &view.bytes()[position..end];
+    let rest = view.slice(position..end);
     memchr::memrchr(b'@', rest).is_some_and(|at| has_colon || rest[..at].contains(&b':'))
 }
 

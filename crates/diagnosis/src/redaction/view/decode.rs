@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use super::entity;
 use crate::redaction::OVER_BUDGET;
 use crate::redaction::rules::RULES;
 use crate::redaction::strikes::MARKER;
+use crate::terminal;
 
 /// What stands at one place of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +19,19 @@ pub(super) enum Symbol {
     Foreign,
     /// Nothing that can be seen.
     Nothing,
+    /// The end of the character before it: the next one is written in its place.
+    Erase,
     /// The end of a line.
     Break,
 }
 
 /// Reads symbols out of a source.
+#[expect(clippy::struct_excessive_bools, reason = "each says that a search can be left out")]
 pub(super) struct Reader<'a> {
     source: &'a [u8],
     has_clixml: bool,
     has_markers: bool,
+    has_entities: bool,
     /// Whether bytes are special that [`Reader::next_frequent`] and [`Reader::next_rare`] miss.
     has_oddities: bool,
     /// Where the next backslash, line feed or percent is, or a position before the last one asked.
@@ -33,6 +39,8 @@ pub(super) struct Reader<'a> {
     /// The same for carriage returns, escape sequences and typographic marks.
     rare: usize,
 }
+
+const BACKSPACE: u8 = 0x08;
 
 /// Bytes looked at together; the check of a block is compiled to vector instructions.
 const BLOCK: usize = 32;
@@ -47,9 +55,19 @@ impl<'a> Reader<'a> {
     pub(super) fn new(source: &'a [u8]) -> Self {
         let has_clixml = memchr::memmem::find(source, CLIXML_BREAKS[1]).is_some();
         let has_markers = memchr::memmem::find(source, MARKER).is_some();
-        let has_oddities = has_clixml || has_markers || source.chunks(BLOCK).any(has_oddity);
-        let mut reader =
-            Self { source, has_clixml, has_markers, has_oddities, frequent: 0, rare: 0 };
+        let has_entities =
+            memchr::memchr_iter(b'&', source).any(|at| entity::at(source, at).is_some());
+        let has_oddities =
+            has_clixml || has_markers || has_entities || source.chunks(BLOCK).any(has_oddity);
+        let mut reader = Self {
+            source,
+            has_clixml,
+            has_markers,
+            has_entities,
+            has_oddities,
+            frequent: 0,
+            rare: 0,
+        };
         if !has_oddities {
             reader.frequent = reader.next_frequent(0);
             reader.rare = reader.next_rare(0);
@@ -101,7 +119,9 @@ impl<'a> Reader<'a> {
         byte < b' '
             || byte == b'\\'
             || byte == b'%'
-            || byte == 0xE2
+            || byte == 0x7F
+            || matches!(byte, terminal::C1 | 0xE2 | 0xEF)
+            || (self.has_entities && byte == b'&')
             || (self.has_clixml && byte == b'_')
             || (self.has_markers && byte == b'[')
     }
@@ -115,10 +135,18 @@ impl<'a> Reader<'a> {
         match self.at(position) {
             b'\\' => self.backslashes(position),
             b'%' => self.percent(position),
-            b'\r' if self.at(position + 1) == b'\n' => (Symbol::Break, position + 2),
-            b'\n' | b'\r' => (Symbol::Break, position + 1),
-            0x1B => (Symbol::Nothing, self.after_terminal_sequence(position)),
+            b'\n' => (Symbol::Break, position + 1),
+            b'\r' => self.carriage_return(position),
+            0x1B => (Symbol::Nothing, terminal::after_sequence(self.source, position)),
+            0x7F => (Symbol::Nothing, position + 1),
+            terminal::C1 => self.latin(position),
+            0xEF => self.full_width(position),
+            b'&' => match entity::at(self.source, position) {
+                Some((byte, after)) => (Symbol::Byte(byte), after),
+                None => (Symbol::Plain, position + 1),
+            },
             b'\t' => (Symbol::Plain, position + 1),
+            BACKSPACE => (Symbol::Erase, position + 1),
             0..b' ' => (Symbol::Nothing, self.after_controls(position)),
             0xE2 => self.typographic(position),
             b'_' if CLIXML_BREAKS.iter().any(|mark| self.source[position..].starts_with(mark)) => {
@@ -130,6 +158,14 @@ impl<'a> Reader<'a> {
             },
             _ => (Symbol::Plain, position + 1),
         }
+    }
+
+    /// Before a line feed it is part of the break. Alone it moves the cursor, and what stands on both
+    /// sides may be one word.
+    fn carriage_return(&self, position: usize) -> (Symbol, usize) {
+        let returns = self.source[position..].iter().take(8).take_while(|byte| **byte == b'\r');
+        let after = position + returns.count();
+        if self.at(after) == b'\n' { (Symbol::Break, after + 1) } else { (Symbol::Nothing, after) }
     }
 
     /// The position after the marker that begins at `position`, if it is one of ours.
@@ -211,38 +247,57 @@ impl<'a> Reader<'a> {
 
     /// The position after control bytes; a log that was cut ends with thousands of them.
     fn after_controls(&self, position: usize) -> usize {
-        let is_control = |byte: &u8| *byte < b' ' && !matches!(*byte, b'\n' | b'\t' | b'\r' | 0x1B);
+        let is_control =
+            |byte: &u8| *byte < b' ' && !matches!(*byte, b'\n' | b'\t' | b'\r' | BACKSPACE | 0x1B);
         position + self.source[position..].iter().take_while(|byte| is_control(byte)).count()
     }
 
-    /// Colours and cursor movements: ESC, `[`, parameters, a letter.
-    fn after_terminal_sequence(&self, position: usize) -> usize {
-        if self.at(position + 1) != b'[' {
-            return position + 1;
+    /// Control characters beyond ASCII, the soft hyphen and the space that does not break.
+    fn latin(&self, position: usize) -> (Symbol, usize) {
+        match self.at(position + 1) {
+            0x80..=0x9F => (Symbol::Nothing, terminal::after_sequence(self.source, position)),
+            0xA0 => (Symbol::Byte(b' '), position + 2),
+            0xAD => (Symbol::Nothing, position + 2),
+            _ => (Symbol::Plain, position + 1),
         }
-        let parameters = &self.source[position + 2..];
-        let length = parameters.iter().take_while(|byte| matches!(byte, b' '..=b'?')).count();
-        position + 2 + length + usize::from(length < parameters.len())
+    }
+
+    /// ASCII in letters as wide as Chinese ones, and the mark of byte order.
+    fn full_width(&self, position: usize) -> (Symbol, usize) {
+        let after = position + 3;
+        match (self.at(position + 1), self.at(position + 2)) {
+            (0xBC, last @ 0x81..=0xBF) => (Symbol::Byte(last - 0x60), after),
+            (0xBD, last @ 0x80..=0x9E) => (Symbol::Byte(last - 0x20), after),
+            (0xBB, 0xBF) => (Symbol::Nothing, after),
+            _ => (Symbol::Plain, position + 1),
+        }
     }
 
     /// Quotation marks of other locales, invisible spaces, and the line breaks of Unicode.
     fn typographic(&self, position: usize) -> (Symbol, usize) {
         let after = position + 3;
+        if self.at(position + 1) == 0x81 && matches!(self.at(position + 2), 0xA0..=0xA4) {
+            return (Symbol::Nothing, after);
+        }
         if self.at(position + 1) != 0x80 {
             return (Symbol::Plain, position + 1);
         }
         match self.at(position + 2) {
             0x98 | 0x99 => (Symbol::Byte(b'\''), after),
             0x9C | 0x9D => (Symbol::Byte(b'"'), after),
-            0x8B..=0x8D => (Symbol::Nothing, after),
+            0x8B..=0x8F => (Symbol::Nothing, after),
             0xA8 | 0xA9 => (Symbol::Break, after),
             _ => (Symbol::Plain, position + 1),
         }
     }
 }
 
-/// Whether a byte of `block` is a control byte that logs do not have.
+/// Whether a byte of `block` is a control byte that logs do not have, or begins a character that is
+/// read as another one.
 fn has_oddity(block: &[u8]) -> bool {
-    let is_odd = |byte: u8| byte < b' ' && !matches!(byte, b'\n' | b'\t' | b'\r' | 0x1B);
+    let is_odd = |byte: u8| {
+        (byte < b' ' && !matches!(byte, b'\n' | b'\t' | b'\r' | 0x1B))
+            || matches!(byte, 0x7F | terminal::C1 | 0xEF)
+    };
     block.iter().fold(false, |any, &byte| any | is_odd(byte))
 }

@@ -1,27 +1,36 @@
 //! Whether a name and what follows it are part of a sentence.
 
+use super::Subject;
 use super::separator::Separator;
 use crate::redaction::name::Name;
 use crate::redaction::shape;
 use crate::redaction::value::{self, Value};
 use crate::redaction::view::View;
+use crate::redaction::words::Kind;
 
 /// Words that follow a flag or a colon in a sentence and are no password of anyone.
 const WORDS: &str = "flag flags option options argument parameter value to is or and must cannot can \
     not was has for in with requires from of the a an if when as be are does should will may only \
-    expired invalid missing via instead using unauthorized forbidden denied failed error eof";
+    expired invalid missing via instead using unauthorized forbidden denied failed error eof \
+    incorrect wrong mismatch required changed authentication unexpected no";
+
+/// The most words of a passphrase.
+const MOST_WORDS: usize = 12;
+
+/// Whether `text` is a word that sentences have beside the word for a secret.
+pub(super) fn is_word_of_prose(text: &[u8]) -> bool {
+    WORDS.split_ascii_whitespace().any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
+}
 
 /// Whether the value is the next word of a sentence: `token: unexpected status`, `--token flag`.
-pub(super) fn reads_on(view: &View, name: &Name<'_>, separator: &Separator, value: &Value) -> bool {
-    let text = &view.bytes()[value.range.clone()];
-    let folded = text.to_ascii_lowercase();
-    let bare = folded.trim_ascii_end();
+pub(super) fn reads_on(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
+    let text = view.slice(value.range.clone());
+    let bare = text.trim_ascii_end();
     let word_end = bare.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |last| last + 1);
-    let mut words = WORDS.split_ascii_whitespace().map(str::as_bytes);
-    if words.any(|word| word == &bare[..word_end]) {
+    if is_word_of_prose(&bare[..word_end]) {
         return true;
     }
-    if *separator == Separator::Flag {
+    if subject.separator == Separator::Flag || is_phrase(view, subject) {
         return false;
     }
     let is_plain = text.iter().all(|byte| byte.is_ascii_alphabetic() || b"-_'/,".contains(byte));
@@ -38,19 +47,61 @@ pub(super) fn reads_on(view: &View, name: &Name<'_>, separator: &Separator, valu
         }
         _ => false,
     };
-    goes_on || is_in_sentence(view, name) && !name.is_password()
+    goes_on || is_in_sentence(view, &subject.name) && subject.kind != Kind::Password
 }
 
 /// A small number before words: `401 Unauthorized`.
 fn is_status(view: &View, value: &Value) -> bool {
-    shape::is_number(&view.bytes()[value.range.clone()]) && value.range.len() <= 5
+    shape::is_number(view.slice(value.range.clone())) && value.range.len() <= 5
 }
 
 /// Whether another word stands before the name, as it does not before a key of YAML.
-fn is_in_sentence(view: &View, name: &Name<'_>) -> bool {
+pub(super) fn is_in_sentence(view: &View, name: &Name<'_>) -> bool {
     let start = name.range.start;
     view.before(start) == b' '
         && start > 1
         && view.before(start - 1).is_ascii_alphabetic()
         && !view.is_break(start)
+}
+
+/// Whether the value is all that follows on the line, words and all: a passphrase, or a password that
+/// begins its line as a key of YAML does.
+fn is_phrase(view: &View, subject: &Subject<'_>) -> bool {
+    let start = subject.name.range.start;
+    let begins_line = start == view.line_start(start + 1) || start == 0;
+    subject.separator == Separator::Loose
+        && subject.kind == Kind::Password
+        && (subject.name.has("passphrase") || begins_line || is_indented(view, start))
+}
+
+/// Whether only blanks stand before `start` on the first line; the view keeps those.
+fn is_indented(view: &View, start: usize) -> bool {
+    start <= 64 && view.slice(..start).iter().all(|byte| value::is_blank(*byte))
+}
+
+/// The end of a passphrase of several words.
+pub(super) fn phrase_end(view: &View, subject: &Subject<'_>, value: &Value) -> usize {
+    let mut end = value.range.end;
+    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'\'');
+    if !is_phrase(view, subject)
+        || !view.slice(value.range.clone()).iter().all(|byte| is_letter(*byte))
+    {
+        return end;
+    }
+    for _ in 1..MOST_WORDS {
+        let start = end + 1;
+        let limit = view.next_break(start).min(start + 32);
+        if view.at(end) != b' ' || view.is_break(end) || start > limit {
+            break;
+        }
+        let near = view.slice(start..limit);
+        let length = near.iter().take_while(|byte| is_letter(**byte)).count();
+        let after = start + length;
+        let is_over = after >= view.len() || view.is_break(after) || view.at(after) == b' ';
+        if length == 0 || !is_over {
+            break;
+        }
+        end = after;
+    }
+    end
 }

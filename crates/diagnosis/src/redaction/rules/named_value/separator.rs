@@ -1,8 +1,11 @@
 //! How a value is attached to its name.
 
+use super::{markup, predicate, prose};
 use crate::redaction::name::Name;
-use crate::redaction::value::{after_blanks, bare_end, is_blank, is_quote};
+use crate::redaction::shape;
+use crate::redaction::value::{after_blanks, is_blank, is_quote};
 use crate::redaction::view::View;
+use crate::redaction::words::Kind;
 
 /// What stands between a name and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,70 +22,134 @@ pub(super) enum Separator {
     Markup { end: usize },
     /// `{name: NAME, value: VALUE}`.
     Entry,
+    /// `| name | value |`.
+    Cell,
 }
-
-/// How far the end of an element is searched.
-const LONGEST_ELEMENT: usize = 4096;
-
-/// How far `is` is searched after `password`.
-const LONGEST_PREDICATE: usize = 48;
 
 impl Separator {
     /// Whether a sentence could have it.
     pub(super) fn is_loose(self) -> bool {
         match self {
             Self::Loose | Self::Flag => true,
-            Self::Tight | Self::Beside | Self::Markup { .. } | Self::Entry => false,
+            Self::Tight | Self::Beside | Self::Markup { .. } | Self::Entry | Self::Cell => false,
         }
     }
 }
 
 /// The separator after `name`, and where the value begins.
-pub(super) fn after(view: &View, name: &Name<'_>) -> Option<(Separator, usize)> {
+pub(super) fn after(view: &View, name: &Name<'_>, kind: Kind) -> Option<(Separator, usize)> {
     let end = name.range.end;
     if let Some(found) = assignment(view, end) {
         return Some(found);
     }
-    if let Some(value_end) = element_end(view, name) {
-        return Some((Separator::Markup { end: value_end }, end + 1));
+    if let Some(text) = markup::text_of(view, &name.range) {
+        return Some((Separator::Markup { end: text.end }, text.start));
     }
     if let Some(start) = entry(view, name) {
         return Some((Separator::Entry, start));
     }
     let start = after_blanks(view, end);
     let is_apart = start > end || view.is_break(end);
-    if is_apart && name.is_flag() && !matches!(view.at(start), b'-' | 0) {
+    let is_flag = name.is_flag() || kind == Kind::Password && is_switch(view, name.range.start);
+    if is_apart && is_flag && !matches!(view.at(start), b'-' | b'/' | 0) {
         return Some((Separator::Flag, start));
     }
-    if !is_apart || !name.is_password() {
+    if view.at(end) == b'(' && is_quote(view.at(end + 1)) {
+        return Some((Separator::Beside, end + 1));
+    }
+    if !is_apart {
         return None;
     }
-    if matches!(view.at(start), b'"' | b'\'') {
+    if view.at(start) == b'|' && is_cell(view, name) {
+        return Some((Separator::Cell, after_blanks(view, start + 1)));
+    }
+    if kind != Kind::Password {
+        let start =
+            if beside_key(view, start) { Some(start) } else { predicate::of_key(view, end) };
+        return start.map(|start| (Separator::Beside, start));
+    }
+    if matches!(view.at(start), b'"' | b'\'') || beside(view, name, start) {
         return Some((Separator::Beside, start));
     }
-    predicate(view, end).map(|start| (Separator::Loose, start))
+    predicate::of_password(view, end).map(|start| (Separator::Loose, start))
 }
 
-/// Where the value of `<name>value</name>` ends. `<name>` alone is a placeholder.
-fn element_end(view: &View, name: &Name<'_>) -> Option<usize> {
-    let start = name.range.end + 1;
-    let is_element = view.at(start - 1) == b'>'
-        && view.before(name.range.start) == b'<'
-        && !is_blank(view.at(start))
-        && !is_quote(view.at(start));
-    if !is_element {
-        return None;
+/// Whether a name that begins at `start` is a switch of Windows: ` /password`.
+fn is_switch(view: &View, start: usize) -> bool {
+    view.before(start) == b'/' && start >= 2 && is_blank(view.before(start - 1))
+}
+
+/// Whether the name is in a table: `| password | value |`.
+fn is_cell(view: &View, name: &Name<'_>) -> bool {
+    let before = view.slice(name.range.start.saturating_sub(32)..name.range.start);
+    before.trim_ascii_end().ends_with(b"|")
+}
+
+/// The longest value that is looked for beside its name.
+const LONGEST_BESIDE: usize = 128;
+
+/// The text up to the next blank on the same line.
+pub(super) fn next_text(view: &View, start: usize) -> &[u8] {
+    let limit = view.next_break(start + 1).min(start + LONGEST_BESIDE).max(start);
+    let near = view.slice(start.min(limit)..limit);
+    let length = near.iter().position(|byte| is_blank(*byte)).unwrap_or(near.len());
+    let text = &near[..length];
+    let end = text.iter().rposition(|byte| !b".,;:)\"'".contains(byte)).map_or(0, |last| last + 1);
+    &text[..end]
+}
+
+/// Whether a key stands beside its name: `seed 0f1e…`.
+fn beside_key(view: &View, start: usize) -> bool {
+    let text = next_text(view, start);
+    text.len() >= 32 && (shape::is_hexadecimal(text) || shape::is_key_like(text))
+}
+
+/// Whether a password stands beside its name without a mark: `login bob password value`. A word does
+/// so only after a user's name, or else it is one of a sentence.
+fn beside(view: &View, name: &Name<'_>, start: usize) -> bool {
+    let text = next_text(view, start);
+    let begins = text.first().is_some_and(|first| !b"-([{<|&>$=+/\\".contains(first));
+    if !begins || shape::is_harmless(text) || shape::is_placeholder(text) {
+        return false;
     }
-    let text = &view.bytes()[start..view.len().min(start + LONGEST_ELEMENT)];
-    let Some(closing) = memchr::memchr(b'<', text) else { return Some(bare_end(view, start)) };
-    matches!(text.get(closing + 1), None | Some(b'/')).then_some(start + closing)
+    if is_after_user(view, name.range.start) {
+        return !prose::is_word_of_prose(text);
+    }
+    let is_marked = text.iter().any(|byte| b"!#%*?^$@~+".contains(byte));
+    let is_named =
+        view.slice(name.range.clone()).contains(&b'_') && ends_line(view, start, text.len());
+    is_mixed(text) && (is_marked || is_named || text.iter().any(u8::is_ascii_uppercase))
 }
 
-/// The value of `password for bob is value`.
-fn predicate(view: &View, end: usize) -> Option<usize> {
-    let limit = view.next_break(end + 1).min(end + LONGEST_PREDICATE);
-    let verb = memchr::memmem::find(&view.bytes()[end..limit], b" is ")?;
-    Some(end + verb + b" is ".len())
+/// Whether letters and digits are mixed as they are in no word.
+pub(super) fn is_mixed(text: &[u8]) -> bool {
+    text.len() >= 6
+        && text.iter().any(u8::is_ascii_digit)
+        && text.iter().any(u8::is_ascii_alphabetic)
+        && !shape::is_harmless(text)
+}
+
+/// Whether nothing follows the text of `length` at `start` on its line.
+pub(super) fn ends_line(view: &View, start: usize, length: usize) -> bool {
+    let end = start + length;
+    end >= view.len() || view.is_break(end)
+}
+
+/// Whether `login NAME` or the like stands before `position`, on the same line or the one before.
+fn is_after_user(view: &View, position: usize) -> bool {
+    const WORDS: [&[u8]; 6] = [b"login", b"user", b"username", b"account", b"connect", b"machine"];
+    let before = view.slice(position.saturating_sub(96)..position);
+    let floor = position - before.len();
+    let line = view.line_start(position + 1).max(floor);
+    // The line break before the name is no blank in the view.
+    let (user_end, is_first) =
+        if line == position { (position, true) } else { (position.saturating_sub(1), false) };
+    let user_line = if is_first { view.line_start(position).max(floor) } else { line };
+    let user = view.slice(user_line.min(user_end)..user_end);
+    let Some(blank) = user.iter().rposition(|byte| is_blank(*byte)) else { return false };
+    let word = user[..blank].trim_ascii_end();
+    let word = word.rsplit(|byte| is_blank(*byte)).next().unwrap_or_default();
+    WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 /// `=`, `:`, `:=` or `=>` after a name that ends at `end`, with quotation marks and blanks.
@@ -104,18 +171,34 @@ pub(super) fn assignment(view: &View, end: usize) -> Option<(Separator, usize)> 
     Some((if is_tight { Separator::Tight } else { Separator::Loose }, start))
 }
 
-/// The list of variables of a container: the name is itself a value, and the value comes next.
+/// The list of variables of a container, or a value of Windows' registry: the name is itself a value,
+/// and the value comes next.
 fn entry(view: &View, name: &Name<'_>) -> Option<usize> {
     let before = view.folded(name.range.start.saturating_sub(12)..name.range.start);
+    if memchr::memmem::find(&before, b"/v ").is_some() {
+        return registry_value(view, name.range.end);
+    }
     if !before.windows(4).any(|word| word == b"name")
         && !before.windows(3).any(|word| word == b"key")
     {
         return None;
     }
-    let is_between =
-        |at: &usize| is_quote(view.at(*at)) || is_blank(view.at(*at)) || view.at(*at) == b',';
+    let is_between = |at: &usize| {
+        is_quote(view.at(*at)) || is_blank(view.at(*at)) || matches!(view.at(*at), b',' | b'-')
+    };
     let end = name.range.end;
     let word = (end..end + 32).find(|at| !is_between(at))?;
     view.reads(word, b"value").then_some(())?;
-    assignment(view, word + b"value".len()).map(|(_, start)| start)
+    let value_end = word + b"value".len();
+    if view.before(word) == b'-' && is_blank(view.at(value_end)) {
+        return Some(after_blanks(view, value_end));
+    }
+    assignment(view, value_end).map(|(_, start)| start)
+}
+
+/// `reg add KEY /v NAME /t REG_SZ /d VALUE`.
+fn registry_value(view: &View, end: usize) -> Option<usize> {
+    let limit = view.next_break(end + 1).min(end + LONGEST_BESIDE);
+    let found = view.find(end..limit, b" /d ")?;
+    Some(after_blanks(view, end + found + b" /d ".len()))
 }

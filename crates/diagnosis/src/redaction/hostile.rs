@@ -1,0 +1,192 @@
+//! Text made to be slow: what a rule looks for, over and over, so that every search goes far. The bytes
+//! that are looked at are counted; twice the text may cost at most twice the work, and no text more
+//! than so many bytes for each of its own.
+
+use super::{redact, work};
+
+const PATTERNS: &[&str] = &[
+    "token:",
+    "token=",
+    "token=/",
+    "token='a\n",
+    "token=a\\\n",
+    "token: |\n",
+    "token \"",
+    "<token>",
+    "\"token\":[",
+    "\"token\":[\"a\",",
+    "name: token, value",
+    "password: \"",
+    "password is ",
+    "key",
+    "auth=",
+    "sas",
+    "sig=",
+    "://",
+    "://a:",
+    "a://b:c@",
+    "http://a:b",
+    "proxy=",
+    "curl",
+    "curl -u ",
+    "docker login",
+    "sshpass -p",
+    "echo chpasswd ",
+    "echo sudo -S ",
+    "ConvertTo-SecureString -",
+    "bearer ",
+    "Basic QUJD",
+    "Authorization: ",
+    "cookie: a=",
+    "x-ms-",
+    "$6$",
+    "eyJ",
+    "eyJ.",
+    "Q~",
+    "a8Q~bbbbbbb\n",
+    "ghp_",
+    "abcdef.",
+    "abcdef.0123456789abcdef ",
+    "-----BEGIN ",
+    "-----BEGIN PRIVATE KEY-----\n",
+    "-----END PRIVATE KEY-----\n",
+    "-----BEGIN CERTIFICATE-----\naB3d",
+    "LS0tLS1CRUdJTi",
+    "QUJD.",
+    "aB3",
+    "aB3d\n",
+    "a=b;",
+    "+",
+    "\\",
+    "\\n",
+    "\\\"",
+    "%25",
+    "%",
+    "[redacted ",
+    "[redacted token]",
+    "\u{1b}[",
+    "\0",
+    "_x000A_",
+    "é",
+    "’",
+    "${",
+    "$(",
+    "{{",
+    "<",
+    "<wa:Password>",
+    "<Password><Value>",
+    "<key>password</key><string>",
+    "| password | ",
+    "password a1B!",
+    "login a password b",
+    "kind: Secret",
+    "kind: Secret\ndata:\n  a: ",
+    "\"protectedSettings\":{",
+    "\"password\":{\"value\":",
+    "passwords:\n- a\n",
+    "password: word ",
+    "aB3!",
+    "aB3!aB3#",
+    "70 61 ",
+    "7061 7373 ",
+    "70617373",
+    "&amp;",
+    "&#34;",
+    "\u{9b}",
+    "\u{1b}]",
+    "\u{ff50}",
+    "\r",
+    "net user a ",
+    "net use a ",
+    "htpasswd -b a ",
+    "mysql -p",
+    "vault login ",
+    "+ echo a\n+ x --stdin\n",
+    "https://webhook/",
+    ":5432:a:",
+    "identified by '",
+    "--from-literal=a=",
+    "AKIA",
+    "sk-",
+    "密码=",
+];
+
+/// The length of the shorter text.
+const LENGTH: usize = 8 * 1024;
+
+/// How much longer the longer text is.
+const FACTOR: usize = 4;
+
+/// The most bytes that are looked at for each byte of a text. What is usual is below 20.
+const MOST: usize = 2500;
+
+fn repeated(pattern: &str, length: usize) -> String {
+    pattern.repeat(length / pattern.len())
+}
+
+/// Asserts that `text` costs work that grows with its length only.
+fn assert_linear(name: &str, text: impl Fn(usize) -> String) {
+    let cost = |length: usize| {
+        let text = text(length);
+        (work::of(|| drop(redact(&text))), text.len())
+    };
+    let (short, short_length) = cost(LENGTH);
+    let (long, long_length) = cost(LENGTH * FACTOR);
+    // Windows of a fixed size are not full in a short text: what they cost comes on top.
+    let allowed = short * (long_length / short_length + 1) * 5 / 4;
+    assert!(long <= allowed, "{name}: {short} for {short_length}, {long} for {long_length}");
+    assert!(long <= long_length * MOST, "{name}: {long} for {long_length}");
+}
+
+#[test]
+fn repeating_what_a_rule_looks_for_costs_linear_work() {
+    for pattern in PATTERNS {
+        assert_linear(&format!("{pattern:?}"), |length| repeated(pattern, length));
+    }
+}
+
+#[test]
+fn line_breaks_stay_in_text_made_to_be_slow() {
+    for pattern in PATTERNS {
+        let text = repeated(pattern, LENGTH / 2);
+        let output = redact(&text).text;
+        assert_eq!(output.matches('\n').count(), text.matches('\n').count(), "{pattern:?}");
+    }
+}
+
+#[test]
+fn alternating_what_rules_look_for_costs_linear_work() {
+    for (first, second) in PATTERNS.iter().zip(PATTERNS.iter().cycle().skip(7)) {
+        let pattern = format!("{first}{second}");
+        assert_linear(&format!("{pattern:?}"), |length| repeated(&pattern, length));
+    }
+}
+
+#[test]
+fn long_lines_and_deep_nesting_cost_linear_work() {
+    let tags = |length: usize| "<a:Password x=\"y\">".repeat(length / 18);
+    assert_linear("a line of markup tags", tags);
+    let lines = |length: usize| {
+        let line = "token \"key\" ".repeat(length / 12 / 16);
+        vec![line; 16].join("\n")
+    };
+    assert_linear("sixteen long lines", lines);
+    let escapes = |length: usize| {
+        (0..)
+            .map(|depth| "\\".repeat(depth) + "\"password")
+            .scan(0, |sum, text| {
+                *sum += text.len();
+                (*sum < length).then_some(text)
+            })
+            .collect()
+    };
+    assert_linear("ever deeper escapes", escapes);
+    for brackets in ["{\"password\":", "[", "{", "${", "$(", "{{", "<Password>"] {
+        assert_linear(brackets, |length| repeated(brackets, length));
+    }
+    assert_linear("key=key=", |length| repeated("key=", length));
+    assert_linear("protected settings", |length| repeated("\"protectedSettings\":{\"a\":", length));
+    assert_linear("secrets", |length| repeated("kind: Secret data: ", length));
+    assert_linear("secrets in lines", |length| repeated("kind: Secret\ndata:\n", length));
+    assert_linear("indented lines", |length| repeated("password: |\n  ", length));
+}

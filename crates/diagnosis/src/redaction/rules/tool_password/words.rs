@@ -1,0 +1,182 @@
+//! Programs that take a password as one of their words.
+
+use std::ops::Range;
+
+use super::{RULE, begins, command_end, flags, is_innocent, strike_value};
+use crate::redaction::scan::Scan;
+use crate::redaction::shape;
+use crate::redaction::value;
+use crate::redaction::view::View;
+
+/// The most words of a command that are looked at.
+const MOST_WORDS: usize = 24;
+
+/// The words of a command, without flags of Linux; quotations are one word.
+fn words(view: &View, from: usize) -> Vec<Range<usize>> {
+    let end = command_end(view, from);
+    let mut words = Vec::new();
+    let mut position = value::after_blanks(view, from);
+    while position < end && words.len() < MOST_WORDS && !b"|;&>".contains(&view.at(position)) {
+        let value = value::at(view, position);
+        let close = usize::from(value.quoted && value::is_quote(view.at(value.range.end)));
+        let next = value::after_blanks(view, value.range.end + close);
+        if !value.range.is_empty() && !flags::is_flag(view, &(position..next)) {
+            words.push(value.range);
+        }
+        if next <= position || view.is_break(next) && next < end {
+            break;
+        }
+        position = next;
+    }
+    words
+}
+
+fn strike(scan: &mut Scan<'_>, word: Range<usize>) {
+    if !is_innocent(scan.view.slice(word.clone())) {
+        scan.strike(word, RULE);
+    }
+}
+
+/// At `net use` and `net user`: `net use Z: \\server\share VALUE /user:NAME`, `net user NAME VALUE`.
+pub(super) fn examine_net(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let is_user = matches!(view.at(anchor.end), b'r' | b'R');
+    let from = anchor.end + usize::from(is_user);
+    if !begins(view, &anchor) || !value::is_blank(view.at(from)) {
+        return;
+    }
+    let words = words(view, from);
+    let is_switch = |word: &Range<usize>| view.at(word.start) == b'/';
+    if is_user {
+        if let Some(word) = words.get(1).filter(|word| !is_switch(word)) {
+            strike(scan, word.clone());
+        }
+        return;
+    }
+    let is_share = |word: &Range<usize>| {
+        let text = view.slice(word.clone());
+        view.at(word.start) == b'\\' || matches!(text, [_]) || is_switch(word)
+    };
+    let has_user = words.iter().any(|word| view.reads(word.start, b"/user:"));
+    if let Some(word) =
+        words.iter().find(|word| !is_share(word)).filter(|_| has_user || words.len() > 1)
+    {
+        strike(scan, word.clone());
+    }
+}
+
+/// The words of a program before the one that is a password.
+const BEFORE: &[(&str, usize)] = &[
+    ("htpasswd", 2),
+    ("rabbitmqctl", 2),
+    ("wpa_passphrase", 1),
+    ("bitsadmin", 5),
+    ("mc alias set", 3),
+    ("mc config host", 4),
+];
+
+/// At programs that take a password as a certain word: `htpasswd -b FILE USER VALUE`.
+pub(super) fn examine_certain(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    if !begins(view, &anchor) || !value::is_blank(view.at(anchor.end)) {
+        return;
+    }
+    let program = view.folded(anchor.clone());
+    let Some((name, before)) = BEFORE.iter().find(|(name, _)| name.as_bytes() == program) else {
+        return;
+    };
+    let is_meant = match *name {
+        "htpasswd" => has_batch(view, anchor.end),
+        "rabbitmqctl" => takes_password(view, anchor.end),
+        _ => true,
+    };
+    if is_meant && let Some(word) = words(view, anchor.end).get(*before) {
+        strike(scan, word.clone());
+    }
+}
+
+/// Whether `htpasswd` takes the password from its command line.
+fn has_batch(view: &View, from: usize) -> bool {
+    let command = view.slice(from..command_end(view, from));
+    let mut flags = command.split(|byte| *byte == b' ').filter(|word| word.starts_with(b"-"));
+    flags.any(|flag| flag.contains(&b'b'))
+}
+
+/// Whether a command of `rabbitmqctl` takes a password.
+fn takes_password(view: &View, from: usize) -> bool {
+    ["add_user", "change_password", "authenticate_user"].iter().any(|command| {
+        let end = command_end(view, from);
+        view.find(from..end, command.as_bytes()).is_some()
+    })
+}
+
+/// At `vault`: `vault login VALUE`, `vault operator unseal VALUE`.
+pub(super) fn examine_vault(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    if !begins(view, &anchor) || !value::is_blank(view.at(anchor.end)) {
+        return;
+    }
+    let words = words(view, anchor.end);
+    let command = words.iter().take(2).position(|word| {
+        [&b"login"[..], b"unseal", b"unwrap"].iter().any(|name| view.reads(word.start, name))
+    });
+    let Some(word) = command.and_then(|command| words.get(command + 1)) else { return };
+    if word.len() >= 8 && !view.slice(word.clone()).contains(&b'=') {
+        strike(scan, word.clone());
+    }
+}
+
+/// At words of SQL before a password: `IDENTIFIED BY 'VALUE'`.
+pub(super) fn examine_next(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let start = value::after_blanks(view, anchor.end);
+    let start = if view.reads(start, b"password ") { start + b"password ".len() } else { start };
+    if value::is_quote(view.at(start)) {
+        strike_value(scan, start);
+    }
+}
+
+/// At the port in `host:port:database:user:VALUE`, a line of `.pgpass`.
+pub(super) fn examine_database_list(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let end = command_end(view, anchor.end);
+    let fields = if view.at(anchor.start + 1) == b'*' { 1 } else { 2 };
+    let mut start = anchor.end;
+    for _ in 0..fields {
+        let Some(colon) = view.find(start..end, b":") else { return };
+        let field = view.slice(start..start + colon);
+        if field.is_empty() || field.iter().any(|byte| b" /\"'".contains(byte)) {
+            return;
+        }
+        start += colon + 1;
+    }
+    let rest = view.slice(start..end);
+    let length = rest.iter().position(|byte| value::is_blank(*byte)).unwrap_or(rest.len());
+    if length >= 3 && !shape::is_placeholder(&rest[..length]) {
+        scan.strike(start..start + length, RULE);
+    }
+}
+
+/// At `ConvertTo-SecureString`, which takes the text to be secured as its first argument.
+pub(super) fn examine_secure_string(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let end = command_end(view, anchor.end);
+    let start = value::after_blanks(view, anchor.end);
+    let command = view.slice(anchor.end..end);
+    let named =
+        memchr::memmem::find(command, b"-String ").map(|at| anchor.end + at + b"-String ".len());
+    let is_plain = command.windows(12).any(|text| text.eq_ignore_ascii_case(b"-AsPlainText"));
+    match view.at(start) {
+        b'"' | b'\'' => strike_value(scan, start),
+        b'-' if named.is_some() => named.into_iter().for_each(|start| strike_value(scan, start)),
+        b'-' if is_plain => {
+            // The text comes after the flags.
+            if let Some(word) = words(view, anchor.end).into_iter().next() {
+                strike(scan, word);
+            }
+        }
+        b'-' | b'$' | b'(' => {}
+        _ if is_plain => strike_value(scan, start),
+        _ => {}
+    }
+}

@@ -1,0 +1,186 @@
+//! Words that name a secret, in the languages in which machines are set up.
+
+use std::ops::Range;
+
+use super::name;
+use super::view::View;
+
+/// What kind of secret a word names; it decides which values are believed to be harmless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// What a person or program proves itself with. Almost any value goes.
+    Password,
+    Token,
+    Secret,
+    Credential,
+    SharedAccess,
+    Key,
+    RegistryAuth,
+    ProtectedSettings,
+    KeyContent,
+    UserData,
+    ConnectionString,
+    /// A word that also names other things. Only a value that looks like a key goes.
+    Weak,
+}
+
+/// Words that begin with `pass`, longest first.
+const PASSES: [&[u8]; 10] = [
+    b"passphrase",
+    b"password",
+    b"passwort",
+    b"passcode",
+    b"passwd",
+    b"passord",
+    b"passkey",
+    b"passout",
+    b"passin",
+    b"passe",
+];
+
+/// Words that end with `pass` and name no password.
+const OTHER_PASSES: [&[u8]; 5] = [b"by", b"com", b"sur", b"tres", b"over"];
+
+/// Words for a password in other languages than English. Those that are parts of other words are in
+/// [`WHOLE_PASSWORDS`].
+pub(super) const FOREIGN_PASSWORDS: [&str; 42] = [
+    "kennwort",
+    "contrase",
+    "wachtwoord",
+    "hasło",
+    "haslo",
+    "heslo",
+    "geslo",
+    "lozinka",
+    "salasana",
+    "lösenord",
+    "losenord",
+    "şifre",
+    "sifre",
+    "jelszó",
+    "jelszo",
+    "adgangskode",
+    "kodeord",
+    "slaptažod",
+    "slaptazod",
+    "parolă",
+    "parola",
+    "senha",
+    "mật khẩu",
+    "matkhau",
+    "mat_khau",
+    "пароль",
+    "Пароль",
+    "ПАРОЛЬ",
+    "парола",
+    "лозинка",
+    "κωδικός",
+    "κωδικος",
+    "סיסמה",
+    "סיסמא",
+    "كلمة المرور",
+    "كلمة السر",
+    "密码",
+    "密碼",
+    "口令",
+    "パスワード",
+    "비밀번호",
+    "รหัสผ่าน",
+];
+
+/// Short words for a password; they count only as words of their own within a name.
+const WHOLE_PASSWORDS: [&[u8]; 6] = [b"pwd", b"pw", b"otp", b"psk", b"pin", b"clave"];
+
+/// The kind of the word at `anchor`, and the whole word, of which the anchor may be a part.
+pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<usize>)> {
+    let word = view.folded(anchor.clone());
+    let whole = || name::stands_alone(view, anchor);
+    let kind = match word.as_slice() {
+        b"pass" => return pass(view, anchor.start).map(|word| (Kind::Password, word)),
+        b"token" | b"jeton" => Kind::Token,
+        b"secret" | b"geheimnis" => Kind::Secret,
+        b"credential" => Kind::Credential,
+        b"creds" | b"community" | b"mnemonic" => whole().then_some(Kind::Secret)?,
+        b"sas" => whole().then_some(Kind::SharedAccess)?,
+        b"key" | b"schl\xC3\xBCssel" => Kind::Key,
+        b"auth" => Kind::RegistryAuth,
+        b"protectedsettings" | b"protected_settings" => Kind::ProtectedSettings,
+        _ if word.ends_with(b"content") => Kind::KeyContent,
+        _ if word.ends_with(b"data") => Kind::UserData,
+        _ if word.starts_with(b"connection") => Kind::ConnectionString,
+        // The anchor is the word with what stands after it, since it is so short.
+        [b'p', b'w' | b'i', ..] | [b'o', b't', b'p'] | [b'p', b's', b'k'] | b"clave" => {
+            return short_password(view, anchor.start).map(|word| (Kind::Password, word));
+        }
+        [b'c', b'o', b'd', b'e', ..] => {
+            return Some((Kind::Weak, anchor.start..anchor.start + b"code".len()));
+        }
+        _ if FOREIGN_PASSWORDS.iter().any(|foreign| foreign.as_bytes() == word) => Kind::Password,
+        _ => Kind::Weak,
+    };
+    Some((kind, anchor.clone()))
+}
+
+/// The word that begins with `pass`, if it is one for a password.
+fn pass(view: &View, start: usize) -> Option<Range<usize>> {
+    let is_word = |word: &&&[u8]| {
+        let goes_on = view.at(start + word.len()).is_ascii_alphabetic();
+        view.reads(start, word) && !(**word == b"passe" && goes_on)
+    };
+    if let Some(word) = PASSES.iter().find(is_word) {
+        return Some(start..start + word.len());
+    }
+    let end = start + b"pass".len();
+    let (last, after) = (view.before(end), view.at(end));
+    let ends = !after.is_ascii_alphabetic()
+        || last.is_ascii_lowercase() && after.is_ascii_uppercase()
+        || view.is_break(end);
+    let is_other = |before: &&[u8]| {
+        start.checked_sub(before.len()).is_some_and(|start| view.reads(start, before))
+    };
+    (ends && !OTHER_PASSES.iter().any(is_other)).then_some(start..end)
+}
+
+/// The short word for a password at `start`, if it is a word of its own or ends one: `bindpw`.
+fn short_password(view: &View, start: usize) -> Option<Range<usize>> {
+    let word = WHOLE_PASSWORDS.iter().find(|word| view.reads(start, word))?;
+    let word = start..start + word.len();
+    let is_ending = view.reads(start, b"pw") && !view.at(word.end).is_ascii_alphabetic();
+    (is_ending || name::stands_alone(view, &word)).then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, kind};
+    use crate::redaction::view::View;
+
+    fn kind_of(text: &str, anchor: &str) -> Option<Kind> {
+        let view = View::of(text.as_bytes());
+        let start = (0..view.len()).find(|&at| view.reads(at, anchor.as_bytes()))?;
+        kind(&view, &(start..start + anchor.len())).map(|(kind, _)| kind)
+    }
+
+    #[test]
+    fn words_for_a_password_are_told_from_words_that_begin_alike() {
+        for name in
+            ["pass", "ROOTPASS", "userpass", "MYSQL_PASS", "dbPassEnc", "passphrase", "passin"]
+        {
+            assert_eq!(kind_of(name, "pass"), Some(Kind::Password), "{name}");
+        }
+        for name in ["passed", "passthrough", "PASSED", "bypass", "passive", "passes"] {
+            assert_eq!(kind_of(name, "pass"), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn short_words_count_only_as_words() {
+        for (name, anchor) in
+            [("admin_pwd", "pwd"), ("bindpw=", "pw="), ("otp", "otp"), ("pin=", "pin=")]
+        {
+            assert_eq!(kind_of(name, anchor), Some(Kind::Password), "{name}");
+        }
+        for (name, anchor) in [("cwpwdx", "pwd"), ("hotpot", "otp"), ("spin=", "pin=")] {
+            assert_eq!(kind_of(name, anchor), None, "{name}");
+        }
+    }
+}

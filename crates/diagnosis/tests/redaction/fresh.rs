@@ -1,0 +1,83 @@
+//! Forms written after the rules, without looking at them: how well the rules do on what they were not
+//! made for. What stands between `«` and `»` must not survive.
+
+use super::shapes::survivors;
+
+const FRESH: &[&str] = &[
+    "spring.datasource.password=«winter»",
+    "export RESTIC_PASSWORD=«winter-is-here»",
+    "ANSIBLE_BECOME_PASS: «winter»",
+    "requirepass «winterwinter»",
+    "masterauth «winterwinter»",
+    "\"SMTP_PASSWORD\" => \"«winter»\"",
+    "bind-password = «winter»",
+    "ADMIN_PWD:=«winter7»",
+    "os.environ['API_TOKEN'] = '«winter7»'",
+    "token: !!binary «d2ludGVyd2ludGVy»",
+    "credentials: «bob:winter7»",
+    "SECRET_KEY_BASE=«0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a6978»",
+    "JWT_SECRET=«winter»",
+    "encryptionKey: «d2ludGVyaXNoZXJlYW5kc28=»",
+    "X-Vault-Token: «hvs.CAESIJ0f1e2d3c4b5a69788796»",
+    "X-Auth-Token: «winter7winter7»",
+    "PRIVATE-TOKEN: «winter7winter7»",
+    "x-amz-security-token=«FwoGZXIvYXdzEJr7wq8e9r0t1y2u3i4»",
+    "?access_token=«winter7» HTTP/1.1",
+    "\"refreshToken\":\"«winter7»\"",
+    "sa_password='«winter7»'",
+    "kubeadm init --certificate-key «0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0»",
+    "k3s agent --server https://h:6443 --token «winter7»",
+    "K3S_TOKEN=«winter7» sh -",
+    "talosctl apply --insecure token: «q7w8e9.r0t1y2u3i4o5p6a7»",
+    "mysqldump --user=root --password=«winter7» db",
+    "PGPASSWORD=«winter7» psql -h h",
+    "psql postgresql://bob:«winter7»@h/db",
+    "mongodb+srv://bob:«winter7»@h.example/db",
+    "amqp://bob:«winter7»@h:5672/v",
+    "redis://:«winter7»@h:6379/0",
+    "git clone https://oauth2:«winter7»@git.example/a.git",
+    "wget --user=bob --password='«winter7»' x",
+    "docker run -e POSTGRES_PASSWORD=«winter7» postgres",
+    "crictl pull --creds bob:«winter7» r.example/x",
+    "skopeo copy --src-creds bob:«winter7» a b",
+    "aws configure set aws_secret_access_key «wJalrXUtnFEMIK7MDENGbPxRfiCYzq7w8e9r0t1y»",
+    "az storage blob list --account-key «q7w8e9r0t1y2u3i4o5p6==»",
+    "az vm create --admin-password «winter7» -n x",
+    "New-LocalUser -Name bob -Password (ConvertTo-SecureString '«winter7»' -AsPlainText -Force)",
+    "$cred = New-Object PSCredential 'bob', '«Winter7!Is7Here»'",
+    "wmic /node:h /user:bob /password:«winter7» os get x",
+    "winrs -r:h -u:bob -p:«winter7» dir",
+    "netdom join h /domain:d /userd:bob /passwordd:«winter7»",
+    "djoin.exe /provision /password «winter7»",
+    "chpasswd <<< 'root:«winter7»'",
+    "chpasswd:\n  expire: false\n  users:\n  - name: bob\n    password: «winter7»\n",
+    "users:\n- name: bob\n  plain_text_passwd: «winter7»\n",
+    "users:\n- name: bob\n  hashed_passwd: «$5$saltsalt$aB3dE5gH7jK9mN1pQ3sT5vW7yZ9aB3dE»\n",
+    "apiVersion: v1\nkind: Config\nusers:\n- user:\n    token: «winter7»\n",
+    "apiVersion: v1\nkind: Config\nusers:\n- user:\n    username: bob\n    password: «winter»\n",
+    "[registry]\n  [registry.configs.\"r\".auth]\n    password = \"«winter7»\"\n",
+    "//npm.example/:_password=«d2ludGVyNw==»",
+    "<sqlConnection connectionString=\"Server=s;User Id=a;Password=«winter7»;\" />",
+    "<ProtectedSettings>«d2ludGVyNwd2ludGVyNw»</ProtectedSettings>",
+    "<CustomData>«I2Nsb3VkLWNvbmZpZwpwYXNzd29yZDogd2ludGVy»</CustomData>",
+    "Set-Cookie: ARRAffinity=«0f1e2d3c4b5a69788796»; HttpOnly",
+    "wifi: ssid=x wpa_passphrase=«winterwinter»",
+    "BitLocker Recovery Password: «471147-231231-118118-909090-471147-231231-118118-909090»",
+    "the admin password is «winter7»",
+    "Generated password: «winter7»",
+    "your new token is: «q7w8e9r0t1y2u3i4o5p6a7s8»",
+    "Senha do administrador: «winter7»",
+    "Das Passwort lautet «Winter7x!»",
+];
+
+#[test]
+fn what_was_written_later_does_not_survive_either() {
+    let survivors = survivors(FRESH);
+    assert!(
+        survivors.is_empty(),
+        "{} of {} survive:\n{}",
+        survivors.len(),
+        FRESH.len(),
+        survivors.join("\n")
+    );
+}
