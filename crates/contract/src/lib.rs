@@ -2,8 +2,11 @@
 //!
 //! No I/O, no clock. What is read here is untrusted text of any shape; nothing here panics on it.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
+
 pub mod arm;
 pub mod boot_times;
+pub mod bounds;
 pub mod cause;
 pub mod cse;
 pub mod exit_code;

@@ -194,3 +194,46 @@ fn the_page_has_every_number_and_every_limit() {
         assert!(page.contains(&row), "{row}");
     }
 }
+
+/// curl's stand-in: writes down its arguments and its standard input, and brings `payload`.
+const CURL: &str = r#"#!/bin/sh
+echo "$*" >>"$FOLDER/arguments"
+cat >>"$FOLDER/input"
+while [ "$1" != --output ]; do shift; done
+cp "$FOLDER/payload" "$2"
+printf '200 application/octet-stream'
+"#;
+
+#[test]
+fn the_signed_address_of_the_agent_is_in_no_argument() {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let payload = "#!/bin/sh\necho joined\n";
+    fs::write(at("payload"), payload).unwrap();
+    fs::create_dir(at("bin")).unwrap();
+    fs::write(at("bin/curl"), CURL).unwrap();
+    fs::set_permissions(at("bin/curl"), Permissions::from_mode(0o755)).unwrap();
+    let sum = Command::new("sha256sum").arg(at("payload")).output().unwrap().stdout;
+    let sha256 = String::from_utf8(sum).unwrap()[..64].to_owned();
+    let url = "https://dl.example/agent?sv=1&sig=c2lnbmF0dXJl%3D\"\\it's".to_owned();
+    let config = parsed(&valid()).unwrap();
+    let text = join_custom_data(&config, &AgentArtifact { url, sha256 }).unwrap();
+    let script = files(&text)[1].2.clone();
+    let script = script.replace("\nroot=\n", &format!("\nroot={}\n", folder.path().display()));
+    fs::write(at("script"), script).unwrap();
+
+    let path = format!("{}:{}", at("bin").display(), std::env::var("PATH").unwrap());
+    let mut run = Command::new("sh");
+    let run = run.arg(at("script")).env("PATH", path).env("FOLDER", folder.path());
+    let output = run.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.stdout, b"joined\n");
+    let arguments = fs::read_to_string(at("arguments")).unwrap();
+    assert!(!arguments.contains("dl.example") && !arguments.contains("sig="), "{arguments}");
+    let input = fs::read_to_string(at("input")).unwrap();
+    assert_eq!(input, "url = \"https://dl.example/agent?sv=1&sig=c2lnbmF0dXJl%3D\\\"\\\\it's\"\n");
+}

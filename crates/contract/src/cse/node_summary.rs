@@ -1,6 +1,10 @@
 //! What bringup-node says of itself in the text of an extension.
 
-use serde_json::Value;
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, MapAccess, Visitor};
+use serde_json::{Map, Value};
 
 use super::says;
 use crate::Cause;
@@ -30,20 +34,25 @@ pub struct NodeSummary {
 
 /// The tag before bringup-node's summary.
 const TAG: &str = "BRINGUP-NODE/1 ";
+/// The key of the same in a result.
+const KEY: &str = "\"Bringup\"";
+/// How many bytes of a summary are read: the most that bringup-node prints.
+const LONGEST: usize = 64 * 1024;
+/// How many summaries of a text are tried, from its end. A node writes one, or one for each attempt;
+/// the text may be anything.
+const MOST: usize = 16;
 
 /// bringup-node's summary: the last one that is whole, else the leading keys of a cut one.
 pub(super) fn node_summary(text: &str) -> Option<NodeSummary> {
-    if !says(text, TAG) && !says(text, "\"Bringup\"") {
+    if !says(text, TAG) && !says(text, KEY) {
         return None;
     }
-    let object = text
-        .rmatch_indices(TAG)
-        .map(|(at, _)| &text[at + TAG.len()..])
-        .chain(text.rmatch_indices("\"Bringup\"").filter_map(|(at, _)| {
-            let rest = text[at + "\"Bringup\"".len()..].trim_start();
-            rest.strip_prefix(':').map(str::trim_start)
-        }))
-        .find_map(first_object)?;
+    let object = last_of(text, TAG).chain(last_of(text, KEY).filter_map(|rest| {
+        let rest = rest.trim_start();
+        rest.strip_prefix(':').map(str::trim_start)
+    }));
+    let object = object.map(leading_keys).find(|object| !object.is_empty())?;
+    let object = Value::Object(object);
     let string = |key: &str| object[key].as_str().map(str::to_owned);
     let number = |key: &str| object[key].as_i64().and_then(|number| number.try_into().ok());
     Some(NodeSummary {
@@ -64,14 +73,103 @@ fn strings(list: &Value) -> Vec<String> {
     items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
-/// The JSON object at the beginning of a text. Of one that is cut off, the keys that are whole.
-fn first_object(text: &str) -> Option<Value> {
-    if let Some(Ok(object @ Value::Object(_))) =
-        serde_json::Deserializer::from_str(text).into_iter::<Value>().next()
-    {
-        return Some(object);
+/// What stands behind the last places of a mark, the last one first, each at most [`LONGEST`] bytes.
+fn last_of<'a>(text: &'a str, mark: &'static str) -> impl Iterator<Item = &'a str> {
+    text.rmatch_indices(mark).take(MOST).map(move |(at, _)| {
+        let rest = &text[at + mark.len()..];
+        &rest[..rest.floor_char_boundary(LONGEST)]
+    })
+}
+
+/// The keys of the JSON object at the beginning of a text, as far as they are whole: one that is cut
+/// off has fewer. The text is read once.
+fn leading_keys(text: &str) -> Map<String, Value> {
+    let mut keys = Map::new();
+    let mut reader = serde_json::Deserializer::from_str(text);
+    // An error says that the object was cut off; what came before that is what counts.
+    let is_cut = LeadingKeys(&mut keys).deserialize(&mut reader).is_err();
+    let last = keys.keys().next_back().cloned();
+    if let Some(last) = last.filter(|_| is_cut && ends_with_a_number(text)) {
+        // The number may have been cut off, too.
+        keys.remove(&last);
     }
-    let line = text.lines().next().filter(|line| line.starts_with('{'))?;
-    line.rmatch_indices(',')
-        .find_map(|(at, _)| serde_json::from_str(&format!("{}}}", &line[..at])).ok())
+    keys
+}
+
+/// Whether a text ends in a value that is a number.
+fn ends_with_a_number(text: &str) -> bool {
+    let number = |letter: char| letter.is_ascii_digit() || "+-.eE".contains(letter);
+    let before = text.trim_end_matches(number);
+    before.len() < text.len() && before.trim_end().ends_with(':')
+}
+
+struct LeadingKeys<'a>(&'a mut Map<String, Value>);
+
+impl<'de> DeserializeSeed<'de> for LeadingKeys<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for LeadingKeys<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        while let Some((key, value)) = object.next_entry()? {
+            self.0.insert(key, value);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_summary_that_is_cut_off_the_whole_keys_are_read() {
+        let whole = "BRINGUP-NODE/1 {\"exit\":211,\"ev\":[\"a, b\",\"c\"],\"pf\":[\"oras:absent\"],\"end\":1}";
+        let read = node_summary(whole).unwrap();
+        assert!(read.whole && read.preflight == ["oras:absent"]);
+        for (length, evidence) in [(whole.len() - 10, 2), (40, 0), (28, 0)] {
+            let read = node_summary(&whole[..length]).unwrap();
+            assert_eq!(
+                (read.exit, read.evidence.len(), read.whole),
+                (Some(211), evidence, false),
+                "{length}"
+            );
+        }
+        assert_eq!(node_summary("BRINGUP-NODE/1 {\"exit\":2"), None, "the number may go on");
+        let two = "BRINGUP-NODE/1 {\"exit\":211,\"code\":5";
+        assert_eq!(node_summary(two).map(|read| (read.exit, read.code)), Some((Some(211), None)));
+        assert_eq!(node_summary("BRINGUP-NODE/1 {\"exit\":2,\"ev\":[\"1").unwrap().exit, Some(2));
+        assert_eq!(node_summary("BRINGUP-NODE/1 nothing"), None);
+    }
+
+    #[test]
+    fn the_last_summary_counts() {
+        let text = "BRINGUP-NODE/1 {\"exit\":1,\"end\":1}\nBRINGUP-NODE/1 {\"exit\":2,\"end\":1}\n";
+        assert_eq!(node_summary(text).unwrap().exit, Some(2));
+    }
+
+    #[test]
+    fn a_hostile_summary_is_read_once_and_up_to_its_longest() {
+        let commas = format!("{TAG}{{\"exit\":211,\"ev\":[{}", "1,".repeat(400_000));
+        assert_eq!(node_summary(&commas).unwrap().exit, Some(211));
+        // Many of them, none of which is an object: only the last few are tried.
+        let many = format!("{TAG}{{\"a\"{}", ",".repeat(65_000)).repeat(64);
+        assert_eq!(node_summary(&many), None);
+        let late = format!("{TAG}{{\"exit\":211,\"end\":1}}\n{}", format!("{TAG}x\n").repeat(MOST));
+        assert_eq!(
+            node_summary(&late),
+            None,
+            "what stands before the last {MOST} is not looked for"
+        );
+    }
 }

@@ -64,11 +64,17 @@ fn script(agent: &AgentArtifact) -> String {
     let exit = JoinExit::AgentNotInstalled;
     format!(
         "#!/bin/sh\nurl={}\nsha256={}\nconfig={CONFIG_PATH}\ncode={}\nname={}\n{SCRIPT}",
-        quoted(&agent.url),
+        quoted(&in_curl_config(&agent.url)),
         quoted(&agent.sha256.to_ascii_lowercase()),
         exit.number(),
         exit.name(),
     )
+}
+
+/// A text as it stands between quotes in a configuration of curl, where it must stay one line.
+fn in_curl_config(text: &str) -> String {
+    let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    text.replace('\\', r"\\").replace('"', "\\\"")
 }
 
 /// A text as the shell takes it literally.

@@ -32,8 +32,9 @@ looks_like_a_page() {
 
 # One attempt. 0: it is there. 1: it may work later. Else it does not come back.
 fetch() {
-  said=$(curl --silent --location --connect-timeout 10 --max-time 180 --output "$part" \
-    --write-out '%{http_code} %{content_type}' "$url" 2>/dev/null)
+  # By the standard input: the address may carry a signature, and others can read arguments.
+  said=$(printf 'url = "%s"\n' "$url" | curl --silent --location --connect-timeout 10 --max-time 180 \
+    --output "$part" --write-out '%{http_code} %{content_type}' --config - 2>/dev/null)
   ended=$?
   status=${said%% *}
   type=${said#* }

@@ -124,7 +124,8 @@ fn versions(config: &JoinConfig, wrong: &mut Mistakes) {
     let plane = Version::of(told);
     wrong.unless(plane.is_some(), "cluster.version", "not a version such as 1.34.2");
     if let (Some(kubelet), Some(plane)) = (kubelet, plane) {
-        let fits = kubelet.0 == plane.0 && kubelet.1 <= plane.1 && kubelet.1 + 3 >= plane.1;
+        let fits =
+            kubelet.0 == plane.0 && kubelet.1 <= plane.1 && kubelet.1.saturating_add(3) >= plane.1;
         wrong.unless(
             fits,
             "kubernetesVersion",

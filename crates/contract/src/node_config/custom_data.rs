@@ -136,7 +136,8 @@ fn base64_lines(content: &[u8]) -> String {
     let lines = lines.iter().map(<[u8; 76]>::as_slice).chain([rest]);
     lines
         .filter(|line| !line.is_empty())
-        .fold(String::new(), |text, line| text + &String::from_utf8_lossy(line) + "\n")
+        .flat_map(|line| [String::from_utf8_lossy(line), "\n".into()])
+        .collect()
 }
 
 const HEAD: &str = r#"#cloud-boothook
