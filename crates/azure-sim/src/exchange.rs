@@ -21,6 +21,8 @@ pub(crate) struct Call<'a> {
     pub(crate) range: Option<&'a str>,
     /// The `If-None-Match` header.
     pub(crate) unless: Option<&'a str>,
+    /// The `If-Match` header.
+    pub(crate) only_if: Option<&'a str>,
 }
 
 impl<'a> Call<'a> {
@@ -55,6 +57,7 @@ impl<'a> Call<'a> {
             body: request.body(),
             range: text(header::RANGE),
             unless: text(header::IF_NONE_MATCH),
+            only_if: text(header::IF_MATCH),
         }
     }
 
@@ -70,6 +73,17 @@ impl<'a> Call<'a> {
     pub(crate) fn expands(&self, what: &str) -> bool {
         self.query("$expand")
             .is_some_and(|list| list.split(',').any(|item| item.trim().eq_ignore_ascii_case(what)))
+    }
+
+    /// Refuses where the headers make the request depend on a resource that is not so.
+    pub(crate) fn check_conditions(&self, etag: Option<&str>) -> Result<(), ArmError> {
+        let is_new = self.unless != Some("*") || etag.is_none();
+        let is_same = self.only_if.is_none_or(|wanted| wanted == "*" || etag == Some(wanted));
+        if is_new && is_same {
+            return Ok(());
+        }
+        let message = "The condition specified using HTTP conditional header(s) is not met.";
+        Err(ArmError::new(412, "PreconditionFailed", message))
     }
 
     /// The body as JSON.

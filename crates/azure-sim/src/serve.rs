@@ -234,6 +234,7 @@ impl Azure {
             ("GET", Target::PublicIp(id)) => self.get_public_ip(&id),
             ("DELETE", Target::PublicIp(id)) => self.delete_public_ip(call, &id),
             ("GET", Target::PublicIps(scope)) => Ok(self.list_public_ips(call, &scope)),
+            ("PUT", Target::Disk(id)) => self.put_disk(call, id),
             ("GET", Target::Disk(id)) => self.get_disk(&id),
             ("DELETE", Target::Disk(id)) => self.delete_disk(call, &id),
             ("GET", Target::Disks(scope)) => Ok(self.list_disks(call, &scope)),

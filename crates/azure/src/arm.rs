@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::cloud::Endpoint;
 use crate::reads::Reads;
 
-pub use writes::{PollError, Verb, Write};
+pub use writes::{Condition, PollError, Verb, Write};
 
 /// How we introduce ourselves.
 const USER_AGENT: &str = concat!("bringup/", env!("CARGO_PKG_VERSION"));

@@ -22,8 +22,9 @@ use meter::{Limit, Meter};
 pub(crate) use signals::retry_after;
 pub use signals::{Signals, Throttling};
 
-/// A refusal that asks for more than this is not believed.
-const LONGEST_STOP: Duration = Duration::from_hours(1);
+/// How long a refusal keeps us away at most. Longer than this, and a claim would live and die without
+/// being looked at: Azure is asked again then, and may refuse again.
+const LONGEST_STOP: Duration = Duration::from_mins(5);
 
 /// How many meters are kept before those that say nothing are dropped.
 const MANY_METERS: usize = 1024;

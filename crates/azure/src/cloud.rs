@@ -58,20 +58,29 @@ impl fmt::Display for Cloud {
 impl Cloud {
     /// Where this cloud is.
     pub fn endpoint(self) -> Endpoint {
-        let (management, authority) = match self {
-            Self::Public => ("https://management.azure.com", "https://login.microsoftonline.com"),
-            Self::China => {
-                ("https://management.chinacloudapi.cn", "https://login.chinacloudapi.cn")
-            }
-            Self::UsGovernment => {
-                ("https://management.usgovcloudapi.net", "https://login.microsoftonline.us")
-            }
+        let (management, authority, storage): (_, _, &[&str]) = match self {
+            Self::Public => (
+                "https://management.azure.com",
+                "https://login.microsoftonline.com",
+                &["blob.core.windows.net", "blob.storage.azure.net"],
+            ),
+            Self::China => (
+                "https://management.chinacloudapi.cn",
+                "https://login.chinacloudapi.cn",
+                &["blob.core.chinacloudapi.cn"],
+            ),
+            Self::UsGovernment => (
+                "https://management.usgovcloudapi.net",
+                "https://login.microsoftonline.us",
+                &["blob.core.usgovcloudapi.net"],
+            ),
         };
         let parse = |address: &str| Url::parse(address).expect("the addresses above are valid");
         Endpoint {
             management: parse(management),
             authority: parse(authority),
             scope: format!("{management}/.default"),
+            storage: storage.iter().map(|&suffix| suffix.to_owned()).collect(),
         }
     }
 }
@@ -107,6 +116,8 @@ pub struct Endpoint {
     management: Url,
     authority: Url,
     scope: String,
+    /// What the hosts of its storage accounts end with.
+    storage: Vec<String>,
 }
 
 impl Endpoint {
@@ -118,6 +129,28 @@ impl Endpoint {
     /// Tokens from another authority than the cloud's own.
     pub fn with_authority(self, address: &str) -> Result<Self, EndpointError> {
         Ok(Self { authority: bare(address)?, ..self })
+    }
+
+    /// Consoles are also read from hosts that end with `suffix`, as in a cloud of one's own.
+    #[must_use]
+    pub fn with_storage(mut self, suffix: &str) -> Self {
+        self.storage.push(suffix.trim_start_matches('.').to_ascii_lowercase());
+        self
+    }
+
+    /// Whether a blob may be read at `address`: in the cloud's storage, or at its resource manager,
+    /// which a proxy or a simulator stands for.
+    pub(crate) fn admits_blob(&self, address: &Url) -> bool {
+        let host = address.host_str().unwrap_or_default().to_ascii_lowercase();
+        let is_storage = |suffix: &String| {
+            host.strip_suffix(suffix.as_str()).is_some_and(|account| account.ends_with('.'))
+                && address.port_or_known_default() == Some(443)
+        };
+        self.admits(address)
+            || address.scheme() == "https"
+                && address.username().is_empty()
+                && address.password().is_none()
+                && self.storage.iter().any(is_storage)
     }
 
     /// Where the resource manager is.
@@ -217,6 +250,29 @@ mod tests {
             assert!(refused.contains(why), "{address}: {refused}");
             assert!(!refused.contains("hunter2"), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_console_is_read_from_the_clouds_storage_and_nowhere_else() {
+        let endpoint = Cloud::Public.endpoint();
+        for (address, admitted) in [
+            ("https://diag1.blob.core.windows.net/c/serialconsole.log?sig=x", true),
+            ("https://md-1.z9.blob.storage.azure.net/c/log", true),
+            ("https://management.azure.com/bootdiagnostics/x", true),
+            ("http://diag1.blob.core.windows.net/c", false),
+            ("https://diag1.blob.core.windows.net:8443/c", false),
+            ("https://blob.core.windows.net/c", false),
+            ("https://evilblob.core.windows.net/c", false),
+            ("https://diag1.blob.core.windows.net.evil.example/c", false),
+            ("https://diag1.blob.core.windows.net@evil.example/c", false),
+            ("https://169.254.169.254/metadata", false),
+            ("https://kubernetes.default.svc/api", false),
+            ("https://diag1.blob.core.usgovcloudapi.net/c", false),
+        ] {
+            assert_eq!(endpoint.admits_blob(&Url::parse(address).unwrap()), admitted, "{address}");
+        }
+        let own = Cloud::Public.endpoint().with_storage(".blob.local.example");
+        assert!(own.admits_blob(&Url::parse("https://a.blob.local.example/c").unwrap()));
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //!  └──────── one request ──▶ HttpClient ── headers, 429 ────────┘
 //! ```
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
+
 pub mod arm;
 pub mod budget;
 pub mod clock;
@@ -21,6 +23,7 @@ pub mod id;
 pub mod model;
 pub mod operation;
 pub mod reads;
+pub mod scope;
 mod scrub;
 pub mod transport;
 
@@ -38,3 +41,4 @@ pub use error::{ArmError, ErrorKind};
 pub use id::{InstanceId, MachineId, ProviderId, ResourceId, ScaleSetInstanceId, VirtualMachineId};
 pub use operation::{OperationAddress, OperationState};
 pub use reads::{Priority, Reads, Turn};
+pub use scope::{Scope, Scopes};

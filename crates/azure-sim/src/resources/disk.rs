@@ -7,6 +7,7 @@ use crate::azure::Azure;
 use crate::event::Event;
 use crate::exchange::{ArmError, Call, Reply};
 use crate::operation::{OperationId, Progress, Provider};
+use crate::resources::location;
 use crate::route::{Id, Key, Scope};
 
 /// A managed disk.
@@ -21,6 +22,8 @@ pub(crate) struct Disk {
     /// The VM it belongs to.
     pub(crate) vm: Option<Id>,
     pub(crate) operation: Option<OperationId>,
+    /// It was made by itself, and not with a VM.
+    pub(crate) is_alone: bool,
 }
 
 impl Disk {
@@ -54,6 +57,38 @@ impl Azure {
         match self.disks.get(&id.key()) {
             Some(disk) => Ok(Reply::json(200, disk.body())),
             None => self.missing(id),
+        }
+    }
+
+    /// Makes an empty disk, or changes the tags of one that exists.
+    pub(crate) fn put_disk(&mut self, call: &Call<'_>, id: Id) -> Result<Reply, ArmError> {
+        let body = call.json()?;
+        let key = id.key();
+        if let Some(disk) = self.disks.get_mut(&key) {
+            disk.tags = body["tags"].clone();
+            return Ok(Reply::json(200, disk.body()));
+        }
+        self.journal.state(self.now, &id.tail, "created");
+        let disk = Disk {
+            created: self.now,
+            location: location(&body)?,
+            tags: body["tags"].clone(),
+            size_gib: body["properties"]["diskSizeGB"].as_u64().unwrap_or(128),
+            zones: body.get("zones").cloned().unwrap_or(Value::Null),
+            vm: None,
+            operation: None,
+            is_alone: true,
+            id,
+        };
+        let reply = Reply::json(201, disk.body());
+        self.disks.insert(key, disk);
+        Ok(reply)
+    }
+
+    /// Attaches data disks to the VMs of a name, as a PATCH from another client would.
+    pub fn attach_data_disks(&mut self, vm: &str, disks: &Value) {
+        for found in self.vms.values_mut().filter(|found| found.id.name() == vm) {
+            found.properties["storageProfile"]["dataDisks"] = disks.clone();
         }
     }
 

@@ -32,9 +32,17 @@ pub(crate) struct Nic {
     /// The VM it is kept for, and until when.
     reserved: Option<(Id, Timestamp)>,
     operation: Option<OperationId>,
+    /// How often it was written.
+    writes: u32,
 }
 
 impl Nic {
+    /// Changes with every write to it, and with the VM that it belongs to.
+    fn etag(&self) -> String {
+        let vm = self.vm.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!("W/\"{}-{}-{}\"", self.created.as_millisecond(), self.writes, vm.len())
+    }
+
     pub(crate) fn body(&self) -> Value {
         let configuration = format!("{}/ipConfigurations", self.id);
         let mut configurations = self.properties["ipConfigurations"].clone();
@@ -50,6 +58,7 @@ impl Nic {
         let mut body = json!({
             "name": self.id.name(),
             "id": self.id.to_string(),
+            "etag": self.etag(),
             "type": "Microsoft.Network/networkInterfaces",
             "location": self.location,
             "kind": "Regular",
@@ -77,7 +86,9 @@ impl Azure {
     pub(crate) fn put_nic(&mut self, call: &Call<'_>, id: Id) -> Result<Reply, ArmError> {
         let body = call.json()?;
         let key = id.key();
+        call.check_conditions(self.nics.get(&key).map(Nic::etag).as_deref())?;
         if let Some(nic) = self.nics.get_mut(&key) {
+            nic.writes += 1;
             nic.tags = body["tags"].clone();
             return Ok(Reply::json(200, nic.body()));
         }
@@ -138,6 +149,7 @@ impl Azure {
             vm: None,
             reserved: None,
             operation,
+            writes: 0,
             id,
         };
         self.nics.insert(key, nic);
@@ -164,6 +176,7 @@ impl Azure {
         let Some(nic) = self.nics.get(&key) else {
             return Ok(Reply::empty(204));
         };
+        call.check_conditions(Some(&nic.etag()))?;
         if let Some(vm) = &nic.vm {
             let message = format!(
                 "Network Interface {} is used by existing resource {vm}. In order to delete the network interface, it must be dissociated from the resource. To learn more, see aka.ms/deletenic.",

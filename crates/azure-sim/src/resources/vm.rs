@@ -279,7 +279,10 @@ impl Azure {
             }
         }
         let key = vm.disk.id.key();
-        if let Some(found) = self.disks.get_mut(&key) {
+        let its = |disk: &&mut crate::resources::disk::Disk| {
+            disk.vm.as_ref().is_none_or(|of| of.key() == reference.key)
+        };
+        if let Some(found) = self.disks.get_mut(&key).filter(its) {
             found.vm = None;
         }
         if vm.disk.delete {

@@ -21,7 +21,9 @@ use crate::view::vm_model;
 impl Azure {
     pub(crate) fn put_vm(&mut self, call: &Call<'_>, id: Id) -> Result<Reply, ArmError> {
         let body = call.json()?;
-        if self.vms.contains_key(&id.key()) {
+        let exists = self.vms.contains_key(&id.key());
+        call.check_conditions(exists.then_some("\"1\""))?;
+        if exists {
             return self.update_vm(call, &id, &body);
         }
         let vm = self.new_vm(id, &body)?;
@@ -103,6 +105,9 @@ impl Azure {
             return Err(ArmError { status, code, message, target, gateway: false });
         }
         let disk = os_disk(&id, properties);
+        if self.disks.get(&disk.id.key()).is_some_and(|disk| disk.is_alone) {
+            return Err(disk_exists(&disk.id));
+        }
         let vm = Vm {
             vm_id: self.seed.of(&format!("vm/{}/{}", id.key().0, self.now)).uuid(),
             created: self.now,
@@ -226,6 +231,15 @@ impl Azure {
     /// When the disk appears, it belongs to the VM.
     pub(crate) fn disk_appears(&mut self, reference: &crate::event::VmRef) {
         let vm = &self.vms[&reference.key];
+        let theirs = self.disks.get(&vm.disk.id.key()).filter(|disk| disk.is_alone);
+        if theirs.is_some() {
+            let taken = disk_exists(&vm.disk.id);
+            if let Some(vm) = self.vms.get_mut(&reference.key) {
+                vm.disk.delete = false;
+                vm.fails_with = Some(taken);
+            }
+            return;
+        }
         let disk = crate::resources::disk::Disk {
             id: vm.disk.id.clone(),
             created: self.now,
@@ -237,6 +251,7 @@ impl Azure {
             zones: vm.zones.clone(),
             vm: Some(vm.id.clone()),
             operation: None,
+            is_alone: false,
         };
         self.disks.insert(disk.id.key(), disk);
     }
@@ -290,6 +305,16 @@ impl Azure {
                 && capacity.size.eq_ignore_ascii_case(size)
         })
     }
+}
+
+/// A disk is made from an image only under a name that no disk has.
+fn disk_exists(disk: &Id) -> ArmError {
+    let message = format!(
+        "Disk {} already exists in resource group {}. Only CreateOption.Attach is supported.",
+        disk.name(),
+        disk.group
+    );
+    ArmError::new(409, "ConflictingUserInput", message).target(disk.name())
 }
 
 fn size_of(properties: &Value) -> Result<&'static Size, ArmError> {

@@ -36,7 +36,7 @@ pub(super) struct Ask {
 
 /// An answer with a status between 200 and 299.
 pub(super) struct Answer {
-    attempted: String,
+    pub(super) attempted: String,
     pub(super) status: u16,
     pub(super) headers: Headers,
     body: Bytes,
@@ -58,6 +58,15 @@ impl Arm {
 
     /// Waits for the turn, asks once, and heeds what the answer says about limits.
     pub(super) async fn exchange(&self, ask: Ask) -> Result<Answer, ArmError> {
+        self.exchange_if(ask, None).await
+    }
+
+    /// The same, with a header that makes the request conditional.
+    pub(super) async fn exchange_if(
+        &self,
+        ask: Ask,
+        condition: Option<(&'static str, String)>,
+    ) -> Result<Answer, ArmError> {
         let Ask { attempted, call, turn, method, url, body } = ask;
         let door = call.door;
         let pass = self.reads.pass(call, turn).await;
@@ -65,6 +74,9 @@ impl Arm {
         if let Some(body) = body {
             request.insert_header("content-type", "application/json");
             request.set_body(body);
+        }
+        if let Some((name, value)) = condition {
+            request.insert_header(name, value);
         }
         let options = PipelineStreamOptions { skip_checks: true, ..Default::default() };
         let response =

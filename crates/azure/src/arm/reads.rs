@@ -176,7 +176,14 @@ impl Arm {
                 body: None,
             })
             .await?;
-        Ok(BootDiagnosticsAddresses::of(&answer.object()?))
+        let (attempted, status) = (answer.attempted.clone(), answer.status);
+        let addresses = BootDiagnosticsAddresses::of(&answer.object()?);
+        let all = [&addresses.serial_log, &addresses.screenshot];
+        if all.into_iter().flatten().all(|address| self.endpoint.admits_blob(address.url())) {
+            return Ok(addresses);
+        }
+        let what = "an address outside Azure's storage: allow its host with --azure-storage-suffix";
+        Err(ArmError::malformed(attempted, status, what, None))
     }
 
     /// What the activity log has of a resource group between two moments. Entries come 3 to 20

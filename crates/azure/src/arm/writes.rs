@@ -55,6 +55,25 @@ pub struct Write<'a> {
     pub body: Option<&'a Value>,
 }
 
+/// When a write is to be made at all. Azure answers 412 where the condition does not hold; a provider
+/// that knows no conditions ignores it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition<'a> {
+    /// Only while the resource does not exist.
+    Absent,
+    /// Only while the resource has this etag.
+    Unchanged(&'a str),
+}
+
+impl Condition<'_> {
+    fn header(self) -> (&'static str, String) {
+        match self {
+            Self::Absent => ("if-none-match", "*".to_owned()),
+            Self::Unchanged(etag) => ("if-match", etag.to_owned()),
+        }
+    }
+}
+
 /// The body holds customData and protected settings; so it is not shown.
 impl fmt::Debug for Write<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,23 +92,31 @@ impl Arm {
     /// An error of kind [`ErrorKind::Network`] or [`ErrorKind::Unavailable`] does not say that
     /// nothing happened.
     pub async fn start(&self, write: &Write<'_>) -> Result<Started, ArmError> {
+        self.start_if(write, None).await
+    }
+
+    /// The same, only if a condition holds.
+    pub async fn start_if(
+        &self,
+        write: &Write<'_>,
+        condition: Option<Condition<'_>>,
+    ) -> Result<Started, ArmError> {
         let Write { verb, resource, action, api_version, query, body } = write;
         let mut path = resource.url_path();
         if let Some(action) = action {
             path = format!("{path}/{}", action.encoded());
         }
         let query: Vec<_> = query.iter().copied().chain([("api-version", *api_version)]).collect();
-        let answer = self
-            .exchange(Ask {
-                attempted: format!("{} {resource}", verb.method().as_str()),
-                call: call(*verb, resource, action.is_some()),
-                // Somebody has decided on it: nothing that is only looked at comes before.
-                turn: Priority::Event.into(),
-                method: verb.method(),
-                url: self.url(&path, &query),
-                body: body.map(|body| Bytes::from(body.to_string())),
-            })
-            .await?;
+        let ask = Ask {
+            attempted: format!("{} {resource}", verb.method().as_str()),
+            call: call(*verb, resource, action.is_some()),
+            // It was decided on: nothing that is only looked at comes before.
+            turn: Priority::Event.into(),
+            method: verb.method(),
+            url: self.url(&path, &query),
+            body: body.map(|body| Bytes::from(body.to_string())),
+        };
+        let answer = self.exchange_if(ask, condition.map(Condition::header)).await?;
         let followed = answer
             .header("azure-asyncoperation")
             .or_else(|| answer.header("location").filter(|_| matches!(answer.status, 201 | 202)));

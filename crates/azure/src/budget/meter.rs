@@ -21,7 +21,11 @@ impl Limit {
     pub(crate) fn per_second(rate: u32, burst: u32) -> Self {
         let every = Duration::from_secs(1).div_f64(f64::from(rate.max(1)));
         // Rounded up: the sum of many must not exceed the rate.
-        Self { every: every + Duration::from_nanos(1), burst: u64::from(burst.max(1)), step: 0 }
+        Self {
+            every: every.saturating_add(Duration::from_nanos(1)),
+            burst: u64::from(burst.max(1)),
+            step: 0,
+        }
     }
 
     /// A bucket of compute's, which gets `refill` tokens once a minute, up to `cap`.
@@ -31,7 +35,11 @@ impl Limit {
     pub(crate) fn per_minute(refill: u32, cap: u32) -> Self {
         let every = Duration::from_mins(1) / refill.max(1);
         let burst = u64::from(cap.saturating_sub(refill).max(1));
-        Self { every: every + Duration::from_nanos(1), burst, step: u64::from(refill) }
+        Self {
+            every: every.saturating_add(Duration::from_nanos(1)),
+            burst,
+            step: u64::from(refill),
+        }
     }
 
     fn span(self, tokens: u64) -> Duration {

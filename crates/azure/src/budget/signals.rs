@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use azure_core::http::headers::{HeaderName, Headers};
+use bringup_contract::bounds;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
@@ -100,12 +101,12 @@ fn throttling(
     }
 }
 
-/// Seconds, or a date.
+/// Seconds, or a date; at most as long as anybody can make us wait.
 pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<u64>() {
-        return Some(Duration::from_secs(seconds));
+        return Some(bounds::wait(Duration::from_secs(seconds)));
     }
     let at = DateTimeParser::new().parse_timestamp(value).ok()?;
-    Some(Duration::try_from(now.duration_until(at)).unwrap_or(Duration::ZERO))
+    Some(bounds::wait(Duration::try_from(now.duration_until(at)).unwrap_or(Duration::ZERO)))
 }

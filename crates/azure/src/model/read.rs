@@ -1,5 +1,6 @@
 //! Looking into JSON that may be anything.
 
+use bringup_contract::bounds;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -18,10 +19,11 @@ pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
 /// A moment: with any number of digits, and without a zone in UTC.
 pub(super) fn moment(value: &Value, pointer: &str) -> Option<Timestamp> {
     let text = value.pointer(pointer)?.as_str()?.trim();
-    text.parse().ok().or_else(|| {
+    let moment = text.parse().ok().or_else(|| {
         let local: DateTime = text.parse().ok()?;
         local.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
-    })
+    });
+    moment.map(bounds::time)
 }
 
 #[cfg(test)]
@@ -37,6 +39,8 @@ mod tests {
             ("2026-01-27T14:30:02Z", Some(1_769_524_202)),
             ("2026-01-27T14:30:02", Some(1_769_524_202)),
             ("2026-01-27T16:30:02+02:00", Some(1_769_524_202)),
+            ("9999-12-30T22:00:00Z", Some(7_258_118_400)),
+            ("-009999-01-02T01:59:59Z", Some(946_684_800)),
             ("", None),
             ("yesterday", None),
         ] {
