@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::class::CapacityType;
+use crate::time::later;
 use crate::trouble::{Scope, Trouble};
 
 /// The first pause of a hunter.
@@ -107,7 +108,7 @@ impl BackOff {
         let known = self.refusals.get(&key);
         // Many who asked at the same time are told the same: that is one no.
         let is_echo = known.is_some_and(|entry| entry.until > now && entry.asking.is_none());
-        let times = known.map_or(0, |entry| entry.times) + u32::from(!is_echo);
+        let times = known.map_or(0, |entry| entry.times).saturating_add(u32::from(!is_echo));
         let scarce = matches!(
             trouble.cause,
             Cause::QuotaExceeded | Cause::AllocationFailed | Cause::SkuUnavailable
@@ -115,7 +116,7 @@ impl BackOff {
         // A hunter keeps asking, ever more seldom.
         let time = if wish.hunting.is_some() && scarce { hunting_pause(times) } else { time };
         let entry = Entry {
-            until: now + time,
+            until: later(now, time),
             last: now,
             cause: trouble.cause.reason().to_owned(),
             code: trouble.code.clone(),
@@ -145,7 +146,7 @@ impl BackOff {
 
     /// Whether what was refused before has been asked for too often, by all or by this class.
     fn is_crowded(&self, wish: &Wish<'_>, now: Timestamp) -> bool {
-        let since = |time| self.attempts.iter().filter(move |one| one.at + time > now);
+        let since = |time| self.attempts.iter().filter(move |one| later(one.at, time) > now);
         let hour = since(SignedDuration::from_hours(1)).filter(|one| one.class == wish.class);
         since(SignedDuration::from_mins(1)).count() >= MOST_A_MINUTE
             || wish.hunting.is_some_and(|most| hour.count() >= most as usize)
@@ -161,7 +162,7 @@ impl BackOff {
             }
         }
         if again {
-            self.attempts.retain(|one| one.at + SignedDuration::from_hours(1) > now);
+            self.attempts.retain(|one| later(one.at, SignedDuration::from_hours(1)) > now);
             self.attempts.push(Attempt { at: now, class: wish.class.to_owned() });
         }
         again
@@ -169,7 +170,7 @@ impl BackOff {
 
     /// Drops what has not mattered for a day.
     pub fn tidy(&mut self, now: Timestamp) {
-        self.refusals.retain(|_, entry| entry.until + SignedDuration::from_hours(24) > now);
+        self.refusals.retain(|_, entry| later(entry.until, SignedDuration::from_hours(24)) > now);
     }
 
     /// Everything, for people.
@@ -181,7 +182,7 @@ impl BackOff {
 impl Entry {
     /// Whether somebody asks now, and has not been answered yet.
     fn is_asked_for(&self, now: Timestamp) -> bool {
-        self.asking.is_some_and(|since| since + ANSWERED > now)
+        self.asking.is_some_and(|since| later(since, ANSWERED) > now)
     }
 }
 

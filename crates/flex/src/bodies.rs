@@ -17,6 +17,7 @@ pub fn tags(machine: &AzureFlexMachine, place: &Place, cluster: &str) -> BTreeMa
     let owner = Owner {
         cluster,
         machine: machine.metadata.name.as_deref().unwrap_or_default(),
+        machine_uid: place.machine_uid.as_deref(),
         claim: machine.spec.claim_ref.as_ref(),
         pool: machine.spec.node_pool.as_deref(),
         attempt: status.map_or(1, |status| status.attempt),

@@ -176,9 +176,10 @@ impl Class {
 
     /// Where a machine of this class is to be. `key` is for a class that lets nobody log in: Azure
     /// wants one all the same.
-    pub fn place(&self, machine: &str, uid: &str, key: &str) -> Place {
-        let vm = names::vm(machine, uid);
+    pub fn place(&self, machine: &str, uid: &str, cluster_uid: &str, key: &str) -> Place {
+        let vm = names::vm(machine, &names::suffix(cluster_uid, uid));
         Place {
+            machine_uid: Some(uid.to_owned()),
             subscription_id: self.subscription.clone(),
             resource_group: self.resource_group.clone(),
             location: self.location.clone(),
@@ -212,7 +213,7 @@ pub fn skew(kubelet: &str, server: &str) -> Option<String> {
     };
     if kubelet_is > server_is {
         Some(format!("{kubelet} is newer than the cluster, which has {server}"))
-    } else if kubelet_is + 3 < server_is {
+    } else if kubelet_is.saturating_add(3) < server_is {
         Some(format!(
             "{kubelet} is more than three minor versions older than the cluster's {server}"
         ))
@@ -329,10 +330,13 @@ pub(crate) mod tests {
     #[test]
     fn case_34_without_a_key_one_is_given_that_nobody_has() {
         let class = Class::of(&spec()).unwrap();
-        assert_eq!(class.place("m", "u", "ssh-ed25519 MADE").ssh_public_keys, ["ssh-ed25519 MADE"]);
+        assert_eq!(
+            class.place("m", "u", "c", "ssh-ed25519 MADE").ssh_public_keys,
+            ["ssh-ed25519 MADE"]
+        );
         let keyed =
             FlexNodeClassSpec { ssh_public_keys: vec!["ssh-rsa MINE".to_owned()], ..spec() };
-        let place = Class::of(&keyed).unwrap().place("m", "u", "ssh-ed25519 MADE");
+        let place = Class::of(&keyed).unwrap().place("m", "u", "c", "ssh-ed25519 MADE");
         assert_eq!(place.ssh_public_keys, ["ssh-rsa MINE"]);
     }
 

@@ -1,6 +1,7 @@
 //! Does what is next, one effect at a time.
 
 mod cloud;
+mod proof;
 mod sweeper;
 
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use jiff::Timestamp;
 pub use cloud::{ArmCloud, Bootstrap, NETWORK, nic_id, vm_id};
 pub use sweeper::{Sweeper, Swept};
 
-use crate::machine::{Around, Ask, Memory, Snapshot, Step, Told};
+use crate::machine::{Around, Ask, Memory, Snapshot, Step, Told, conditions};
 
 /// Why nothing was stored or read.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +106,7 @@ impl<S: Store, C: Cloud> Engine<S, C> {
             }
             Step::Store(status) => {
                 let fresh = fresh(&status);
-                self.save(&machine, *status).await?;
+                self.save(&machine, *status, now).await?;
                 self.remember(name, Memory { fresh, ..Memory::default() });
                 Ok(Next::Now)
             }
@@ -118,7 +119,7 @@ impl<S: Store, C: Cloud> Engine<S, C> {
                 let told = self.cloud.ask(ask, &machine, &place).await;
                 let (status, memory) = snapshot.after(ask, told);
                 if let Some(status) = status {
-                    self.save(&machine, *status).await?;
+                    self.save(&machine, *status, now).await?;
                 }
                 self.remember(name, memory);
                 Ok(Next::Now)
@@ -135,7 +136,9 @@ impl<S: Store, C: Cloud> Engine<S, C> {
         &self,
         machine: &AzureFlexMachine,
         status: FlexMachineStatus,
+        now: Timestamp,
     ) -> Result<(), StoreError> {
+        let status = FlexMachineStatus { conditions: conditions(&status, now), ..status };
         let machine = AzureFlexMachine { status: Some(status), ..machine.clone() };
         self.store.write_status(&machine).await
     }

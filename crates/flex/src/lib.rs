@@ -5,6 +5,8 @@
 //! given what is stored of it, what was seen of it and the time. [`Engine`](engine::Engine) does
 //! it, one effect at a time, and stores each intent before the call to Azure that it is about.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
+
 pub mod audit;
 pub mod backoff;
 pub mod bodies;
@@ -14,9 +16,11 @@ pub mod hash;
 pub mod machine;
 pub mod names;
 pub mod offers;
+pub mod ownership;
 pub mod quantity;
 pub mod requirements;
 pub mod sizes;
 pub mod sweep;
 pub mod tally;
+pub mod time;
 pub mod trouble;

@@ -6,15 +6,19 @@
 //! is asked for without looking only by the process that has just stored that it will be.
 
 mod answers;
+mod ready;
 
 use bringup_objects::flex::FINALIZER;
 use bringup_objects::flex::machine::{
-    AzureFlexMachine, Call, FlexMachineStatus as Status, Phase, Place,
+    AzureFlexMachine, Call, Failure, FlexMachineStatus as Status, Phase, Place,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::trouble::Trouble;
+pub use ready::{FOREIGN_RESOURCE, INVALID_JOIN, READY, conditions};
+
+use crate::time::later;
+use crate::trouble::{Class, Trouble};
 
 /// How long Azure keeps a NIC for a VM that was asked for.
 pub const RESERVATION: SignedDuration = SignedDuration::from_secs(180);
@@ -22,8 +26,17 @@ pub const RESERVATION: SignedDuration = SignedDuration::from_secs(180);
 const AFTER_RESERVATION: SignedDuration = SignedDuration::from_secs(10);
 /// How long a VM that failed is left for whoever reads why.
 pub const EVIDENCE: SignedDuration = SignedDuration::from_mins(1);
+/// No moment that is stored to wait for is farther away: the longest back-off is 23 hours.
+const LONGEST_STORED: SignedDuration = SignedDuration::from_hours(24);
+/// The pause until a machine that was refused before any call is looked at again.
+const REFUSED: SignedDuration = SignedDuration::from_mins(2);
 /// The pause between two looks at something that is under way.
 pub(crate) const PAUSE: SignedDuration = SignedDuration::from_secs(5);
+
+/// The VM of a place as Kubernetes names it.
+pub fn provider_id(place: &Place) -> String {
+    format!("azure-flex://{}", crate::engine::vm_id(place))
+}
 
 /// What is known of a machine and not worth storing: without it more is asked, nothing is done
 /// wrong.
@@ -35,6 +48,8 @@ pub struct Memory {
     pub absent: bool,
     /// Not before this, as Azure said or as is usual.
     pub wait: Option<Timestamp>,
+    /// How often in a row a look did not find what is to be deleted.
+    pub looks: u32,
     /// How often the VM of a machine that runs is to be looked for, because a list did not show it.
     pub doubts: u32,
 }
@@ -80,6 +95,8 @@ pub enum Told {
         operation: Option<String>,
         /// How long to wait before asking.
         wait: Option<SignedDuration>,
+        /// The vmId of the VM that was asked for.
+        vm_id: Option<String>,
     },
     /// It runs.
     Running {
@@ -101,6 +118,11 @@ pub enum Told {
     },
     /// It is not there.
     Absent,
+    /// One look did not find it. That is no proof: reads can be behind.
+    Unseen,
+    /// A resource under one of the machine's names is not the machine's: which, and why. Nothing was
+    /// written and nothing deleted.
+    Foreign(String),
     /// It was not answered, or refused.
     Trouble(Trouble),
 }
@@ -129,6 +151,8 @@ pub struct Around<'a> {
     pub place: Option<&'a Place>,
     /// Somebody still has to read from its VM why it failed.
     pub is_evidence: bool,
+    /// Why it could never join: then nothing is asked of Azure.
+    pub refused: Option<&'a str>,
 }
 
 /// What is known of a machine at a moment.
@@ -158,13 +182,14 @@ impl Snapshot<'_> {
         match (held, deleting) {
             (false, true) => return Step::Rest,
             (false, false) => return Step::Hold,
-            (true, true) if status.delete_requested_at.is_none() => {
+            (true, true) if status.delete_requested_at.is_none() || !status.phase.is_cleaning() => {
                 return Step::Store(Box::new(self.going(status)));
             }
             (true, _) => {}
         }
         let stored = status.call.as_ref().and_then(|call| call.not_before.as_ref());
-        let wait = stored.map(|time| time.0).max(self.memory.wait);
+        let stored = stored.map(|time| time.0).filter(|until| self.is_near(*until, LONGEST_STORED));
+        let wait = stored.max(self.memory.wait);
         if let Some(until) = wait.filter(|until| *until > self.now) {
             return Step::Wait(until);
         }
@@ -175,9 +200,10 @@ impl Snapshot<'_> {
         let underway = status.call.as_ref().is_some_and(|call| call.operation_url.is_some());
         let is_refused = status.call.as_ref().is_some_and(|call| call.last_error.is_some());
         match status.phase {
-            Phase::Planned => match self.around.place {
-                Some(place) => Step::Store(Box::new(self.planned(status, place))),
-                None => Step::Rest,
+            Phase::Planned => match (self.around.refused, self.around.place) {
+                (Some(why), _) => Step::Store(Box::new(refused_unasked(status, why))),
+                (None, Some(place)) => Step::Store(Box::new(self.planned(status, place))),
+                (None, None) => Step::Rest,
             },
             Phase::NicPut
             | Phase::VmAccepted
@@ -220,13 +246,22 @@ impl Snapshot<'_> {
     fn is_read_until(&self, status: &Status) -> Option<Timestamp> {
         let call = status.call.as_ref().filter(|call| call.failures == 0)?;
         let decided = call.started_at.as_ref().filter(|_| self.around.is_evidence)?;
-        Some(decided.0 + EVIDENCE).filter(|until| *until > self.now)
+        let until = later(decided.0, EVIDENCE);
+        Some(until).filter(|until| *until > self.now && self.is_near(*until, EVIDENCE))
     }
 
     /// Until when Azure would refuse to remove the NIC. That of a VM which was there went with it.
     fn nic_is_kept_until(&self, status: &Status) -> Option<Timestamp> {
         let reserved = status.nic_reserved_until.as_ref().filter(|_| status.completed_at.is_none());
-        reserved.map(|until| until.0 + AFTER_RESERVATION).filter(|until| *until > self.now)
+        let until = reserved.map(|until| later(until.0, AFTER_RESERVATION))?;
+        let longest = RESERVATION.saturating_add(AFTER_RESERVATION);
+        Some(until).filter(|until| *until > self.now && self.is_near(*until, longest))
+    }
+
+    /// Whether a stored moment is at most so far away. One that is farther was not stored by us, or by
+    /// a clock that was wrong: waiting for it would be waiting for ever.
+    fn is_near(&self, moment: Timestamp, most: SignedDuration) -> bool {
+        moment <= later(self.now, most)
     }
 
     /// Now, as it can be stored: Kubernetes keeps no fractions.
@@ -242,15 +277,11 @@ impl Snapshot<'_> {
     /// The beginning of an attempt: from here on Azure may hold something of it.
     fn planned(&self, status: Status, place: &Place) -> Status {
         let created_at = status.created_at.or_else(|| Some(self.time()));
-        let id = format!(
-            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/virtualMachines/{}",
-            place.subscription_id, place.resource_group, place.vm
-        );
         Status {
             phase: Phase::NicPut,
-            attempt: status.attempt + 1,
+            attempt: status.attempt.saturating_add(1),
             location: Some(place.location.clone()),
-            provider_id: Some(format!("azure-flex://{id}")),
+            provider_id: Some(provider_id(place)),
             place: Some(place.clone()),
             call: Some(self.call()),
             created_at,
@@ -269,7 +300,7 @@ impl Snapshot<'_> {
             phase: Phase::VmPut,
             call: Some(Call { failures, ..self.call() }),
             vm_attempt_at: Some(self.time()),
-            nic_reserved_until: Some(Time(self.now + RESERVATION)),
+            nic_reserved_until: Some(Time(later(self.now, RESERVATION))),
             ..status
         }
     }
@@ -297,11 +328,24 @@ impl Snapshot<'_> {
         if self.machine.spec.claim_ref.is_some() {
             return Step::Rest;
         }
-        let later = status.retry_at.as_ref().map(|until| until.0).filter(|at| *at > self.now);
-        match (later, self.around.place) {
-            (Some(until), _) => Step::Wait(until),
-            (None, Some(place)) => Step::Store(Box::new(self.planned(status, place))),
-            (None, None) => Step::Rest,
+        let until = status.retry_at.as_ref().map(|until| until.0);
+        let until = until.filter(|at| *at > self.now && self.is_near(*at, LONGEST_STORED));
+        match (until, self.around.refused, self.around.place) {
+            (Some(until), ..) => Step::Wait(until),
+            (None, Some(_), _) => Step::Wait(later(self.now, REFUSED)),
+            (None, None, Some(place)) => Step::Store(Box::new(self.planned(status, place))),
+            (None, None, None) => Step::Rest,
         }
     }
+}
+
+/// It is refused before anything is asked of Azure.
+fn refused_unasked(status: Status, why: &str) -> Status {
+    let failure = Failure {
+        class: Class::Request.word().to_owned(),
+        cause: INVALID_JOIN.to_owned(),
+        arm_code: None,
+        message: why.chars().take(1024).collect(),
+    };
+    Status { phase: Phase::Gone, failure: Some(failure), call: None, ..status }
 }

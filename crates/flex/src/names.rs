@@ -12,6 +12,10 @@ use sha2::{Digest as _, Sha256};
 const LONGEST: usize = 54;
 /// How much of a longer name is kept.
 const KEPT: usize = 43;
+/// The hexadecimal digits of the suffix of everything that is made for a machine.
+const SUFFIX: usize = 8;
+/// The longest value of a tag in Azure.
+const LONGEST_VALUE: usize = 256;
 
 /// Marks what is ours.
 pub const MANAGED_BY: (&str, &str) = ("bringup-managed-by", "bringup");
@@ -19,6 +23,8 @@ pub const MANAGED_BY: (&str, &str) = ("bringup-managed-by", "bringup");
 pub const CLUSTER: &str = "bringup-cluster";
 /// The machine that it is of.
 pub const MACHINE: &str = "bringup-machine";
+/// The uid of that machine, which one of the same name made later does not share.
+pub const MACHINE_UID: &str = "bringup-machine-uid";
 /// The claim that it is for.
 pub const CLAIM: &str = "bringup-nodeclaim";
 /// The claim's uid.
@@ -28,9 +34,18 @@ pub const POOL: &str = "bringup-nodepool";
 /// Which attempt made it.
 pub const ATTEMPT: &str = "bringup-attempt";
 
+/// The suffix of the names of a machine's VM, NIC and disk: they are like no other machine's, of this
+/// cluster or of another one that shares the resource group. The cluster's uid is that of its
+/// namespace kube-system.
+pub fn suffix(cluster_uid: &str, machine_uid: &str) -> String {
+    digits(&format!("{cluster_uid}{machine_uid}"), SUFFIX)
+}
+
 /// The name of the VM of a machine.
-pub fn vm(name: &str, uid: &str) -> String {
-    if is_legal(name) { name.to_owned() } else { shortened(name, uid) }
+pub fn vm(name: &str, suffix: &str) -> String {
+    let most = LONGEST - SUFFIX - 1;
+    let kept = if is_legal(name) && name.len() <= most { name.to_owned() } else { plain(name) };
+    format!("{kept}-{suffix}")
 }
 
 /// The name of the machine and the class of a pool, which has an id of any form.
@@ -51,6 +66,11 @@ fn is_legal(name: &str) -> bool {
 }
 
 fn shortened(name: &str, uid: &str) -> String {
+    format!("{}-{}", plain(name), digits(uid, 10))
+}
+
+/// The beginning of a name, in letters that Azure takes.
+fn plain(name: &str) -> String {
     let kept: String = name
         .chars()
         .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
@@ -58,7 +78,7 @@ fn shortened(name: &str, uid: &str) -> String {
         .take(KEPT)
         .collect();
     let kept = if kept.is_empty() { "vm" } else { kept.trim_end_matches('-') };
-    format!("{kept}-{}", digits(uid, 10))
+    kept.to_owned()
 }
 
 /// The name of its NIC.
@@ -91,6 +111,8 @@ pub struct Owner<'a> {
     pub cluster: &'a str,
     /// The machine.
     pub machine: &'a str,
+    /// The machine's uid. None: it was planned before there was this tag.
+    pub machine_uid: Option<&'a str>,
     /// The claim, if it is for one.
     pub claim: Option<&'a ClaimReference>,
     /// The claim's pool.
@@ -105,10 +127,15 @@ pub struct Owner<'a> {
 pub fn tags(owner: Owner<'_>, others: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut tags = others.clone();
     tags.retain(|name, _| !name.to_ascii_lowercase().starts_with("bringup-"));
-    let mut ours = |name: &str, value: &str| tags.insert(name.to_owned(), value.to_owned());
+    let mut ours = |name: &str, value: &str| {
+        tags.insert(name.to_owned(), value.chars().take(LONGEST_VALUE).collect());
+    };
     ours(MANAGED_BY.0, MANAGED_BY.1);
     ours(CLUSTER, owner.cluster);
     ours(MACHINE, owner.machine);
+    if let Some(uid) = owner.machine_uid {
+        ours(MACHINE_UID, uid);
+    }
     ours(ATTEMPT, &owner.attempt.to_string());
     if let Some(created) = owner.created {
         ours(CREATED, &created.to_string());
@@ -128,17 +155,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_legal_name_is_kept() {
-        assert_eq!(vm("default-x7k2p", "u"), "default-x7k2p");
-        assert_eq!(vm(&"a".repeat(54), "u"), "a".repeat(54));
+    fn the_names_of_a_machine_carry_eight_digits_of_its_cluster_and_its_uid() {
+        assert_eq!(suffix("uid-1", "uid-2"), "3112402a");
+        assert_eq!(vm("default-x7k2p", &suffix("uid-1", "uid-2")), "default-x7k2p-3112402a");
+        assert_ne!(suffix("uid-1", "uid-2"), suffix("uid-1", "uid-3"), "of another machine");
+        assert_ne!(suffix("uid-1", "uid-2"), suffix("uid-4", "uid-2"), "of another cluster");
+        assert_eq!(vm(&"a".repeat(45), "01234567"), format!("{}-01234567", "a".repeat(45)));
     }
 
     #[test]
     fn case_16_a_long_or_illegal_name_is_cut_and_stays_the_same() {
         for name in [&"a".repeat(55), "team.pool-1", "-x", "x-", "1234", "ümlaut", "..."] {
-            let made = vm(name, "uid-1");
-            assert_eq!(made, vm(name, "uid-1"));
-            assert_ne!(made, vm(name, "uid-2"), "{name}");
+            let made = vm(name, "01234567");
+            assert_eq!(made, vm(name, "01234567"));
+            assert_ne!(made, vm(name, "76543210"), "{name}");
             assert!(made.len() <= LONGEST && made.is_ascii(), "{made}");
             assert!(made.starts_with(|first: char| first.is_ascii_alphanumeric()), "{made}");
             assert!(!made.contains("--"), "{made}");
@@ -153,7 +183,7 @@ mod tests {
         assert_eq!(names.len(), ids.len(), "{names:?}");
         for name in names {
             assert_eq!(name, name.to_ascii_lowercase());
-            assert_eq!(vm(&name, "u"), name, "the VM has the same");
+            assert!(vm(&name, "01234567").starts_with(&name[..name.len().min(KEPT)]));
         }
     }
 
@@ -164,13 +194,14 @@ mod tests {
         let owner = Owner {
             cluster: "c",
             machine: "m",
+            machine_uid: Some("u"),
             claim: None,
             pool: Some("p"),
             attempt: 2,
             created: None,
         };
         let tags = tags(owner, &others.into());
-        assert_eq!(tags[CLUSTER], "c");
+        assert_eq!((tags[CLUSTER].as_str(), tags[MACHINE_UID].as_str()), ("c", "u"));
         assert_eq!(
             (tags["a"].as_str(), tags[ATTEMPT].as_str(), tags[POOL].as_str()),
             ("b", "2", "p")

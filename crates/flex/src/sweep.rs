@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::machine::RESERVATION;
-use crate::names::{CLAIM_UID, CLUSTER, MACHINE, MANAGED_BY};
+use crate::names::{self, CLAIM_UID, CLUSTER, MACHINE, MACHINE_UID, MANAGED_BY};
 
 /// Nothing younger is touched.
 const GRACE: SignedDuration = SignedDuration::from_mins(5);
@@ -36,6 +36,8 @@ pub struct Resource {
     pub since: Timestamp,
     /// Something uses it.
     pub used: bool,
+    /// The vmId of a VM: what is deleted must still be the VM that was listed.
+    pub vm_id: Option<String>,
 }
 
 /// Who wants resources.
@@ -46,6 +48,9 @@ pub struct Wanted {
     /// The uids of the claims that exist. Should machines be lost, a node that runs is not: its claim
     /// goes first.
     pub claims: BTreeSet<String>,
+    /// The uid of the namespace kube-system. The names of what this cluster made follow from it, so
+    /// that two clusters which share an id by mistake do not delete each other's. None: not known.
+    pub cluster_uid: Option<String>,
 }
 
 impl Wanted {
@@ -54,6 +59,20 @@ impl Wanted {
             resource.tags.get(name).is_some_and(|value| all.contains(value))
         };
         of(MACHINE, &self.machines) || of(CLAIM_UID, &self.claims)
+    }
+
+    /// Whether a resource has a name that this cluster gave it. What was made before names carried a
+    /// suffix has no uid in its tags, and is known by its tags alone.
+    fn has_named(&self, resource: &Resource) -> bool {
+        let name = resource.id.rsplit('/').next().unwrap_or_default();
+        match (&self.cluster_uid, resource.tags.get(MACHINE_UID)) {
+            (Some(cluster), Some(machine)) => {
+                let suffix = format!("-{}", names::suffix(cluster, machine));
+                let stem = name.strip_suffix("-nic").or_else(|| name.strip_suffix("-osdisk"));
+                stem.unwrap_or(name).ends_with(&suffix)
+            }
+            _ => true,
+        }
     }
 }
 
@@ -70,10 +89,12 @@ pub struct Leak {
     pub age: SignedDuration,
 }
 
-/// Whether a resource bears the tags of a cluster.
+/// Whether a resource bears the tags of a cluster and of one of its machines.
 pub fn is_ours(resource: &Resource, cluster: &str) -> bool {
     let tag = |name: &str| resource.tags.get(name).map(String::as_str);
-    tag(MANAGED_BY.0) == Some(MANAGED_BY.1) && tag(CLUSTER) == Some(cluster)
+    tag(MANAGED_BY.0) == Some(MANAGED_BY.1)
+        && tag(CLUSTER) == Some(cluster)
+        && tag(MACHINE).is_some_and(|machine| !machine.is_empty())
 }
 
 /// What is to be removed, VMs first: of this cluster, of no machine and no claim that exists, old
@@ -82,6 +103,7 @@ pub fn plan(resources: &[Resource], wanted: &Wanted, cluster: &str, now: Timesta
     let mut leaks: Vec<Leak> = resources
         .iter()
         .filter(|resource| is_ours(resource, cluster) && !wanted.wants(resource))
+        .filter(|resource| wanted.has_named(resource))
         .filter_map(|resource| {
             let machine = resource.tags.get(MACHINE);
             let age = resource.since.duration_until(now);
@@ -119,13 +141,15 @@ mod tests {
             tags: tags.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             since: at(0),
             used: false,
+            vm_id: None,
         }
     }
 
     fn swept(resources: &[Resource], seconds: i64) -> Vec<String> {
         let machines = BTreeSet::from(["wanted".to_owned()]);
         let claims = BTreeSet::from(["uid-that-lives".to_owned()]);
-        plan(resources, &Wanted { machines, claims }, "c", at(seconds))
+        let cluster_uid = Some("k".to_owned());
+        plan(resources, &Wanted { machines, claims, cluster_uid }, "c", at(seconds))
             .into_iter()
             .map(|leak| leak.id)
             .collect()
@@ -161,6 +185,22 @@ mod tests {
         let mut used = resource("b", Kind::Nic, "c", "gone");
         used.used = true;
         let other = resource("d", Kind::Vm, "another", "gone");
-        assert!(swept(&[untagged, used, other], 100_000).is_empty());
+        let mut of_no_machine = resource("e", Kind::Vm, "c", "gone");
+        of_no_machine.tags.remove(MACHINE);
+        assert!(swept(&[untagged, used, other, of_no_machine], 100_000).is_empty());
+    }
+
+    #[test]
+    fn what_a_second_cluster_with_the_same_id_made_is_left_alone() {
+        let made_by = |cluster_uid: &str, end: &str| {
+            let id = format!("/x/gone-{}{end}", names::suffix(cluster_uid, "u"));
+            let mut made = resource(&id, Kind::Nic, "c", "gone");
+            made.tags.insert(MACHINE_UID.to_owned(), "u".to_owned());
+            made
+        };
+        let ours = ["", "-nic", "-osdisk"].map(|end| made_by("k", end));
+        assert_eq!(swept(&ours, 100_000).len(), 3);
+        let theirs = ["", "-nic", "-osdisk"].map(|end| made_by("another", end));
+        assert!(swept(&theirs, 100_000).is_empty());
     }
 }

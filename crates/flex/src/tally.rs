@@ -51,8 +51,8 @@ impl Tally {
         let status = machine.status.clone().unwrap_or_default();
         let attempts = u64::from(status.attempt);
         let ran = u64::from(status.completed_at.is_some());
-        self.machines += 1;
-        self.ran += ran;
+        self.machines = self.machines.saturating_add(1);
+        self.ran = self.ran.saturating_add(ran);
         let failures = match &status.failure {
             Some(_) => attempts.max(1),
             None => attempts.saturating_sub(1),
@@ -60,20 +60,21 @@ impl Tally {
         if failures > 0 {
             let cause =
                 status.failure.map_or_else(|| "Unknown".to_owned(), |failure| failure.cause);
-            *self.failed.entry(cause).or_default() += failures;
+            let known = self.failed.entry(cause).or_default();
+            *known = known.saturating_add(failures);
         }
         if status.phase.is_cleaning() {
             let asked = if status.place.is_some() { attempts } else { 0 };
-            self.nics_removed += asked;
+            self.nics_removed = self.nics_removed.saturating_add(asked);
             let made = u64::from(status.accepted_at.is_some());
-            self.vms_removed += made;
-            self.disks_removed += made;
+            self.vms_removed = self.vms_removed.saturating_add(made);
+            self.disks_removed = self.disks_removed.saturating_add(made);
         }
     }
 
     /// All failures together.
     pub fn failures(&self) -> u64 {
-        self.failed.values().sum()
+        self.failed.values().fold(0, |sum, one| sum.saturating_add(*one))
     }
 }
 

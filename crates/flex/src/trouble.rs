@@ -96,7 +96,7 @@ const WORDS: usize = 1024;
 impl Trouble {
     /// What an error of a request means.
     pub fn of_error(error: &ArmError, spot: bool) -> Self {
-        let retry_after = error.retry_after().and_then(|wait| SignedDuration::try_from(wait).ok());
+        let retry_after = crate::time::pause(error.retry_after());
         let words = error.to_string();
         let mut trouble = match error.kind() {
             ErrorKind::Throttled { .. } => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bringup_azure_sim::fault::Fault;
 use bringup_objects::flex::machine::Phase;
 use proptest::prelude::*;
-use world::{Crash, World, machine, phase};
+use world::{Crash, World, all_names, machine, phase};
 
 const SCENARIO: &str = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]\ncapacity: [{region: eastus2, size: Standard_D8s_v5, available: 0, until: 3m}]";
 const NAMES: [&str; 2] = ["a", "b"];
@@ -90,11 +90,12 @@ async fn live(events: Vec<Event>) {
             assert!(world.shelf.get(name).is_none(), "{name} is still stored");
         } else {
             assert_eq!(phase(&world, name), Some(Phase::Running), "{name}");
-            wanted.extend([name.to_owned(), format!("{name}-nic"), format!("{name}-osdisk")]);
+            wanted.extend(all_names(name));
         }
     }
     let mut ours = world.ours();
     ours.sort_unstable();
+    wanted.sort_unstable();
     assert_eq!(ours, wanted, "{}", world.azure.with(|azure| azure.journal().text().to_owned()));
     assert!(world.foreign_is_untouched());
 }

@@ -164,7 +164,6 @@ async fn new() -> (Outcome, Tally, SignedDuration) {
         } else if next == Some(now) {
             let (_, name, is_broken) = waiting.pop().unwrap();
             let mut wanted = machine(&name, true);
-            wanted.metadata.uid = Some(name.clone());
             if !is_broken {
                 "Standard_NC24ads_A100_v4".clone_into(&mut wanted.spec.vm_size);
             }

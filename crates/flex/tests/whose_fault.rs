@@ -5,6 +5,8 @@
 mod world;
 
 use bringup_objects::flex::machine::Phase;
+use serde_json::json;
+use world::foreign::{VM, read};
 use world::steps::{answer, answer_often, error, journal, reach, settle, status, world};
 use world::{machine, phase};
 
@@ -41,10 +43,25 @@ async fn an_operation_that_fails_with_a_code_nobody_knows_is_the_fault_of_no_cla
 
 #[tokio::test]
 async fn a_vm_that_failed_and_does_not_say_why_is_the_fault_of_no_class() {
-    let unknown = "{\"properties\":{\"provisioningState\":\"Failed\",\"instanceView\":{\"statuses\":[{\"code\":\"ProvisioningState/failed/SomethingNew\"}]}}}";
-    for body in ["{\"properties\":{\"provisioningState\":\"Failed\"}}", unknown] {
-        let (class, cause, _) = failure_after("virtualMachines/m", body).await;
-        assert_eq!((class.as_str(), cause.as_str()), ("transient", "PlatformTransient"), "{body}");
+    let unknown = json!({ "statuses": [{ "code": "ProvisioningState/failed/SomethingNew" }] });
+    for view in [json!({}), unknown] {
+        let world = world("");
+        world.shelf.put(machine("m", true));
+        reach(&world, "m", Phase::VmAccepted).await;
+        // It is ours by its tags and its vmId.
+        let mut body = read(&world, VM, &world::vm("m")).unwrap();
+        body["properties"]["provisioningState"] = json!("Failed");
+        body["properties"]["instanceView"] = view.clone();
+        answer(&world, "GET", "virtualMachines/m", 200, &body.to_string());
+        settle(&world, "m").await;
+        assert_eq!(phase(&world, "m"), Some(Phase::Gone));
+        assert!(world.ours().is_empty(), "{}", journal(&world));
+        let failure = status(&world, "m").failure.unwrap();
+        assert_eq!(
+            (failure.class.as_str(), failure.cause.as_str()),
+            ("transient", "PlatformTransient"),
+            "{view}"
+        );
     }
 }
 

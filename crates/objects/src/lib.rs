@@ -3,6 +3,8 @@
 //! Views name only the fields that are looked at: ten thousand claims and Nodes fit into little
 //! memory, and a field that another version lacks is no error.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
+
 pub mod cluster_api;
 pub mod condition;
 pub mod flex;

@@ -9,8 +9,10 @@ use bringup_azure::{Arm, ArmError, Priority, ResourceId};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cloud::{COMPUTE, DISKS, NETWORK};
-use crate::names::CREATED;
+use super::cloud::{COMPUTE, DISKS, NETWORK, deletion};
+use super::proof::{LookError, api_version, foreign, foreign_companion, read};
+use crate::names::{CREATED, MACHINE_UID};
+use crate::ownership::{Identity, Ownership, owns, vm_id};
 use crate::sweep::{Kind, Leak, Resource, Wanted, is_ours, plan};
 
 /// What a sweep did.
@@ -78,7 +80,8 @@ impl Sweeper {
             return swept;
         }
         for leak in &swept.leaks {
-            match self.remove(leak).await {
+            let listed = resources.iter().find(|resource| resource.id == leak.id);
+            match self.remove(leak, listed, now).await {
                 Ok(()) => swept.removed.push(leak.id.clone()),
                 Err(why) => swept.refused.push((leak.id.clone(), why)),
             }
@@ -86,22 +89,50 @@ impl Sweeper {
         swept
     }
 
-    async fn remove(&self, leak: &Leak) -> Result<(), String> {
-        let resource: ResourceId = leak.id.parse().map_err(|error| format!("{error}"))?;
-        let (api_version, query): (_, &[(&str, &str)]) = match leak.kind {
-            Kind::Vm => (COMPUTE, &[("forceDeletion", "true")]),
-            Kind::Nic => (NETWORK, &[]),
-            Kind::Disk => (DISKS, &[]),
+    /// Deletes a leftover, if it is still what was listed and still proven to be this cluster's.
+    async fn remove(
+        &self,
+        leak: &Leak,
+        listed: Option<&Resource>,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        let said = |error: LookError| error.to_string();
+        let Some(body) = read(&self.arm, leak.kind, &leak.id).await.map_err(said)? else {
+            return Ok(());
         };
+        let fresh = self.resource(leak.kind, &body, now);
+        let is_same = fresh.zip(listed).is_some_and(|(fresh, listed)| {
+            (&fresh.tags, &fresh.vm_id, fresh.used) == (&listed.tags, &listed.vm_id, listed.used)
+        });
+        let (Some(listed), true) = (listed, is_same) else {
+            return Err("it has changed since it was listed, and is left alone".to_owned());
+        };
+        let identity = Identity {
+            cluster: &self.cluster,
+            machine: leak.machine.as_deref().unwrap_or_default(),
+            uid: listed.tags.get(MACHINE_UID).map(String::as_str),
+            vm_id: listed.vm_id.as_deref(),
+        };
+        if let Ownership::Foreign(why) = owns(leak.kind, &body, &identity) {
+            return Err(foreign(leak.kind, &leak.id, &why));
+        }
+        if leak.kind == Kind::Vm
+            && let Some(what) =
+                foreign_companion(&self.arm, &body, &identity).await.map_err(said)?
+        {
+            return Err(what);
+        }
+        let resource: ResourceId = leak.id.parse().map_err(|error| format!("{error}"))?;
+        let (query, condition) = deletion(leak.kind, &body);
         let write = Write {
             verb: Verb::Delete,
             resource: &resource,
             action: None,
-            api_version,
+            api_version: api_version(leak.kind),
             query,
             body: None,
         };
-        match self.arm.start(&write).await {
+        match self.arm.start_if(&write, condition).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error.to_string()),
@@ -119,7 +150,7 @@ impl Sweeper {
         let properties = &value["properties"];
         let created = properties["timeCreated"].as_str();
         let created = created.or_else(|| tags.get(CREATED).map(String::as_str));
-        let created = created.and_then(|time| time.parse().ok());
+        let created = created.and_then(|time| time.parse().ok()).filter(|time| *time <= now);
         let since = created.unwrap_or_else(|| {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             *seen.entry(id.to_ascii_lowercase()).or_insert(now)
@@ -129,6 +160,7 @@ impl Sweeper {
             Kind::Nic => properties["virtualMachine"]["id"].is_string(),
             Kind::Disk => value["managedBy"].is_string(),
         };
-        Some(Resource { id, kind, tags, since, used })
+        let vm_id = (kind == Kind::Vm).then(|| vm_id(value).unwrap_or_default().to_owned());
+        Some(Resource { id, kind, tags, since, used, vm_id })
     }
 }

@@ -1,11 +1,12 @@
 //! What an answer of Azure makes of a machine.
 
-use bringup_objects::flex::machine::{Call, FlexMachineStatus as Status, Phase};
+use bringup_objects::flex::machine::{Call, Failure, FlexMachineStatus as Status, Phase};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Ask, Memory, PAUSE, Snapshot, Told, Vm};
+use super::{Ask, FOREIGN_RESOURCE, Memory, PAUSE, Snapshot, Told, Vm};
 use crate::backoff::hunting_pause;
+use crate::time::later;
 use crate::trouble::{Class, Trouble};
 
 /// The pause after a refusal that passes.
@@ -18,6 +19,8 @@ const INVISIBLE: u32 = 12;
 const CERTAIN: u32 = 3;
 /// How long a machine on its own waits before it tries again, where Azure does not say.
 const AGAIN: SignedDuration = SignedDuration::from_mins(2);
+/// How long it waits where a foreign resource has one of its names.
+const FOREIGN: SignedDuration = SignedDuration::from_mins(10);
 
 impl Snapshot<'_> {
     /// What is to be stored and remembered after an answer. Nothing is stored that says nothing new.
@@ -25,18 +28,25 @@ impl Snapshot<'_> {
         let status = self.status();
         let memory = Memory::default();
         let wait = |wait: Option<SignedDuration>| {
-            let until = self.now + wait.unwrap_or(PAUSE);
+            let until = later(self.now, wait.unwrap_or(PAUSE));
             Memory { wait: Some(until), ..Memory::default() }
         };
         match told {
             Told::Running { wait: pause } => (answered(status), wait(pause)),
-            Told::Accepted { operation: Some(operation), wait: pause } => {
+            Told::Accepted { operation, wait: pause, vm_id } => {
+                let status = match ask {
+                    Ask::PutVm => Status { vm_id: status.vm_id.clone().or(vm_id), ..status },
+                    _ => status,
+                };
+                let Some(operation) = operation else { return self.done(status) };
                 let phase = if ask == Ask::PutVm { Phase::VmAccepted } else { status.phase };
                 let status = self.accepted(Status { phase, ..status }, operation);
                 (Some(Box::new(status)), wait(pause))
             }
             Told::Absent if ask == Ask::ReadVm => self.invisible(status),
-            Told::Accepted { operation: None, .. } | Told::Done | Told::Absent => self.done(status),
+            Told::Done | Told::Absent => self.done(status),
+            Told::Unseen => self.unseen_resource(status),
+            Told::Foreign(what) => self.foreign(status, what),
             Told::Vm { state, id } => self.seen(status, state, id),
             // What took its place is known by looking, or by asking again.
             Told::Lost => (Some(Box::new(self.without_operation(status))), memory),
@@ -64,7 +74,7 @@ impl Snapshot<'_> {
 
     fn without_operation(&self, status: Status) -> Status {
         let call = status.call.clone().unwrap_or_default();
-        let not_before = Some(Time(self.now + PAUSE));
+        let not_before = Some(Time(later(self.now, PAUSE)));
         Status { call: Some(Call { operation_url: None, not_before, ..call }), ..status }
     }
 
@@ -94,7 +104,8 @@ impl Snapshot<'_> {
         if status.phase == Phase::Running && state != Vm::Deleting {
             return (answered(status), Memory::default()); // it is there
         }
-        let wait = Memory { wait: Some(self.now + PAUSE), ..Memory::default() };
+        let wait = Memory { wait: Some(later(self.now, PAUSE)), ..Memory::default() };
+        let is_identified = status.vm_id.is_none() && id.is_some();
         let vm_id = status.vm_id.clone().or(id);
         let accepted_at = status.accepted_at.clone().or(Some(Time(self.now)));
         let status = Status { vm_id, accepted_at, ..status };
@@ -116,6 +127,11 @@ impl Snapshot<'_> {
                 let gone = Trouble::transient("the VM is being removed by somebody else");
                 (Some(Box::new(self.failed(status, &gone))), Memory::default())
             }
+            // From now on it is told from a VM that is made later under the same name.
+            Vm::Underway if known && is_identified => {
+                let stored = answered(status.clone()).unwrap_or_else(|| Box::new(status));
+                (Some(stored), wait)
+            }
             Vm::Underway if known => (answered(status), wait),
             // The answer to the request for it was lost; it was made all the same.
             Vm::Underway => {
@@ -132,8 +148,11 @@ impl Snapshot<'_> {
             return (None, Memory { absent: true, ..Memory::default() });
         }
         if status.phase == Phase::Running && self.memory.doubts < CERTAIN {
-            let wait = Some(self.now + PAUSE);
-            return (None, Memory { doubts: self.memory.doubts + 1, wait, ..Memory::default() });
+            let wait = Some(later(self.now, PAUSE));
+            return (
+                None,
+                Memory { doubts: self.memory.doubts.saturating_add(1), wait, ..Memory::default() },
+            );
         }
         if status.phase == Phase::Running {
             let gone = Trouble::transient("the VM is not there any more: not bringup removed it");
@@ -142,14 +161,53 @@ impl Snapshot<'_> {
         let call = status.call.clone().unwrap_or_default();
         // Looks that were refused before did not find that it is not there.
         let before = if call.last_error.is_some() { 0 } else { call.failures };
-        let failures = before + 1;
+        let failures = before.saturating_add(1);
         if failures >= INVISIBLE {
             let gone = Trouble::transient("Azure accepted the VM, and does not show it");
             return (Some(Box::new(self.failed(status, &gone))), Memory::default());
         }
-        let not_before = Some(Time(self.now + PAUSE));
+        let not_before = Some(Time(later(self.now, PAUSE)));
         let call = Call { failures, not_before, last_error: None, ..call };
         (Some(Box::new(Status { call: Some(call), ..status })), Memory::default())
+    }
+
+    /// One look did not find what is to be deleted, or the NIC that the VM is to have. A read can be
+    /// behind what was just made, so one look proves nothing.
+    fn unseen_resource(&self, status: Status) -> (Option<Box<Status>>, Memory) {
+        let failures = status.call.as_ref().map_or(0, |call| call.failures);
+        let looks = self.memory.looks.saturating_add(1);
+        if status.phase.is_cleaning() {
+            if looks >= CERTAIN {
+                return self.done(status);
+            }
+            let wait = Some(later(self.now, PAUSE));
+            return (None, Memory { wait, looks, ..Memory::default() });
+        }
+        let gone = Trouble::transient("the NIC of the VM is not there any more");
+        let next = if failures >= INVISIBLE {
+            self.failed(status, &gone)
+        } else {
+            self.later(status, &gone, PAUSE)
+        };
+        (Some(Box::new(next)), Memory::default())
+    }
+
+    /// A resource under one of the machine's names is not the machine's. It is left as it is: what is
+    /// being deleted goes on with the next resource, and what is being made ends.
+    fn foreign(&self, status: Status, what: String) -> (Option<Box<Status>>, Memory) {
+        let failure = Failure {
+            class: Class::Conflict.word().to_owned(),
+            cause: FOREIGN_RESOURCE.to_owned(),
+            arm_code: None,
+            message: what,
+        };
+        let known = status.failure.clone().filter(|known| known.cause == FOREIGN_RESOURCE);
+        let status = Status { failure: known.or(Some(failure)), ..status };
+        if status.phase.is_cleaning() {
+            return self.done(status);
+        }
+        let retry_at = Some(Time(later(self.now, FOREIGN)));
+        (Some(Box::new(self.cleaning_up(Status { retry_at, ..status }))), Memory::default())
     }
 
     /// The attempt has failed: nothing of it is to be left. What is being removed goes on being
@@ -164,7 +222,7 @@ impl Snapshot<'_> {
             _ => time,
         });
         let pause = back_off.or(trouble.retry_after).unwrap_or(AGAIN);
-        let retry_at = Some(Time(self.now + pause));
+        let retry_at = Some(Time(later(self.now, pause)));
         // An echo of an earlier failure does not hide it.
         let failure = status.failure.clone().filter(|_| trouble.class == Class::Wait);
         let failure = failure.or_else(|| Some(trouble.stored()));
@@ -176,9 +234,9 @@ impl Snapshot<'_> {
         let call = status.call.clone().unwrap_or_default();
         let call = Call {
             operation_url: None,
-            not_before: Some(Time(self.now + pause)),
+            not_before: Some(Time(later(self.now, pause))),
             last_error: Some(trouble.message.chars().take(300).collect()),
-            failures: call.failures + 1,
+            failures: call.failures.saturating_add(1),
             ..call
         };
         Status { call: Some(call), ..status }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
+pub mod foreign;
 pub mod steps;
 
 use std::collections::BTreeMap;
@@ -17,9 +18,12 @@ use bringup_azure::{Arm, Clock, Cloud as AzureCloud};
 use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::fault::{Fault, FaultRule, On};
 use bringup_azure_sim::{Simulator, scenario};
-use bringup_flex::engine::{ArmCloud, Bootstrap, Cloud, Engine, Next, Store, StoreError};
+use bringup_flex::engine::{
+    ArmCloud, Bootstrap, Cloud, Engine, Next, Store, StoreError, Sweeper, Swept,
+};
 use bringup_flex::machine::{Around, Ask, Told};
 use bringup_flex::names;
+use bringup_flex::sweep::Wanted;
 use bringup_objects::flex::machine::{
     AzureFlexMachine, ClaimReference, FlexMachineSpec, Image, Phase, Place,
 };
@@ -33,6 +37,7 @@ pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 const MOST_PASSES: usize = 2_000;
 
 pub const CLUSTER: &str = "cluster-1";
+pub const CLUSTER_UID: &str = "uid-of-kube-system";
 
 #[derive(Debug)]
 struct SimulatedClock(Simulator);
@@ -219,6 +224,8 @@ pub struct World {
     pub is_evidence: bool,
     /// Nobody gives us a token.
     pub has_no_token: Arc<AtomicBool>,
+    /// Where machines are that are elsewhere than [`place`] says.
+    pub places: Mutex<BTreeMap<String, Place>>,
     foreign: Vec<String>,
 }
 
@@ -227,7 +234,8 @@ impl World {
         let azure = Simulator::manual(scenario::parse("flex", scenario).unwrap());
         let (shelf, foreign) = (Shelf::default(), Vec::new());
         let has_no_token = Arc::default();
-        let world = Self { azure, shelf, is_evidence: false, has_no_token, foreign };
+        let places = Mutex::default();
+        let world = Self { azure, shelf, is_evidence: false, has_no_token, places, foreign };
         let foreign = world.make_foreign();
         Self { foreign, ..world }
     }
@@ -305,6 +313,25 @@ impl World {
         self.azure.with(|azure| azure.arm_fault(FaultRule { on, fault }));
     }
 
+    /// Sweeps the group of the tests, as if there were no machine any more.
+    pub async fn sweep(&self) -> Swept {
+        let sweeper = Sweeper::new(self.arm(), CLUSTER);
+        let names = (SUBSCRIPTION.parse().unwrap(), "rg-flex".parse().unwrap());
+        let mut sweep = pin!(async {
+            let found = sweeper.list(&names.0, &names.1, self.now()).await.unwrap();
+            let cluster_uid = Some(CLUSTER_UID.to_owned());
+            let wanted = Wanted { cluster_uid, ..Wanted::default() };
+            sweeper.sweep(&found, &wanted, self.now(), false).await
+        });
+        loop {
+            tokio::task::yield_now().await;
+            if let Some(swept) = sweep.as_mut().now_or_never() {
+                return swept;
+            }
+            self.azure.advance(Duration::from_secs(1));
+        }
+    }
+
     /// Azure, as a process has it.
     pub fn cloud(&self) -> ArmCloud<NoSecrets> {
         ArmCloud::new(self.arm(), CLUSTER, NoSecrets)
@@ -326,11 +353,12 @@ impl World {
 
     /// Lets a process do one thing for a machine; none: it died.
     pub async fn pass(&self, process: &Process, crash: &Crash, name: &str) -> Option<Next> {
-        let place = place(name);
+        let elsewhere = self.places.lock().unwrap().get(name).cloned();
+        let place = elsewhere.unwrap_or_else(|| place(name));
         let begun = self.now();
         // What waits for nothing is never put off: the runtime puts off who asks too much of it.
         tokio::task::yield_now().await;
-        let around = Around { place: Some(&place), is_evidence: self.is_evidence };
+        let around = Around { place: Some(&place), is_evidence: self.is_evidence, refused: None };
         let mut pass = pin!(process.pass(name, around, self.now()));
         loop {
             match pass.as_mut().now_or_never() {
@@ -382,10 +410,27 @@ impl World {
     }
 }
 
+/// The uid of a machine of these tests.
+pub fn uid(name: &str) -> String {
+    format!("uid-of-{name}")
+}
+
+/// The name of its VM.
+pub fn vm(name: &str) -> String {
+    names::vm(name, &names::suffix(CLUSTER_UID, &uid(name)))
+}
+
+/// The names of its VM, NIC and disk.
+pub fn all_names(name: &str) -> [String; 3] {
+    let vm = vm(name);
+    [names::nic(&vm), names::disk(&vm), vm]
+}
+
 /// Where the machines of these tests are.
 pub fn place(name: &str) -> Place {
-    let vm = names::vm(name, "uid-1");
+    let vm = vm(name);
     Place {
+        machine_uid: Some(uid(name)),
         subscription_id: SUBSCRIPTION.to_owned(),
         resource_group: "rg-flex".to_owned(),
         location: "eastus2".to_owned(),
@@ -419,6 +464,7 @@ pub fn machine(name: &str, for_a_claim: bool) -> AzureFlexMachine {
     AzureFlexMachine {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
+            uid: Some(uid(name)),
             resource_version: Some("1".to_owned()),
             ..ObjectMeta::default()
         },

@@ -38,12 +38,15 @@ use crate::condition::Condition;
 pub struct FlexNodeClassSpec {
     /// The subscription, by its UUID.
     #[serde(rename = "subscriptionID")]
+    #[schemars(length(max = 64))]
     #[x_kube(validation = Rule::new("self.matches('^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$')").message("subscriptionID must be a UUID"))]
     pub subscription_id: String,
     /// The region, as `eastus2` or `East US 2`.
+    #[schemars(length(max = 128))]
     #[x_kube(validation = Rule::new("self.matches('^[A-Za-z0-9 ]+$') && self.size() <= 64").message("location must be a region such as eastus2"))]
     pub location: String,
     /// The resource group of VMs, NICs and disks. It must exist.
+    #[schemars(length(max = 128))]
     #[x_kube(validation = Rule::new("self.matches('^[-A-Za-z0-9_.()]{0,89}[-A-Za-z0-9_()]$')").message("resourceGroup must have 1 to 90 letters, digits, -, _, ., ( or ), and not end with a dot"))]
     pub resource_group: String,
     /// The subnet, by its ARM id, in the same region.
@@ -61,6 +64,7 @@ pub struct FlexNodeClassSpec {
     pub image_id: Option<String>,
     /// How the VM starts. Sent as it is: without it Azure may choose Trusted Launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self == 'Standard'").message("securityType must be Standard"))]
     pub security_type: Option<String>,
     /// The size of the OS disk in GiB; 128 by default.
@@ -88,18 +92,22 @@ pub struct FlexNodeClassSpec {
     pub tags: BTreeMap<String, String>,
     /// The version of kubelet; that of the cluster by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self.matches('^v?1\\\\.[0-9]{1,2}\\\\.[0-9]{1,3}$')").message("kubernetesVersion must be a version such as 1.34.2"))]
     pub kubernetes_version: Option<String>,
     /// How long a VM may take to join once Azure has accepted it; 15m by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("duration(self) >= duration('3m') && duration(self) <= duration('60m')").message("bootTimeout must be from 3m to 60m"))]
     pub boot_timeout: Option<String>,
     /// How long Azure may take to accept a VM; 5m by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("duration(self) >= duration('3m') && duration(self) <= duration('60m')").message("launchTimeout must be from 3m to 60m"))]
     pub launch_timeout: Option<String>,
     /// Whether Azure keeps the serial console: `Managed` (default) or `Disabled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self in ['Managed', 'Disabled']").message("bootDiagnostics must be Managed or Disabled"))]
     pub boot_diagnostics: Option<String>,
     /// Keeps asking for scarce capacity, within limits.
@@ -107,6 +115,7 @@ pub struct FlexNodeClassSpec {
     pub hunting: Option<Hunting>,
     /// `on-demand` (default) or `spot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
     #[x_kube(validation = Rule::new("self in ['on-demand', 'spot']").message("capacityType must be on-demand or spot"))]
     pub capacity_type: Option<String>,
     /// The zones that may be used; none: the region decides.
@@ -116,18 +125,25 @@ pub struct FlexNodeClassSpec {
     pub zones: Vec<String>,
 }
 
+/// A part of the name of an image; that it is empty is said by its own rule.
+const IMAGE_PART: &str = "^[A-Za-z0-9._-]*$";
+
 /// An image of the marketplace.
 #[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[x_kube(validation = Rule::new("self.publisher != '' && self.offer != '' && self.sku != '' && (!has(self.version) || self.version != '')").message("imageReference must name publisher, offer, sku and version"))]
 pub struct ImageReference {
     /// Who publishes it.
+    #[schemars(length(max = 128), extend("pattern" = IMAGE_PART))]
     pub publisher: String,
     /// Its offer.
+    #[schemars(length(max = 128), extend("pattern" = IMAGE_PART))]
     pub offer: String,
     /// Its plan.
+    #[schemars(length(max = 128), extend("pattern" = IMAGE_PART))]
     pub sku: String,
     /// Its version; `latest` by default, which is resolved at each launch and recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), extend("pattern" = IMAGE_PART))]
     pub version: Option<String>,
 }
 

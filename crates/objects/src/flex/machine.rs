@@ -10,6 +10,11 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::condition::Condition;
+
+/// The name of an object in Kubernetes.
+const NAME: &str = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
+
 /// A VM that is to exist. On its own it gives a node; with a claim, the claim's.
 #[derive(CustomResource, KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
@@ -34,26 +39,33 @@ use serde::{Deserialize, Serialize};
 #[x_kube(validation = Rule::new("self == oldSelf").message("a machine is never changed: make another"))]
 pub struct FlexMachineSpec {
     /// The class that says what it is like.
+    #[schemars(length(min = 1, max = 253), extend("pattern" = NAME))]
     pub node_class: String,
     /// Its size, such as `Standard_D8s_v5`.
+    #[schemars(length(min = 1, max = 64), extend("pattern" = "^[A-Za-z0-9_-]+$"))]
     pub vm_size: String,
     /// Its zone, as a number; none: the region decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1), extend("pattern" = "^[1-9]$"))]
     pub zone: Option<String>,
     /// `on-demand` or `spot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 9), extend("pattern" = "^(on-demand|spot)$"))]
     pub capacity_type: Option<String>,
     /// The claim that it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_ref: Option<ClaimReference>,
     /// The pool of the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), extend("pattern" = NAME))]
     pub node_pool: Option<String>,
     /// Labels of its Node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 256))]
     pub labels: BTreeMap<String, String>,
     /// Taints of its Node, as `key=value:effect`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 512)))]
     pub taints: Vec<String>,
 }
 
@@ -61,8 +73,10 @@ pub struct FlexMachineSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimReference {
     /// Its name.
+    #[schemars(length(min = 1, max = 253), extend("pattern" = NAME))]
     pub name: String,
     /// Its uid, which a claim of the same name made later does not share.
+    #[schemars(length(min = 1, max = 64), extend("pattern" = "^[A-Za-z0-9-]+$"))]
     pub uid: String,
 }
 
@@ -167,6 +181,11 @@ pub struct FlexMachineStatus {
     /// When the next attempt may begin, once Azure holds nothing of this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Time>,
+    /// `Ready`: the VM runs. False with reason `ForeignResource`: a resource under one of the
+    /// machine's names belongs to something else, and is left alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
 }
 
 /// Where a machine is and what it is made of, resolved.
@@ -183,6 +202,10 @@ pub struct Place {
     /// The subnet.
     #[serde(rename = "subnetID")]
     pub subnet_id: String,
+    /// The machine's uid, in the tags of everything that is made for it. Absent where the machine was
+    /// planned before there was this tag: then cluster tag, machine tag and vmId prove ownership.
+    #[serde(rename = "machineUID", default, skip_serializing_if = "Option::is_none")]
+    pub machine_uid: Option<String>,
     /// The name of the VM.
     pub vm: String,
     /// The name of the NIC.

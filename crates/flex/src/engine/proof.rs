@@ -1,0 +1,129 @@
+//! Reads a resource and proves whose it is, before anything is written to it or deleted.
+
+use bringup_azure::id::VirtualMachineId;
+use bringup_azure::{Arm, ArmError, Priority, ResourceId};
+use serde_json::Value;
+
+use super::cloud::{COMPUTE, DISKS, NETWORK};
+use crate::audit::word;
+use crate::ownership::{Identity, Ownership, companions, goes_with, holder, owns};
+use crate::sweep::Kind;
+
+/// The version of a kind's interface.
+pub(super) fn api_version(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Vm => COMPUTE,
+        Kind::Nic => NETWORK,
+        Kind::Disk => DISKS,
+    }
+}
+
+/// What a look at a resource found.
+pub(super) enum Look {
+    /// Azure does not show it.
+    Unseen,
+    /// It is ours, and so.
+    Ours(Value),
+    /// It exists, and is not ours: which, and why.
+    Foreign(String),
+}
+
+/// Why a resource could not be looked at.
+#[derive(Debug)]
+pub(super) enum LookError {
+    /// Its id is none.
+    Id(String),
+    /// Azure did not answer.
+    Arm(ArmError),
+}
+
+impl From<ArmError> for LookError {
+    fn from(error: ArmError) -> Self {
+        Self::Arm(error)
+    }
+}
+
+impl std::fmt::Display for LookError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(why) => formatter.write_str(why),
+            Self::Arm(error) => write!(formatter, "{error}"),
+        }
+    }
+}
+
+/// Reads a resource; none: Azure does not show it.
+pub(super) async fn read(arm: &Arm, kind: Kind, id: &str) -> Result<Option<Value>, LookError> {
+    let wrong = |error: &dyn std::fmt::Display| LookError::Id(format!("`{id}`: {error}"));
+    let resource: ResourceId = id.parse().map_err(|error| wrong(&error))?;
+    // It is part of a write: nothing that is only looked at comes before.
+    let turn = Priority::Event;
+    let found = match kind {
+        Kind::Vm => {
+            let vm = VirtualMachineId::try_from(&resource).map_err(|error| wrong(&error))?;
+            arm.virtual_machine(&vm, turn).await.map(|vm| vm.raw)
+        }
+        Kind::Nic | Kind::Disk => arm.resource(&resource, api_version(kind), turn).await,
+    };
+    match found {
+        Ok(body) => Ok(Some(body)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads a resource and decides whose it is.
+pub(super) async fn look(
+    arm: &Arm,
+    kind: Kind,
+    id: &str,
+    identity: &Identity<'_>,
+) -> Result<Look, LookError> {
+    let Some(body) = read(arm, kind, id).await? else { return Ok(Look::Unseen) };
+    Ok(match owns(kind, &body, identity) {
+        Ownership::Ours => Look::Ours(body),
+        Ownership::Foreign(why) => Look::Foreign(foreign(kind, id, &why)),
+    })
+}
+
+/// What is said of a resource that is not ours.
+pub(super) fn foreign(kind: Kind, id: &str, why: &str) -> String {
+    format!("{} {id} exists and does not belong to this machine: {why}", word(kind))
+}
+
+/// The first resource that Azure would delete together with one of our VMs and that is not ours.
+pub(super) async fn foreign_companion(
+    arm: &Arm,
+    vm: &Value,
+    identity: &Identity<'_>,
+) -> Result<Option<String>, LookError> {
+    for companion in companions(vm) {
+        let Some(body) = read(arm, companion.kind, &companion.id).await? else { continue };
+        if let Ownership::Foreign(why) = goes_with(vm, &companion, &body, identity) {
+            let (kind, id) = (word(companion.kind), &companion.id);
+            let what = format!(
+                "{kind} {id} is attached to the VM with deleteOption Delete and does not belong to this machine: {why}; detach it, or set its deleteOption to Detach"
+            );
+            return Ok(Some(what));
+        }
+    }
+    Ok(None)
+}
+
+/// A NIC or disk of ours that a foreign VM uses: which VM. `vm` is the id of our own.
+pub(super) async fn foreign_holder(
+    arm: &Arm,
+    (kind, id, body): (Kind, &str, &Value),
+    vm: &str,
+    identity: &Identity<'_>,
+) -> Result<Option<String>, LookError> {
+    let Some(held) = holder(kind, body) else { return Ok(None) };
+    let used = |why: &str| Some(format!("{} {id} is used by VM {held}, {why}", word(kind)));
+    if !held.eq_ignore_ascii_case(vm) {
+        return Ok(used("which does not belong to this machine"));
+    }
+    Ok(match look(arm, Kind::Vm, vm, identity).await? {
+        Look::Unseen | Look::Ours(_) => None,
+        Look::Foreign(why) => used(&why),
+    })
+}
