@@ -5,6 +5,8 @@
 //! which both sides show a certificate. What is refused is refused in the words of
 //! [`refusal`], so that nobody has to search a text for what went wrong.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
+
 mod generated;
 pub mod listen;
 pub mod plugin;

@@ -1,28 +1,39 @@
 //! Doors: a unix socket for us alone, or a port with TLS 1.3 on which both sides show a certificate.
+//!
+//! Of the certificates of the authority, only those are accepted that are for clients (extended key
+//! usage clientAuth) and carry an allowed name. Each service has its own list: [`Restricted`].
 
+mod access;
 mod address;
+mod client_name;
 mod connection;
+mod handshakes;
 mod limit;
 mod socket;
 mod tls;
+mod verifier;
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{FuturesUnordered, Stream, StreamExt as _, unfold};
+use futures::stream::{Stream, unfold};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 use tonic::service::Routes;
 use tonic::transport::Server;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
+pub use self::access::Restricted;
 pub use self::address::{Address, AddressError};
+pub use self::client_name::{AllowedClients, ClientName, ClientNameError};
 use self::connection::Connection;
+use self::handshakes::Handshakes;
 use self::limit::Limited;
 use self::socket::SocketFile;
 pub use self::tls::{AUTHORITY_OPTION, CERTIFICATE_OPTION, KEY_OPTION, TlsError, TlsFiles};
@@ -31,8 +42,8 @@ pub use self::tls::{AUTHORITY_OPTION, CERTIFICATE_OPTION, KEY_OPTION, TlsError, 
 pub const LIMIT: Duration = Duration::from_secs(10);
 /// The largest message that is taken. Services are to be told; it is what they begin with.
 pub const LARGEST: usize = 4 << 20;
-/// How many may be on the way in at once; the others wait.
-const AT_THE_DOOR: usize = 64;
+/// How long a client may take to show its certificate.
+const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How often a quiet client is asked whether it is still there.
 const QUIET: Duration = Duration::from_secs(30);
 /// The pause when nobody can be let in, as when files have run out.
@@ -101,11 +112,18 @@ pub struct Door {
 #[derive(Debug)]
 enum Listener {
     Unix(UnixListener, SocketFile),
-    Tls(TcpListener, TlsFiles),
+    Tls(TcpListener, Tls),
+}
+
+#[derive(Debug)]
+struct Tls {
+    files: TlsFiles,
+    allowed: AllowedClients,
 }
 
 impl Door {
-    /// Takes the address; a port needs the files of TLS, which are tried at once.
+    /// Takes the address; a port needs the files of TLS, which are tried at once. Over a port, no
+    /// client is let in before [`Door::allowing`].
     pub async fn bind(address: Address, tls: Option<TlsFiles>) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Bind { address: address.to_string(), source };
         match (&address, tls) {
@@ -114,15 +132,27 @@ impl Door {
                 Ok(Self { listener: Listener::Unix(listener, file), address })
             }
             (Address::Tcp { host, port }, Some(files)) => {
-                files.load()?;
+                let allowed = AllowedClients::default();
+                files.load(&allowed)?;
                 let listener = TcpListener::bind((host.as_str(), *port)).await.map_err(failed)?;
                 let port = listener.local_addr().as_ref().map_or(*port, SocketAddr::port);
                 let address = Address::Tcp { host: host.clone(), port };
-                Ok(Self { listener: Listener::Tls(listener, files), address })
+                let tls = Tls { files, allowed };
+                Ok(Self { listener: Listener::Tls(listener, tls), address })
             }
             (Address::Unix(_), Some(_)) => Err(ListenError::Unused { address }),
             (Address::Tcp { .. }, None) => Err(ListenError::Open { address }),
         }
+    }
+
+    /// The same, where these clients are let in over TLS: those of all its services. Which of the
+    /// services they may use is up to [`Restricted`].
+    #[must_use]
+    pub fn allowing(mut self, allowed: AllowedClients) -> Self {
+        if let Listener::Tls(_, tls) = &mut self.listener {
+            tls.allowed = allowed;
+        }
+        self
     }
 
     /// Where it is, with the port that was free.
@@ -169,7 +199,7 @@ impl Listener {
     fn clients(self) -> (Clients, Option<SocketFile>) {
         match self {
             Self::Unix(listener, file) => (Box::pin(unix_clients(listener)), Some(file)),
-            Self::Tls(listener, files) => (Box::pin(tls_clients(listener, files)), None),
+            Self::Tls(listener, tls) => (Box::pin(tls_clients(listener, Arc::new(tls))), None),
         }
     }
 }
@@ -187,21 +217,25 @@ fn unix_clients(
     })
 }
 
-/// Clients that have shown a certificate. One that is slow keeps nobody else.
+/// Clients that have shown a certificate. One that is slow keeps no other waiting.
 fn tls_clients(
     listener: TcpListener,
-    files: TlsFiles,
+    tls: Arc<Tls>,
 ) -> impl Stream<Item = Result<Connection, io::Error>> + Send {
-    let coming = FuturesUnordered::new();
-    unfold((listener, files, coming), async |(listener, files, mut coming)| {
+    unfold((listener, tls, Handshakes::new()), async |(listener, tls, mut handshakes)| {
         loop {
             tokio::select! {
-                accepted = listener.accept(), if coming.len() < AT_THE_DOOR => match accepted {
-                    Ok((stream, from)) => coming.push(admit(stream, from, files.clone())),
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, from)) => {
+                        let ended = handshakes.begin(from.ip(), admit(stream, from, tls.clone()));
+                        if let Some(address) = ended {
+                            debug!(%address, "handshake ended: too many connections without a certificate");
+                        }
+                    }
                     Err(error) => pause(&error).await,
                 },
-                Some(admitted) = coming.next() => if let Some(connection) = admitted {
-                    return Some((Ok(connection), (listener, files, coming)));
+                admitted = handshakes.next() => if let Some(connection) = admitted {
+                    return Some((Ok(connection), (listener, tls, handshakes)));
                 }
             }
         }
@@ -213,8 +247,8 @@ async fn pause(error: &io::Error) {
     tokio::time::sleep(PAUSE).await;
 }
 
-async fn admit(stream: TcpStream, from: SocketAddr, files: TlsFiles) -> Option<Connection> {
-    let config = match files.load() {
+async fn admit(stream: TcpStream, from: SocketAddr, tls: Arc<Tls>) -> Option<Connection> {
+    let config = match tls.files.load(&tls.allowed) {
         Ok(config) => config,
         Err(error) => {
             let why = std::error::Error::source(&error).map(ToString::to_string);
@@ -223,14 +257,14 @@ async fn admit(stream: TcpStream, from: SocketAddr, files: TlsFiles) -> Option<C
         }
     };
     let _ = stream.set_nodelay(true);
-    match tokio::time::timeout(LIMIT, TlsAcceptor::from(config).accept(stream)).await {
+    match tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await {
         Ok(Ok(stream)) => Some(Connection::Tls(Box::new(stream))),
         Ok(Err(error)) => {
-            debug!(%from, %error, "a client has shown no certificate that is accepted");
+            info!(%from, %error, "client refused: it has shown no certificate that is accepted");
             None
         }
         Err(_) => {
-            debug!(%from, "a client has shown no certificate in time");
+            debug!(%from, "client refused: it has shown no certificate in time");
             None
         }
     }

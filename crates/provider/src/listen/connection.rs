@@ -7,7 +7,10 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
-/// Somebody who has come in.
+use super::access::Peer;
+use super::client_name::names_in;
+
+/// A connection whose other side is known.
 #[derive(Debug)]
 pub(super) enum Connection {
     Unix(UnixStream),
@@ -15,9 +18,17 @@ pub(super) enum Connection {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = ();
+    type ConnectInfo = Peer;
 
-    fn connect_info(&self) {}
+    fn connect_info(&self) -> Peer {
+        match self {
+            Self::Unix(_) => Peer::SameUser,
+            Self::Tls(stream) => {
+                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                Peer::Named(shown.map(names_in).unwrap_or_default().into())
+            }
+        }
+    }
 }
 
 impl AsyncRead for Connection {

@@ -32,7 +32,8 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let limit = patience(request.headers()).map_or(self.limit, |wait| wait.min(self.limit));
         // Counted from now: the server would say of a client's patience that the call was cancelled.
-        let until = tokio::time::Instant::now() + limit;
+        let now = tokio::time::Instant::now();
+        let until = now.checked_add(limit).unwrap_or(now);
         let call = self.inner.call(request);
         Box::pin(async move {
             timeout_at(until, call).await.unwrap_or_else(|_| {

@@ -9,6 +9,9 @@ use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{RootCertStore, ServerConfig};
 
+use super::client_name::AllowedClients;
+use super::verifier::AllowedClientVerifier;
+
 /// The option that names the certificate of the door.
 pub const CERTIFICATE_OPTION: &str = "flex-cert-file";
 /// The option that names the key of that certificate.
@@ -84,8 +87,8 @@ pub enum TlsError {
 }
 
 impl TlsFiles {
-    /// TLS 1.3 with what the files hold now.
-    pub(super) fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
+    /// TLS 1.3 with what the files hold now, for clients that are allowed.
+    pub(super) fn load(&self, allowed: &AllowedClients) -> Result<Arc<ServerConfig>, TlsError> {
         let chain = certificates(CERTIFICATE_OPTION, &self.certificate)?;
         let key = read(KEY_OPTION, &self.key)?;
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|source| TlsError::Content {
@@ -102,10 +105,13 @@ impl TlsFiles {
         }
         // The provider is named, not looked up: a process may have installed another.
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider.clone())
+        let authorities = Arc::new(authorities);
+        let inner =
+            WebPkiClientVerifier::builder_with_provider(authorities.clone(), provider.clone())
                 .build()
                 .map_err(|source| TlsError::Verifier { path: self.authority.clone(), source })?;
+        let allowed = allowed.clone();
+        let verifier = Arc::new(AllowedClientVerifier { inner, authorities, allowed });
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
             .and_then(|builder| {

@@ -7,7 +7,7 @@ use anyhow::Result;
 use bringup_provider::listen::TlsFiles;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    date_time_ymd,
+    SanType, date_time_ymd,
 };
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::version::{TLS12, TLS13};
@@ -16,6 +16,10 @@ use tempfile::TempDir;
 
 /// The name by which clients know the door.
 pub(crate) const NAME: &str = "bringup";
+/// The client of the provider service.
+pub(crate) const KARPENTER: &str = "karpenter.karpenter.svc";
+/// The client of the plugin.
+pub(crate) const AKS_FLEX: &str = "spiffe://test/ns/aks-flex/sa/aks-flex";
 
 /// An authority with a folder for the files of a door.
 pub(crate) struct Authority {
@@ -24,12 +28,16 @@ pub(crate) struct Authority {
 }
 
 /// What a client shows.
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Shown {
     Nothing,
+    /// A certificate of Karpenter's, as it must be.
     Valid,
+    /// A certificate for clients with these names.
+    Named(&'static [&'static str]),
+    /// Karpenter's name, with these extended key usages.
+    ForUsages(&'static [ExtendedKeyUsagePurpose]),
     Expired,
-    /// One that is for servers.
-    OfServer,
 }
 
 impl Authority {
@@ -90,11 +98,16 @@ impl Authority {
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)?
             .with_root_certificates(roots);
+        let names: &[&str] = match shown {
+            Shown::Named(names) => names,
+            _ => &[KARPENTER],
+        };
         let mut params = CertificateParams::default();
-        params.extended_key_usages = vec![match shown {
-            Shown::OfServer => ExtendedKeyUsagePurpose::ServerAuth,
-            _ => ExtendedKeyUsagePurpose::ClientAuth,
-        }];
+        params.subject_alt_names = names.iter().map(|name| san(name)).collect::<Result<_>>()?;
+        params.extended_key_usages = match shown {
+            Shown::ForUsages(usages) => usages.to_vec(),
+            _ => vec![ExtendedKeyUsagePurpose::ClientAuth],
+        };
         if matches!(shown, Shown::Expired) {
             params.not_before = date_time_ymd(2020, 1, 1);
             params.not_after = date_time_ymd(2021, 1, 1);
@@ -109,4 +122,13 @@ impl Authority {
         config.alpn_protocols = vec![b"h2".to_vec()];
         Ok(Arc::new(config))
     }
+}
+
+/// A name as it stands in a certificate.
+fn san(name: &str) -> Result<SanType> {
+    Ok(match name.split_once(':') {
+        Some(("mail", address)) => SanType::Rfc822Name(address.try_into()?),
+        Some(_) => SanType::URI(name.try_into()?),
+        None => SanType::DnsName(name.try_into()?),
+    })
 }

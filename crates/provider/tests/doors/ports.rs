@@ -1,16 +1,25 @@
 //! Ports with TLS.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use anyhow::Result;
-use bringup_provider::listen::{Address, Door, TlsFiles};
+use bringup_provider::listen::{Address, Door, Restricted, TlsFiles};
+use bringup_provider::plugin::AgentPoolsService;
+use bringup_provider::plugin::agentpools::agent_pools_client::AgentPoolsClient;
+use bringup_provider::plugin::api::ListRequest;
 use bringup_provider::v1::GetRequest;
 use bringup_provider::v1::provider_client::ProviderClient;
+use rcgen::ExtendedKeyUsagePurpose;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
+use tonic::Code;
 use tonic::transport::Channel;
 
-use crate::certificates::{Authority, Shown};
+use crate::certificates::{AKS_FLEX, Authority, KARPENTER, Shown};
 use crate::clients::{Open, with_tls};
-use crate::stand_in::StandIn;
+use crate::memory::Memory;
+use crate::stand_in::{StandIn, allowed};
 
 fn any_port() -> Address {
     Address::Tcp { host: "127.0.0.1".to_owned(), port: 0 }
@@ -18,7 +27,7 @@ fn any_port() -> Address {
 
 async fn open(files: TlsFiles) -> Result<Open> {
     let door = Door::bind(any_port(), Some(files)).await?;
-    Ok(Open::new(door, StandIn::default().routes()))
+    Ok(Open::new(door.allowing(allowed(&[KARPENTER])), StandIn::default().routes()))
 }
 
 async fn ask(channel: Channel) -> Result<()> {
@@ -28,7 +37,7 @@ async fn ask(channel: Channel) -> Result<()> {
 
 /// Whether a client is answered. Who shows nothing that is accepted may believe for a moment that
 /// the connection stands.
-async fn answered(open: &Open, config: std::sync::Arc<rustls::ClientConfig>) -> bool {
+async fn answered(open: &Open, config: Arc<rustls::ClientConfig>) -> bool {
     match with_tls(&open.address, config).await {
         Ok(channel) => ask(channel).await.is_ok(),
         Err(_) => false,
@@ -36,14 +45,31 @@ async fn answered(open: &Open, config: std::sync::Arc<rustls::ClientConfig>) -> 
 }
 
 #[tokio::test]
-async fn only_who_shows_a_certificate_of_the_authority_is_answered() -> Result<()> {
+async fn only_a_client_certificate_with_an_allowed_name_is_answered() -> Result<()> {
+    use ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth};
     let (ours, foreign) = (Authority::new()?, Authority::new()?);
     let open = open(ours.write_into(&ours)?).await?;
-    assert!(answered(&open, ours.client(&Shown::Valid, &ours)?).await);
+    for (shown, what) in [
+        (Shown::Valid, "Karpenter's"),
+        (Shown::Named(&["other", "Karpenter.karpenter.SVC"]), "one name of several, in capitals"),
+        (Shown::ForUsages(&[ServerAuth, ClientAuth]), "one for servers and clients"),
+    ] {
+        assert!(answered(&open, ours.client(&shown, &ours)?).await, "{what}");
+    }
     for (config, why) in [
         (ours.client(&Shown::Nothing, &ours)?, "no certificate"),
+        (ours.client(&Shown::Named(&["another.karpenter.svc"]), &ours)?, "another name"),
+        (ours.client(&Shown::Named(&[]), &ours)?, "no name"),
+        (ours.client(&Shown::Named(&["*.karpenter.svc"]), &ours)?, "a wildcard"),
+        (ours.client(&Shown::Named(&["spiffe://karpenter.karpenter.svc"]), &ours)?, "a URI"),
+        (
+            ours.client(&Shown::Named(&["mail:karpenter.karpenter.svc"]), &ours)?,
+            "an address of mail",
+        ),
+        (ours.client(&Shown::ForUsages(&[]), &ours)?, "no extended key usage"),
+        (ours.client(&Shown::ForUsages(&[ServerAuth]), &ours)?, "one for servers only"),
+        (ours.client(&Shown::ForUsages(&[Any]), &ours)?, "one for anything"),
         (ours.client(&Shown::Expired, &ours)?, "one that has expired"),
-        (ours.client(&Shown::OfServer, &ours)?, "one that is for servers"),
         (foreign.client(&Shown::Valid, &ours)?, "one of another authority"),
         (ours.old_client()?, "an older TLS"),
     ] {
@@ -53,6 +79,48 @@ async fn only_who_shows_a_certificate_of_the_authority_is_answered() -> Result<(
     assert!(!answered(&open, ours.client(&Shown::Valid, &foreign)?).await);
     assert!(answered(&open, ours.client(&Shown::Valid, &ours)?).await, "the door goes on");
     open.close().await
+}
+
+#[tokio::test]
+async fn without_a_list_no_client_is_answered() -> Result<()> {
+    let ours = Authority::new()?;
+    let door = Door::bind(any_port(), Some(ours.write_into(&ours)?)).await?;
+    let open = Open::new(door, StandIn::default().routes());
+    assert!(!answered(&open, ours.client(&Shown::Valid, &ours)?).await);
+    open.close().await
+}
+
+#[tokio::test]
+async fn each_service_has_its_own_clients_and_the_plugin_is_served_only_if_asked_for() -> Result<()>
+{
+    let ours = Authority::new()?;
+    for with_plugin in [true, false] {
+        let mut routes = StandIn::default().routes();
+        if with_plugin {
+            let pools = AgentPoolsService::server(Arc::new(Memory::default()));
+            routes = routes.add_service(Restricted::new(pools, allowed(&[AKS_FLEX])));
+        }
+        let door = Door::bind(any_port(), Some(ours.write_into(&ours)?)).await?;
+        let open = Open::new(door.allowing(allowed(&[KARPENTER, AKS_FLEX])), routes);
+        let karpenter = with_tls(&open.address, ours.client(&Shown::Valid, &ours)?).await?;
+        let aks_flex = ours.client(&Shown::Named(&[AKS_FLEX]), &ours)?;
+        let aks_flex = with_tls(&open.address, aks_flex).await?;
+        ask(karpenter.clone()).await?;
+        let refused = ProviderClient::new(aks_flex.clone()).get(GetRequest::default()).await;
+        assert_eq!(refused.unwrap_err().code(), Code::PermissionDenied);
+        let own = AgentPoolsClient::new(aks_flex.clone()).list(ListRequest::default()).await;
+        let others = AgentPoolsClient::new(karpenter.clone()).list(ListRequest::default()).await;
+        if with_plugin {
+            own?;
+            assert_eq!(others.unwrap_err().code(), Code::PermissionDenied);
+        } else {
+            assert_eq!(own.unwrap_err().code(), Code::Unimplemented);
+            assert_eq!(others.unwrap_err().code(), Code::Unimplemented);
+        }
+        drop((karpenter, aks_flex));
+        open.close().await?;
+    }
+    Ok(())
 }
 
 #[tokio::test]
@@ -70,15 +138,21 @@ async fn who_speaks_without_tls_is_turned_away() -> Result<()> {
 }
 
 #[tokio::test]
-async fn who_shows_nothing_keeps_nobody_waiting() -> Result<()> {
+async fn idle_connections_of_one_address_keep_no_client_out() -> Result<()> {
     let ours = Authority::new()?;
     let open = open(ours.write_into(&ours)?).await?;
     let Address::Tcp { port, .. } = open.address else { unreachable!("it is a port") };
-    let mut silent = Vec::new();
-    for _ in 0..8 {
-        silent.push(TcpStream::connect(("127.0.0.1", port)).await?);
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        idle.push(TcpStream::connect(("127.0.0.1", port)).await?);
     }
-    assert!(answered(&open, ours.client(&Shown::Valid, &ours)?).await);
+    // The oldest are closed for the newest. A door that lets 64 wait for ten seconds each would need
+    // 40 seconds for these.
+    let client = answered(&open, ours.client(&Shown::Valid, &ours)?);
+    assert!(tokio::time::timeout(Duration::from_secs(25), client).await?);
+    let ended = idle[0].read(&mut [0]).await;
+    assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
+    drop(idle);
     open.close().await
 }
 

@@ -2,12 +2,20 @@
 
 use std::sync::Arc;
 
+use bringup_provider::listen::{AllowedClients, Restricted};
 use bringup_provider::refusal;
 use bringup_provider::v1;
 use bringup_provider::v1::provider_server::{Provider, ProviderServer};
 use tokio::sync::Notify;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
+
+use crate::certificates::KARPENTER;
+
+/// A list of clients.
+pub(crate) fn allowed(names: &[&str]) -> AllowedClients {
+    names.iter().map(|name| name.parse().expect("a name of a client")).collect()
+}
 
 /// Answers `Get` with what it is asked for, and `Create` when it may.
 #[derive(Default, Clone)]
@@ -19,7 +27,7 @@ pub(crate) struct StandIn {
 
 impl StandIn {
     pub(crate) fn routes(&self) -> Routes {
-        Routes::new(ProviderServer::new(self.clone()))
+        Routes::new(Restricted::new(ProviderServer::new(self.clone()), allowed(&[KARPENTER])))
     }
 }
 
