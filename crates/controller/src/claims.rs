@@ -95,6 +95,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
             .filter(|registered| registered.status == "True")
             .map(|registered| registered.last_transition_time.0),
         place: place(status.provider_id.as_deref()),
+        flex_class: (class.kind == "AzureFlexNodeClass").then(|| class.name.clone()),
         machine,
         node_name: status.node_name.clone().filter(|name| !name.is_empty()),
         image: status.image_id.clone().filter(|image| !image.is_empty()),

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bringup_azure::id::Name;
+use bringup_azure::{ProviderId, ResourceId};
 use bringup_objects::Node;
 use bringup_objects::report::BootstrapReport;
 use kube::ResourceExt as _;
@@ -15,10 +17,26 @@ use crate::subject::{Kind, Place, Subject};
 pub enum Key {
     /// A subject, by its uid.
     Subject(String),
-    /// A report whose subject may be gone, by its name.
-    Report(String),
+    /// A report whose subject may be gone, by its namespace and name.
+    Report(ReportKey),
     /// Reports that are too old or too many.
     Sweep,
+}
+
+/// A report, by its namespace and name: names alone are used again in other namespaces.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReportKey {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl ReportKey {
+    /// The key of a report.
+    pub fn of(report: &BootstrapReport) -> Self {
+        Self { namespace: report.namespace().unwrap_or_default(), name: report.name_any() }
+    }
 }
 
 /// A subject, and whether it still exists.
@@ -43,8 +61,11 @@ struct Inner {
     subject_at: HashMap<String, String>,
     nodes: HashMap<String, Arc<Node>>,
     node_at: HashMap<String, String>,
-    reports: HashMap<String, Arc<BootstrapReport>>,
-    report_of: HashMap<String, String>,
+    /// How many Nodes there are in each resource group: by subscription, then by group, in lower case.
+    node_groups: HashMap<String, HashMap<String, usize>>,
+    reports: HashMap<ReportKey, Arc<BootstrapReport>>,
+    /// The reports that say they are about a uid, oldest first by when they were seen.
+    reports_about: HashMap<String, Vec<ReportKey>>,
     signals: HashMap<String, Signal>,
 }
 
@@ -60,6 +81,7 @@ impl Cluster {
         if known.is_some_and(|known| is_older(&subject.resource_version, &known.resource_version)) {
             return None;
         }
+        let subject = subject.bounded();
         if let Place::Known(id) = &subject.place {
             inner.subject_at.insert(lower(&id.to_string()), subject.uid.clone());
         }
@@ -106,7 +128,14 @@ impl Cluster {
             inner.node_at.insert(place.clone(), name.clone());
         }
         let owner = place.and_then(|place| inner.subject_at.get(&place).cloned());
-        inner.nodes.insert(name, Arc::new(node));
+        let group = group_of(&node);
+        let before = inner.nodes.insert(name, Arc::new(node));
+        inner.not_in(before.as_deref().and_then(group_of));
+        if let Some((subscription, group)) = group {
+            let groups = inner.node_groups.entry(subscription).or_default();
+            let count = groups.entry(group).or_default();
+            *count = count.saturating_add(1);
+        }
         owner.map(Key::Subject)
     }
 
@@ -114,9 +143,17 @@ impl Cluster {
     pub fn node_gone(&self, name: &str) -> Option<Key> {
         let mut inner = self.lock();
         let node = inner.nodes.remove(name)?;
+        inner.not_in(group_of(&node));
         let place = node.spec.provider_id.as_deref().map(lower)?;
         inner.node_at.remove(&place);
         inner.subject_at.get(&place).cloned().map(Key::Subject)
+    }
+
+    /// Whether one of the cluster's Nodes is in a resource group of a subscription.
+    pub fn has_node_in(&self, subscription: &Name, is: impl Fn(&str) -> bool) -> bool {
+        let inner = self.lock();
+        let groups = inner.node_groups.get(&lower(subscription.as_str()));
+        groups.is_some_and(|groups| groups.keys().any(|group| is(group)))
     }
 
     /// The Nodes that exist are these.
@@ -130,47 +167,42 @@ impl Cluster {
 
     /// A report was seen; whoever has to do with it is answered.
     pub fn report_seen(&self, report: BootstrapReport) -> Vec<Key> {
-        let name = report.name_any();
+        let key = ReportKey::of(&report);
         let mut inner = self.lock();
         let version = |report: &BootstrapReport| report.resource_version().unwrap_or_default();
-        let known = inner.reports.get(&name).map(|known| version(known));
-        if known.is_some_and(|known| is_older(&version(&report), &known)) {
+        let known = inner.reports.get(&key);
+        if known.is_some_and(|known| is_older(&version(&report), &version(known))) {
             return Vec::new();
         }
         let uid = report.spec.target_ref.uid.clone();
-        let target = uid.clone();
-        // Of several, the newest: names are stable, so it is another VM's.
-        let newer = inner
-            .report_of
-            .get(&uid)
-            .and_then(|known| inner.reports.get(known))
-            .is_none_or(|known| known.finished_at() <= report.finished_at());
-        if newer {
-            inner.report_of.insert(uid, name.clone());
+        let before = known.map(|known| known.spec.target_ref.uid.clone());
+        if let Some(before) = before.filter(|before| *before != uid) {
+            inner.not_about(&before, &key);
         }
-        inner.reports.insert(name.clone(), Arc::new(report));
-        vec![Key::Subject(target), Key::Report(name)]
+        let about = inner.reports_about.entry(uid.clone()).or_default();
+        if !about.contains(&key) {
+            about.push(key.clone());
+        }
+        inner.reports.insert(key.clone(), Arc::new(report));
+        vec![Key::Subject(uid), Key::Report(key)]
     }
 
     /// A report is gone.
-    pub fn report_gone(&self, name: &str) {
+    pub fn report_gone(&self, key: &ReportKey) {
         let mut inner = self.lock();
-        if let Some(report) = inner.reports.remove(name) {
-            let uid = &report.spec.target_ref.uid;
-            if inner.report_of.get(uid).is_some_and(|known| known == name) {
-                inner.report_of.remove(uid);
-            }
+        if let Some(report) = inner.reports.remove(key) {
+            inner.not_about(&report.spec.target_ref.uid, key);
         }
     }
 
     /// The reports that exist are these.
-    pub fn only_reports(&self, names: &HashSet<String>) {
-        let gone: Vec<String> = {
+    pub fn only_reports(&self, keys: &HashSet<ReportKey>) {
+        let gone: Vec<ReportKey> = {
             let inner = self.lock();
-            inner.reports.keys().filter(|name| !names.contains(*name)).cloned().collect()
+            inner.reports.keys().filter(|key| !keys.contains(key)).cloned().collect()
         };
-        for name in gone {
-            self.report_gone(&name);
+        for key in gone {
+            self.report_gone(&key);
         }
     }
 
@@ -221,15 +253,30 @@ impl Cluster {
         by_place.and_then(|name| inner.nodes.get(name)).or_else(by_name).cloned()
     }
 
-    /// The newest report of a subject.
-    pub fn report_of(&self, uid: &str) -> Option<Arc<BootstrapReport>> {
-        let inner = self.lock();
-        inner.reports.get(inner.report_of.get(uid)?).cloned()
+    /// The newest report of a subject: about its kind and uid, and kept where reports of it belong.
+    pub fn report_of(&self, subject: &Subject) -> Option<Arc<BootstrapReport>> {
+        let mut about = self.reports_about(&subject.uid);
+        about.retain(|report| {
+            report.spec.target_ref.kind == subject.kind.word()
+                && subject
+                    .namespace
+                    .as_ref()
+                    .is_none_or(|own| report.namespace().as_ref() == Some(own))
+        });
+        // Of several, the newest: names are stable, so it is another VM's.
+        about.into_iter().max_by_key(|report| report.finished_at())
     }
 
-    /// A report by its name.
-    pub fn report(&self, name: &str) -> Option<Arc<BootstrapReport>> {
-        self.lock().reports.get(name).cloned()
+    /// The reports that say they are about a uid.
+    pub fn reports_about(&self, uid: &str) -> Vec<Arc<BootstrapReport>> {
+        let inner = self.lock();
+        let about = inner.reports_about.get(uid).into_iter().flatten();
+        about.filter_map(|key| inner.reports.get(key).cloned()).collect()
+    }
+
+    /// A report.
+    pub fn report(&self, key: &ReportKey) -> Option<Arc<BootstrapReport>> {
+        self.lock().reports.get(key).cloned()
     }
 
     /// How many others of a subject's parent failed, by cause; of machines, which are replaced.
@@ -249,6 +296,29 @@ impl Cluster {
 }
 
 impl Inner {
+    /// One Node less is in a resource group.
+    fn not_in(&mut self, group: Option<(String, String)>) {
+        let Some((subscription, group)) = group else { return };
+        if let Some(groups) = self.node_groups.get_mut(&subscription)
+            && let Some(count) = groups.get_mut(&group)
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                groups.remove(&group);
+            }
+        }
+    }
+
+    /// A report is not about this uid, or not any more.
+    fn not_about(&mut self, uid: &str, key: &ReportKey) {
+        if let Some(about) = self.reports_about.get_mut(uid) {
+            about.retain(|known| known != key);
+            if about.is_empty() {
+                self.reports_about.remove(uid);
+            }
+        }
+    }
+
     fn forget(&mut self, uid: &str) {
         let Some(entry) = self.subjects.remove(uid) else { return };
         self.signals.remove(uid);
@@ -298,6 +368,13 @@ pub fn alike<'a>(
 /// A Node as a judgement sees it.
 pub fn joined(node: &Node) -> Joined {
     Joined { name: node.name_any(), ready: node.is_ready() }
+}
+
+/// The subscription and the resource group of a Node, in lower case.
+fn group_of(node: &Node) -> Option<(String, String)> {
+    let id: ProviderId = node.spec.provider_id.as_deref()?.parse().ok()?;
+    let id = ResourceId::from(&id.instance);
+    Some((lower(id.subscription().as_str()), lower(id.resource_group().as_str())))
 }
 
 fn lower(id: &str) -> String {

@@ -5,9 +5,10 @@ mod console;
 use std::sync::Arc;
 
 use bringup_azure::clock::Clock;
-use bringup_azure::model::ActivityLog;
-use bringup_azure::{Arm, ArmError, InstanceId, Priority, Turn};
-use bringup_diagnosis::{Confidence, Signatures, diagnose};
+use bringup_azure::model::{ActivityLog, VirtualMachine};
+use bringup_azure::{Arm, ArmError, InstanceId, Priority, ProviderId, Turn};
+use bringup_contract::bounds::TimeMath as _;
+use bringup_diagnosis::{Confidence, Signatures};
 use bringup_objects::Node;
 use bringup_objects::report::CollectorState;
 use jiff::{SignedDuration, Timestamp};
@@ -19,11 +20,14 @@ pub use self::console::Console;
 use self::console::Unheard;
 use crate::digest::{collected, collector, refusal};
 use crate::health::{Health, Right};
-use crate::judge::{self, Signal};
+use crate::judge::Signal;
 use crate::listening::{Heard, Line};
+use crate::memory::KEPT;
 use crate::observation::{Cse, Observation, Vm};
+use crate::reach::Reach;
 use crate::subject::{Kind, Place, Subject};
 use crate::witness::Witness;
+use crate::workbench::Workbench;
 
 /// How long after its time a verdict has to be made, read or not.
 const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(50);
@@ -44,6 +48,8 @@ pub struct Collect {
     witness: Witness,
     console: Console,
     signatures: Signatures,
+    bench: Workbench,
+    reach: Reach,
 }
 
 impl Collect {
@@ -56,8 +62,21 @@ impl Collect {
         witness: Witness,
     ) -> Self {
         let console = Console::new(arm.clone(), clock.clone(), witness.clone());
-        let signatures = Signatures::default();
-        Self { arm, client, clock, health, witness, console, signatures }
+        let (signatures, bench) = (Signatures::default(), console.bench());
+        let reach = Reach::everything();
+        Self { arm, client, clock, health, witness, console, signatures, bench, reach }
+    }
+
+    /// The same, which reads only what it may.
+    #[must_use]
+    pub fn with_reach(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+
+    /// Which VMs may be read.
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
     }
 
     /// The same, which also looks for these.
@@ -69,6 +88,27 @@ impl Collect {
 
     /// Looks at the VM, and at the AKS machine where there is one. What was known before stays.
     pub async fn look(
+        &self,
+        subject: &Subject,
+        known: Option<Observation>,
+        signal: Option<&Signal>,
+        priority: Priority,
+        since: Timestamp,
+    ) -> Observation {
+        let seen = self.looked(subject, known, signal, priority, since).await;
+        self.assessed(seen).await
+    }
+
+    /// Finds out what long evidence shows, and keeps excerpts of it. What is short is judged when it has to
+    /// be: most of what is seen never has.
+    pub(crate) async fn assessed(&self, seen: Observation) -> Observation {
+        match seen.evidence.size() {
+            size if Workbench::is_small(size) => seen,
+            size => self.bench.run(size, move || seen.assessed(KEPT)).await,
+        }
+    }
+
+    async fn looked(
         &self,
         subject: &Subject,
         known: Option<Observation>,
@@ -90,7 +130,11 @@ impl Collect {
             Place::Known(id) => Some(id.instance.clone()),
             Place::NotSaid | Place::Malformed(_) => None,
         };
-        if let Some(machine) = &subject.machine {
+        let refused = subject.machine.as_ref().and_then(|id| self.reach.refuses_machine(id));
+        if let Some(why) = &refused {
+            seen.collected(collected(collector::MACHINE, CollectorState::Denied, why));
+        }
+        if let Some(machine) = subject.machine.as_ref().filter(|_| refused.is_none()) {
             match self.asked(self.arm.machine(machine, turn).await).await {
                 Ok(machine) => {
                     let beneath = machine.resource_id.as_ref();
@@ -117,13 +161,18 @@ impl Collect {
             seen.collected(collected(collector::VM, CollectorState::Failed, &detail));
             return seen;
         };
+        if let Some(why) = self.reach.refuses(subject, &instance).await {
+            return seen.out_of_reach(&why, self.clock.now());
+        }
         let Some(answer) = self.in_time(deadline, self.arm.instance(&instance, turn)).await else {
             return seen.unread(self.clock.now());
         };
         match self.asked(answer).await {
             Ok(vm) => {
                 self.health.azure(None);
-                seen.with_vm(&vm, self.clock.now()).with_diagnostics(&vm)
+                let now = self.clock.now();
+                let size = size_of(&vm).saturating_add(seen.evidence.size());
+                self.bench.run(size, move || seen.with_vm(&vm, now).with_diagnostics(&vm)).await
             }
             Err(error) => {
                 self.health.azure((!error.is_not_found()).then(|| refusal(&error).1));
@@ -144,9 +193,10 @@ impl Collect {
         let deadline = deadline(subject, Some(&seen), priority, self.clock.now());
         let seen = match &subject.place {
             Place::NotSaid | Place::Malformed(_) => seen,
+            Place::Known(id) if self.reach.refuses(subject, &id.instance).await.is_some() => seen,
             Place::Known(id) => {
-                let console = self.console.read(&id.instance, subject.kind, seen.clone(), turn);
-                let read = self.in_time(deadline, console).await;
+                let read =
+                    self.in_time(deadline, self.read_console(id, subject, &seen, turn)).await;
                 read.unwrap_or_else(|| seen.without_turn(collector::SERIAL_LOG, self.clock.now()))
             }
         };
@@ -160,7 +210,20 @@ impl Collect {
         };
         let mut seen = self.kubernetes(subject, seen, node).await;
         seen.is_full = true;
-        seen
+        self.assessed(seen).await
+    }
+
+    /// Adds what the console shows, as an excerpt.
+    async fn read_console(
+        &self,
+        id: &ProviderId,
+        subject: &Subject,
+        seen: &Observation,
+        turn: Turn,
+    ) -> Observation {
+        let _turn = self.bench.console().await;
+        let read = self.console.read(&id.instance, subject.kind, seen.clone(), turn).await;
+        self.assessed(read).await
     }
 
     /// Listens to the console: whether what is new there tells that the bootstrap has failed.
@@ -171,22 +234,34 @@ impl Collect {
         priority: Priority,
     ) -> (Line, Heard) {
         let Place::Known(id) = &subject.place else { return (line, Heard::Deaf) };
+        if self.reach.refuses(subject, &id.instance).await.is_some() {
+            return (line, Heard::Deaf);
+        }
         let turn = priority.since(self.clock.now());
         let heard = match self.console.listen(&id.instance, &mut line, turn).await {
-            Ok(Some(text)) if self.tells_of_failure(subject, &text) => Heard::Failure,
-            Ok(Some(_) | None) => Heard::Nothing,
+            Ok(Some(text)) => {
+                let tells = self.tells_of_failure(subject, text).await;
+                if tells { Heard::Failure } else { Heard::Nothing }
+            }
+            Ok(None) => Heard::Nothing,
             Err(Unheard) => Heard::Deaf,
         };
         (line, heard)
     }
 
-    fn tells_of_failure(&self, subject: &Subject, text: &str) -> bool {
-        let seen = self.prepared(subject, Observation::default()).with_console(text, true);
-        matches!(seen.cse, Cse::Failed { .. }) || seen.is_machine && judge::is_told(&seen)
+    async fn tells_of_failure(&self, subject: &Subject, text: String) -> bool {
+        let seen = self.prepared(subject, Observation::default());
+        let size = text.len();
+        let tells = move || {
+            let seen = seen.with_console(&text, true);
+            matches!(seen.cse, Cse::Failed { .. }) || seen.is_machine && seen.is_told()
+        };
+        self.bench.run(size, tells).await
     }
 
     /// With everything that is known of a subject before it is looked at.
     fn prepared(&self, subject: &Subject, mut seen: Observation) -> Observation {
+        seen.reassess();
         seen.is_machine = subject.kind == Kind::Machine;
         seen.evidence.api_server.clone_from(&subject.api_server);
         seen.evidence.signatures = self.signatures.clone();
@@ -200,8 +275,15 @@ impl Collect {
         turn: Turn,
     ) -> Observation {
         let Place::Known(id) = &subject.place else { return seen };
+        if self.reach.refuses(subject, &id.instance).await.is_some() {
+            return seen;
+        }
         match self.asked(self.arm.run_commands(&id.instance, turn).await).await {
-            Ok(commands) => seen.with_run_commands(&commands),
+            // What they print may be long.
+            Ok(commands) if commands.is_empty() => seen.with_run_commands(&commands),
+            Ok(commands) => {
+                self.bench.run(usize::MAX, move || seen.with_run_commands(&commands)).await
+            }
             Err(error) => {
                 let (state, detail) = refusal(&error);
                 seen.collected(collected(collector::RUN_COMMANDS, state, &detail));
@@ -263,7 +345,7 @@ impl Collect {
             InstanceId::VirtualMachine(vm) => (&vm.subscription, &vm.resource_group),
             InstanceId::ScaleSetInstance(vm) => (&vm.subscription, &vm.resource_group),
         };
-        let (from, to) = (from - SignedDuration::from_mins(5), self.clock.now());
+        let (from, to) = (from.minus(SignedDuration::from_mins(5)), self.clock.now());
         let turn = Priority::Schedule;
         self.asked(self.arm.activity_log(subscription, group, from, to, turn).await).await
     }
@@ -298,10 +380,18 @@ fn deadline(
 ) -> Option<Timestamp> {
     match priority {
         Priority::Forced | Priority::Schedule if subject.registered.is_none() => {
-            Some((subject.deadline(seen) + LAST_MOMENT).max(now + GRACE))
+            Some(subject.deadline(seen).plus(LAST_MOMENT).max(now.plus(GRACE)))
         }
         Priority::Forced | Priority::Schedule | Priority::Event | Priority::Deletion => None,
     }
+}
+
+/// How many bytes of text a VM shows.
+fn size_of(vm: &VirtualMachine) -> usize {
+    let extensions = vm.extensions.iter();
+    let statuses = extensions.flat_map(|one| one.statuses.iter().chain(&one.substatuses));
+    let texts = statuses.chain(&vm.statuses).filter_map(|status| status.message.as_deref());
+    texts.map(str::len).sum()
 }
 
 /// Whether it is worth a read to ask what run commands say: of a machine whose evidence does not
@@ -312,7 +402,7 @@ fn may_wait_in_a_command(subject: &Subject, seen: &Observation, priority: Priori
     subject.kind == Kind::Machine
         && matches!(seen.vm, Vm::Present | Vm::Failed)
         && (seen.runs_commands || is_last)
-        && diagnose(&seen.evidence).cause.confidence != Confidence::High
+        && seen.diagnosis().cause.confidence != Confidence::High
 }
 
 /// What is to be said of a certificate request, if it is the node's.

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse as _;
 use axum::routing::get;
 use bringup_azure::Arm;
 use bringup_azure::clock::Clock;
@@ -15,6 +16,7 @@ use k8s_controller::LeaderElection;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::agenda::Agenda;
@@ -25,7 +27,9 @@ use crate::health::{Health, advice};
 use crate::kinds::Kinds;
 use crate::machines::Land;
 use crate::metrics::Metrics;
+use crate::metrics_access;
 use crate::observer::Observer;
+use crate::reach::Reach;
 use crate::rights;
 use crate::settings::Settings;
 use crate::watch::Watches;
@@ -33,7 +37,7 @@ use crate::witness::Witness;
 use crate::writer::Writer;
 
 /// The name of the lease for which replicas compete.
-const LEASE: &str = "bringup-controller";
+pub(crate) const LEASE: &str = "bringup-controller";
 /// How often our rights are checked.
 const RIGHTS_EACH: Duration = Duration::from_mins(5);
 
@@ -118,6 +122,12 @@ impl Controller {
             clock: self.clock.clone(),
             ready: Arc::new(watch::Sender::default()),
         };
+        let reach = Reach::limited(
+            self.settings.scopes.clone(),
+            watches.cluster.clone(),
+            self.client.clone(),
+            self.clock.clone(),
+        );
         let collect = Collect::new(
             self.arm.clone(),
             self.client.clone(),
@@ -125,7 +135,8 @@ impl Controller {
             self.health.clone(),
             self.witness.clone(),
         )
-        .with_signatures(self.settings.signatures.clone());
+        .with_signatures(self.settings.signatures.clone())
+        .with_reach(reach);
         let writer = Writer::new(
             self.client.clone(),
             &self.settings.namespace,
@@ -154,6 +165,7 @@ impl Controller {
             namespace: self.settings.namespace.clone(),
             identity: self.settings.identity.clone(),
             metrics: self.metrics.clone(),
+            health: self.health.clone(),
         }
     }
 
@@ -194,10 +206,23 @@ impl Controller {
 
     /// Answers on `/healthz`, `/readyz` and `/metrics`.
     pub fn router(&self) -> Router {
-        let health = self.health.clone();
+        let (alive, health) = (self.health.clone(), self.health.clone());
         let metrics = self.metrics.clone();
+        let token_file = self.settings.metrics_token_file.clone();
         Router::new()
-            .route("/healthz", get(|| async { "ok\n" }))
+            .route(
+                "/healthz",
+                get(move || async move {
+                    match alive.stuck(Instant::now()) {
+                        None => (StatusCode::OK, "ok\n".to_owned()),
+                        Some(silent) => {
+                            let seconds = silent.as_secs();
+                            let why = format!("the observer has not moved for {seconds} s\n");
+                            (StatusCode::SERVICE_UNAVAILABLE, why)
+                        }
+                    }
+                }),
+            )
             .route(
                 "/readyz",
                 get(move || async move {
@@ -212,9 +237,12 @@ impl Controller {
             )
             .route(
                 "/metrics",
-                get(move || async move {
+                get(move |headers: HeaderMap| async move {
+                    if !metrics_access::allowed(token_file.as_deref(), &headers) {
+                        return StatusCode::UNAUTHORIZED.into_response();
+                    }
                     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-                    ([("content-type", kind)], metrics.text())
+                    ([("content-type", kind)], metrics.text()).into_response()
                 }),
             )
     }
@@ -236,12 +264,13 @@ impl Controller {
         };
         let provider = match &self.provisioning {
             Some(provisioning) => {
-                let opened = provisioning.open(self.means(), told(stopped.clone())).await?;
-                Either::Left(Box::pin(opened))
+                Either::Left(Box::pin(provisioning.serve(self.means(), told(stopped.clone()))))
             }
             None => Either::Right(std::future::pending()),
         };
-        let serve = axum::serve(listener, self.router());
+        // On a thread of the runtime, so that it answers whatever this task does.
+        let mut serve = JoinSet::new();
+        serve.spawn(axum::serve(listener, self.router()).into_future());
         let lead = async {
             self.lead(told(stopped.clone())).await;
         };
@@ -250,7 +279,11 @@ impl Controller {
             stopping.send_replace(true);
         });
         tokio::select! {
-            served = serve => served.context("serve health and metrics"),
+            served = serve.join_next() => match served {
+                Some(Ok(served)) => served.context("serve health and metrics"),
+                Some(Err(error)) => Err(error).context("serve health and metrics"),
+                None => Ok(()),
+            },
             served = provider => served,
             () = lead => Ok(()),
         }

@@ -43,6 +43,8 @@ pub mod collector {
 /// What the platform says of the guest agent, as a piece of evidence.
 pub const AGENT_PIECE: &str = "VM agent";
 pub(crate) use self::vm::OURS as SUMMARY;
+/// How many steps of a timeline are kept.
+const MOST_STEPS: usize = 64;
 /// How long a collector's detail may be.
 const DETAIL: usize = 300;
 
@@ -56,6 +58,7 @@ impl Observation {
     /// What the VM shows, added to what is known.
     #[must_use]
     pub fn with_vm(mut self, vm: &VirtualMachine, now: Timestamp) -> Self {
+        self.reassess();
         self.at = now;
         self.denied = None;
         self.is_full = false;
@@ -119,7 +122,11 @@ impl Observation {
         }
         let gave_up = script.is_some_and(is_providers);
         self.warn(exit, gave_up);
-        self.timeline.extend(timeline(vm));
+        for step in timeline(vm) {
+            if !self.timeline.contains(&step) && self.timeline.len() < MOST_STEPS {
+                self.timeline.push(step);
+            }
+        }
         self.collected(collected(collector::VM, CollectorState::Ok, &shown(vm)));
         self
     }
@@ -135,6 +142,16 @@ impl Observation {
         let (state, detail) = refusal(error);
         self.denied = Some(redact(&detail).text.truncated(DETAIL).into_string());
         self.collected(collected(collector::VM, state, &detail));
+        self
+    }
+
+    /// That the VM may not be read. What is known stays.
+    #[must_use]
+    pub fn out_of_reach(mut self, why: &str, now: Timestamp) -> Self {
+        self.at = now;
+        self.is_full = false;
+        self.denied = Some(redact(why).text.truncated(DETAIL).into_string());
+        self.collected(collected(collector::VM, CollectorState::Denied, why));
         self
     }
 
@@ -169,6 +186,7 @@ impl Observation {
     /// What AKS says of its machine.
     #[must_use]
     pub fn with_machine(mut self, machine: &Machine, now: Timestamp) -> Self {
+        self.reassess();
         self.at = now;
         self.agent = self.agent.unread();
         self.mode = Mode::Machine;
@@ -300,6 +318,7 @@ impl Observation {
 
     /// Adds a piece, in place of what the same place said before.
     fn add(&mut self, piece: Piece) {
+        self.reassess();
         let pieces = &mut self.evidence.pieces;
         let same = |known: &Piece| known.source == piece.source && known.name == piece.name;
         // An activity log has many entries, all of them worth reading.

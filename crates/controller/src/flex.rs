@@ -1,5 +1,6 @@
 //! Runs `AzureFlexMachine`s: whoever is due gets one effect; classes are checked as they change.
 
+mod blame;
 mod classes;
 mod duties;
 mod ending;
@@ -11,6 +12,7 @@ mod ledger;
 mod metrics;
 mod nodes;
 mod noting;
+pub mod policy;
 pub mod pools;
 mod provisioning;
 mod recorder;
@@ -25,20 +27,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bringup_azure::Arm;
 use bringup_azure::clock::Clock;
-use bringup_contract::Cause;
 use bringup_flex::class::Class;
 use bringup_flex::engine::{ArmCloud, Bootstrap, Engine, Next, StoreError, Sweeper};
 use bringup_flex::machine::Around;
-use bringup_flex::trouble::Trouble;
+use bringup_flex::time::later;
 use bringup_objects::flex::machine::{AzureFlexMachine, Phase, Place};
+use bringup_objects::karpenter::NodeClaim;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::{SignedDuration, Timestamp};
-use kube::Client;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::OnceCell;
 use tracing::warn;
 
 use self::classes::{Classes, Known, Refusal};
-use self::index::Index;
+use self::index::{Claim, Index};
 use self::inquiries::Inquiries;
 use self::key::unusable_key;
 use self::ledger::Ledger;
@@ -55,7 +60,7 @@ pub use self::joining::{Agent, JoinSettings, Joining, Programs};
 pub use self::ledger::{NAME as LEDGER, Page};
 pub(crate) use self::metrics::FlexMetrics;
 pub(crate) use self::provisioning::Means;
-pub use self::provisioning::Provisioning;
+pub use self::provisioning::{Plugin, Provisioning};
 pub use self::service::Service;
 pub use self::tokens::NAMESPACE as TOKENS;
 
@@ -117,7 +122,10 @@ pub struct Flex<B> {
     refusals: Mutex<BTreeMap<String, Refusal>>,
     /// Nodes whose token was withdrawn.
     greeted: Mutex<BTreeSet<String>>,
-    engine: Engine<KubeStore, NotingCloud<B>>,
+    engine: Engine<KubeStore, NotingCloud<Arc<B>>>,
+    bootstrap: Arc<B>,
+    /// The uid of the namespace kube-system, in the names of everything in Azure.
+    cluster_uid: OnceCell<String>,
     store: KubeStore,
     classes: Classes,
     inquiries: Inquiries,
@@ -136,7 +144,8 @@ impl<B: Bootstrap> Flex<B> {
         let ledger = Ledger::new(client.clone(), &home.namespace);
         let store = KubeStore::new(client.clone(), ledger.clone());
         let recorder = Recorder::new(client.clone(), &home.identity);
-        let cloud = ArmCloud::new(arm.clone(), &home.cluster, bootstrap);
+        let bootstrap = Arc::new(bootstrap);
+        let cloud = ArmCloud::new(arm.clone(), &home.cluster, bootstrap.clone());
         let cloud = NotingCloud::new(cloud, ledger.clone(), clock.clone());
         Self {
             cluster: home.cluster.clone(),
@@ -146,6 +155,8 @@ impl<B: Bootstrap> Flex<B> {
             greeted: Mutex::default(),
             sweeper: Sweeper::new(arm.clone(), &home.cluster),
             engine: Engine::new(store.clone(), cloud),
+            bootstrap,
+            cluster_uid: OnceCell::new(),
             store,
             classes: Classes::new(client.clone(), recorder.clone()),
             inquiries: Inquiries::new(arm.clone(), clock.clone()),
@@ -209,8 +220,12 @@ impl<B: Bootstrap> Flex<B> {
         let now = self.clock.now();
         let before = self.store.machine(name).await;
         let place = self.place(name).await;
+        let refused = match (&before, &place) {
+            (Some(machine), Some(place)) => self.bootstrap.check(machine, place).await.err(),
+            _ => None,
+        };
         let is_evidence = self.is_evidence(name).await;
-        let around = Around { place: place.as_ref(), is_evidence };
+        let around = Around { place: place.as_ref(), is_evidence, refused: refused.as_deref() };
         let passed = self.engine.pass(name, around, now).await;
         if let (Ok(_), Some(after)) = (&passed, self.store.machine(name).await) {
             self.metrics.passed(before.as_ref(), &after);
@@ -224,11 +239,11 @@ impl<B: Bootstrap> Flex<B> {
             Ok(Next::Never) => None,
             Err(StoreError::Failed(why)) => {
                 warn!(machine = name, why, "the machine could not be stored");
-                return Some(now + AGAIN);
+                return Some(later(now, AGAIN));
             }
             Err(StoreError::Denied(why)) => {
                 warn!(machine = name, why, "the machine may not be stored");
-                return Some(now + DENIED);
+                return Some(later(now, DENIED));
             }
         };
         self.blame(name).await;
@@ -253,14 +268,33 @@ impl<B: Bootstrap> Flex<B> {
         match self.inquiries.resolved(&class).await {
             Ok(image) => {
                 let uid = machine.metadata.uid.as_deref().unwrap_or_default();
-                Some(Place { image, ..class.place(name, uid, &self.key) })
+                match self.cluster_uid().await {
+                    Ok(cluster) => {
+                        Some(Place { image, ..class.place(name, uid, &cluster, &self.key) })
+                    }
+                    Err(error) => {
+                        warn!(machine = name, %error, "cannot read namespace kube-system, whose uid is part of the names in Azure");
+                        let again = later(self.clock.now(), pause(&error));
+                        self.agenda.plan(Key::Machine(name.to_owned()), again);
+                        None
+                    }
+                }
             }
             Err(trouble) => {
                 self.refused(&machine.spec.node_class, generation, &trouble);
-                self.agenda.plan(Key::Machine(name.to_owned()), self.clock.now() + AGAIN);
+                self.agenda.plan(Key::Machine(name.to_owned()), later(self.clock.now(), AGAIN));
                 None
             }
         }
+    }
+
+    /// The uid of the namespace kube-system, which no other cluster has.
+    async fn cluster_uid(&self) -> Result<String, kube::Error> {
+        let read = || async {
+            let namespaces: Api<Namespace> = Api::all(self.client.clone());
+            Ok(namespaces.get("kube-system").await?.uid().unwrap_or_default())
+        };
+        self.cluster_uid.get_or_try_init(read).await.cloned()
     }
 
     /// Whether somebody still has to read from a machine's VM why it failed.
@@ -269,52 +303,32 @@ impl<B: Bootstrap> Flex<B> {
         let status = machine.status.unwrap_or_default();
         let index = self.index();
         let claim = index.machines.get(name).and_then(|machine| index.claim_of(machine));
+        // A claim that has not been listed yet may still want it.
+        let is_open = machine.spec.claim_ref.is_some() && !index.claims_are_listed;
         status.phase == Phase::CleanVm
             && status.accepted_at.is_some()
-            && claim.is_some_and(|claim| !claim.is_registered && claim.verdict.is_none())
+            && claim.map_or(is_open, |claim| !claim.is_registered && claim.verdict.is_none())
     }
 
-    /// What a machine was refused for may be its class's fault: then no other is tried for a while.
-    async fn blame(&self, name: &str) {
-        let Some(machine) = self.store.machine(name).await else { return };
-        let status = machine.status.unwrap_or_default();
-        let Some(failure) = status.failure.filter(|_| status.phase.is_cleaning()) else { return };
-        let is_access = [Cause::AuthorizationFailed, Cause::PolicyDenied]
-            .iter()
-            .any(|cause| cause.reason() == failure.cause);
-        if !is_access && failure.cause != Cause::InvalidRequest.reason() {
-            return;
-        }
-        let class = machine.spec.node_class;
-        let generation =
-            self.index().classes.get(&class).and_then(|class| class.metadata.generation);
-        let at = status.vm_attempt_at.or(status.created_at).map_or(Timestamp::MIN, |time| time.0);
-        let code = failure.arm_code.map(|code| format!(" ({code})")).unwrap_or_default();
-        let what = format!("{}{code}: {}", failure.cause, failure.message);
-        self.note_refusal(class, Refusal { generation, is_access, what, at });
-    }
-
-    fn refused(&self, class: &str, generation: Option<i64>, trouble: &Trouble) {
-        let is_access = trouble.class == bringup_flex::trouble::Class::Access;
-        let is_fault = is_access || trouble.class == bringup_flex::trouble::Class::Request;
-        if !is_fault {
-            warn!(class, why = trouble.message, "Azure does not say which image is the latest");
-            return;
-        }
-        let what = format!("{}: {}", trouble.cause.reason(), trouble.message);
-        let refusal = Refusal { generation, is_access, what, at: self.clock.now() };
-        self.note_refusal(class.to_owned(), refusal);
-    }
-
-    fn note_refusal(&self, class: String, refusal: Refusal) {
-        let mut refusals = self.refusals();
-        let known = refusals.get(&class);
-        // The same machine is looked at again and again.
-        if known.is_none_or(|known| known.at < refusal.at) {
-            refusals.insert(class.clone(), refusal);
-            drop(refusals);
-            self.agenda.plan_now(Key::Class(class));
-        }
+    /// The claims and machines of a class. They are listed, and not looked up: what has not been seen
+    /// yet needs the class all the same.
+    async fn needed_by(&self, class: &str) -> Result<Vec<String>, kube::Error> {
+        let all = ListParams::default();
+        let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
+        let machines = machines.list(&all).await?.items.into_iter();
+        let machines = machines.filter(|machine| machine.spec.node_class == class);
+        let claims: Api<NodeClaim> = Api::all(self.client.clone());
+        let claims = match claims.list(&all).await {
+            Ok(found) => found.items,
+            // Karpenter is not installed.
+            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let claims =
+            claims.iter().filter(|claim| Claim::of(claim).is_some_and(|it| it.class == class));
+        let names: BTreeSet<String> =
+            claims.map(ResourceExt::name_any).chain(machines.map(|it| it.name_any())).collect();
+        Ok(names.into_iter().collect())
     }
 
     /// Looks after a class; when to look again.
@@ -324,19 +338,16 @@ impl<B: Bootstrap> Flex<B> {
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => None,
             Err(error) => {
                 warn!(class = name, %error, "the class could not be settled");
-                Some(self.clock.now() + pause(&error))
+                Some(later(self.clock.now(), pause(&error)))
             }
         }
     }
 
     async fn settle(&self, name: &str) -> Result<Option<Timestamp>, kube::Error> {
-        let (class, needed) = {
-            let index = self.index();
-            let Some(class) = index.classes.get(name).cloned() else { return Ok(None) };
-            let claims = index.claims.iter().filter(|(_, claim)| claim.class == name);
-            let names: BTreeSet<String> =
-                claims.map(|(claim, _)| claim.clone()).chain(index.of_class(name)).collect();
-            (class, names.into_iter().collect::<Vec<_>>())
+        let Some(class) = self.index().classes.get(name).cloned() else { return Ok(None) };
+        let needed = match &class.metadata.deletion_timestamp {
+            Some(_) => self.needed_by(name).await?,
+            None => Vec::new(),
         };
         let now = self.clock.now();
         if let Some(next) = self.classes.part(&class, &needed, now).await? {

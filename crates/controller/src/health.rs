@@ -2,7 +2,8 @@
 //! the log, and for as long as it lasts on `/readyz` and in a metric.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bringup_diagnosis::redaction::redact;
 use kube::core::Status;
@@ -106,7 +107,30 @@ impl Right {
 
 /// What is wrong, shared by everybody who notices.
 #[derive(Debug, Clone)]
-pub struct Health(Arc<watch::Sender<Troubles>>);
+pub struct Health(Arc<watch::Sender<Troubles>>, Arc<Mutex<Option<Instant>>>);
+
+/// How long the loop that does all work may be silent before it is said to be stuck.
+const STUCK: Duration = Duration::from_mins(1);
+
+/// The pulse of the loop that does all work. While it is held, the loop is expected to beat.
+#[derive(Debug)]
+pub(crate) struct Pulse(Arc<Mutex<Option<Instant>>>);
+
+impl Pulse {
+    /// How often it beats.
+    pub(crate) const EACH: Duration = Duration::from_secs(5);
+
+    /// The loop goes round.
+    pub(crate) fn beat(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
 
 #[derive(Debug, Default)]
 struct Troubles {
@@ -118,7 +142,7 @@ struct Troubles {
 
 impl Default for Health {
     fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(Troubles::default())))
+        Self(Arc::new(watch::Sender::new(Troubles::default())), Arc::default())
     }
 }
 
@@ -130,6 +154,19 @@ impl Health {
             // The sender lives as long as we do.
             let _ = changes.changed().await;
         }
+    }
+
+    /// The loop that does all work begins.
+    pub(crate) fn works(&self) -> Pulse {
+        let pulse = Pulse(self.1.clone());
+        pulse.beat();
+        pulse
+    }
+
+    /// Since when the loop that does all work has been silent, if that is too long at this moment.
+    pub fn stuck(&self, now: Instant) -> Option<Duration> {
+        let last = *self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        last.map(|last| now.saturating_duration_since(last)).filter(|silent| *silent >= STUCK)
     }
 
     /// Something worked that needs this right.
@@ -227,9 +264,11 @@ impl Health {
         names
     }
 
-    /// What is waited for.
+    /// What is waited for, Azure among it.
     pub fn waiting(&self) -> Vec<String> {
-        self.0.borrow().waiting.values().cloned().collect()
+        let troubles = self.0.borrow();
+        let azure = troubles.azure.iter().map(|why| format!("Azure cannot be asked: {why}"));
+        troubles.waiting.values().cloned().chain(azure).collect()
     }
 }
 
@@ -244,4 +283,23 @@ pub fn advice(error: &kube::Error) -> String {
 /// The API server's own words name verb, resource and group.
 fn forbidden(status: &Status) -> String {
     format!("forbidden: {}", status.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_is_silent_for_too_long_is_stuck_and_one_that_does_not_run_is_not() {
+        let health = Health::default();
+        let later = |seconds| Instant::now().checked_add(Duration::from_secs(seconds)).unwrap();
+        assert_eq!(health.stuck(later(3600)), None, "nothing runs");
+        let pulse = health.works();
+        assert_eq!(health.stuck(later(30)), None);
+        assert!(health.stuck(later(90)).is_some());
+        pulse.beat();
+        assert_eq!(health.stuck(later(30)), None);
+        drop(pulse);
+        assert_eq!(health.stuck(later(90)), None, "it has ended");
+    }
 }

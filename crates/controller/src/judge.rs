@@ -1,6 +1,7 @@
 //! From what is seen of a subject to what is to be said of it. Pure: time is an argument.
 
 use bringup_contract::Cause;
+use bringup_contract::bounds::TimeMath as _;
 use bringup_diagnosis::diagnosis::{Blame, Proof};
 use bringup_diagnosis::evidence::Content;
 use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, Verdict, diagnose};
@@ -112,7 +113,7 @@ impl Case<'_> {
             {
                 failed(seen, Some(TOO_LATE))
             }
-            _ if subject.kind == Kind::Machine && seen.is_full && is_told(seen) => {
+            _ if subject.kind == Kind::Machine && seen.is_full && seen.is_told() => {
                 failed(seen, None)
             }
             _ if (subject.deleting.is_some() || self.departed) && self.signal().is_none() => {
@@ -148,7 +149,7 @@ impl Case<'_> {
     fn gone(&self, seen: &Observation) -> Judgement {
         let never_came = seen.vm == Vm::Gone
             && self.subject.deleting.is_none()
-            && matches!(self.subject.launch, Launch::Accepted(at) if at + APPEARS_WITHIN <= seen.at);
+            && matches!(self.subject.launch, Launch::Accepted(at) if at.plus(APPEARS_WITHIN) <= seen.at);
         if self.signal().is_some() || never_came {
             let Judgement::Failed(mut failure) = failed(seen, Some(GONE)) else {
                 return Judgement::Underway;
@@ -165,7 +166,7 @@ impl Case<'_> {
     /// Somebody deletes a claim that had not failed: no failure, unless its time was over.
     fn withdrawn(&self, seen: &Observation, now: Timestamp) -> Judgement {
         let ended = self.subject.deleting.unwrap_or(now);
-        let is_late = ended >= self.subject.deadline(Some(seen)) + TIMED_OUT;
+        let is_late = ended >= self.subject.deadline(Some(seen)).plus(TIMED_OUT);
         if is_late && !self.subject.may_not_exist(seen) {
             failed(seen, Some(TOO_LATE))
         } else {
@@ -176,19 +177,20 @@ impl Case<'_> {
 
 /// Whether what was read tells by itself that the bootstrap has failed, and why: the console of a
 /// machine that needs no extension. What its user's own extensions say explains a failure, and is none.
-pub(crate) fn is_told(seen: &Observation) -> bool {
+pub(crate) fn tells(evidence: &Evidence, whole: &Diagnosis) -> bool {
     let counts = |piece: &&Piece| match &piece.content {
         Content::Seen(text) => piece.source == Source::SerialLog || text.as_str().contains(SUMMARY),
         Content::Missing(_) | Content::NotAsked => true,
     };
-    let evidence = &seen.evidence;
+    let partial;
     let diagnosis = if evidence.pieces.iter().all(|piece| counts(&piece)) {
-        diagnose(evidence)
+        whole
     } else {
         let pieces = evidence.pieces.iter().filter(counts).cloned().collect();
         let (api_server, signatures) = (evidence.api_server.clone(), evidence.signatures.clone());
         let (image_version, os) = (evidence.image_version, evidence.os);
-        diagnose(&Evidence { pieces, image_version, os, api_server, signatures })
+        partial = diagnose(&Evidence { pieces, image_version, os, api_server, signatures });
+        &partial
     };
     diagnosis.verdict == Verdict::Failed
         && diagnosis.cause.reason != Cause::Unknown
@@ -210,7 +212,7 @@ fn refused(message: &str) -> Judgement {
 /// Whether the script succeeded so long ago that the Node should have come, and everything was
 /// asked since.
 fn is_silent(at: Option<Timestamp>, seen: &Observation) -> bool {
-    seen.is_full && at.is_some_and(|at| at + SILENCE <= seen.at)
+    seen.is_full && at.is_some_and(|at| at.plus(SILENCE) <= seen.at)
 }
 
 /// What is said where the evidence itself does not say that it failed.
@@ -248,7 +250,7 @@ const GONE: Turn = Turn {
 };
 
 fn failed(seen: &Observation, turn: Option<Turn>) -> Judgement {
-    let diagnosis = diagnose(&seen.evidence);
+    let diagnosis = seen.diagnosis();
     let diagnosis = match turn {
         Some(turn) if diagnosis.cause.reason == Cause::Unknown => turned(diagnosis, turn),
         _ if diagnosis.verdict != Verdict::Failed => turned(diagnosis, VM_FAILED),

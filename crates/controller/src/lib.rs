@@ -8,6 +8,8 @@
 //! and the time. What must be remembered is in Kubernetes or in Azure; what is kept in memory
 //! saves reads, and nothing is lost with it.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
+
 pub mod agenda;
 pub mod claims;
 pub mod cluster;
@@ -26,19 +28,23 @@ mod lost;
 pub mod machines;
 mod memory;
 pub mod metrics;
+mod metrics_access;
 pub mod observation;
 pub mod observer;
 pub mod plan;
+pub mod reach;
 pub mod rights;
 pub mod schedule;
+mod set_aside;
 pub mod settings;
 pub mod shape;
 pub mod subject;
 mod view;
 pub mod watch;
 pub mod witness;
+pub mod workbench;
 pub mod writer;
 
 pub use controller::Controller;
-pub use flex::Provisioning;
+pub use flex::{Plugin, Provisioning};
 pub use settings::Settings;

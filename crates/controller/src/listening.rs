@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bringup_azure::Priority;
 use bringup_azure::model::SasAddress;
+use bringup_contract::bounds::TimeMath as _;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::observation::{Cse, Observation};
@@ -74,8 +75,8 @@ impl Ear {
         let listeners = i32::try_from(self.listeners).unwrap_or(i32::MAX);
         match self.last {
             None => (self.listeners < MOST).then_some(launched),
-            Some((at, Heard::Deaf)) => Some(at + DEAF),
-            Some((at, _)) => Some(at + PAUSE.max(SHARE * listeners)),
+            Some((at, Heard::Deaf)) => Some(at.plus(DEAF)),
+            Some((at, _)) => Some(at.plus(PAUSE.max(SHARE.saturating_mul(listeners)))),
         }
     }
 }

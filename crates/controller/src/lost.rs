@@ -7,12 +7,13 @@ use std::sync::Arc;
 use bringup_azure::model::ActivityLog;
 use bringup_azure::{ArmError, InstanceId, ProviderId, ResourceId};
 use bringup_contract::Cause;
-use bringup_diagnosis::{Verdict, diagnose};
-use bringup_objects::report::{BootstrapReport, Phase};
+use bringup_contract::bounds::TimeMath as _;
+use bringup_diagnosis::Verdict;
+use bringup_objects::report::{BootstrapReport, CollectorState, Phase};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, ReportKey};
 use crate::digest::{collected, collector, refusal};
 use crate::faces::report;
 use crate::judge::Failure;
@@ -39,8 +40,8 @@ pub(crate) struct ActivityMemo(Mutex<HashMap<(String, String), Answered>>);
 
 impl Observer {
     /// A report: if its evidence was lost, the activity log is asked.
-    pub(crate) async fn report(&self, name: &str) -> kube::Result<Next> {
-        let Some(report) = self.cluster.report(name) else { return Ok(Next::Never) };
+    pub(crate) async fn report(&self, key: &ReportKey) -> kube::Result<Next> {
+        let Some(report) = self.cluster.report(key) else { return Ok(Next::Never) };
         let target = &report.spec.target_ref;
         // As long as somebody looks after the subject, he does this too, and only he.
         let is_orphan = self.cluster.subject(&target.uid).is_none();
@@ -52,21 +53,22 @@ impl Observer {
         }
         let now = self.clock.now();
         let since = report.finished_at().unwrap_or(now);
-        if now < since + FIRST {
-            return Ok(Next::At(since + FIRST));
+        if now < since.plus(FIRST) {
+            return Ok(Next::At(since.plus(FIRST)));
         }
         let seen = self.seen_in_activity_log(&report, since).await;
-        let diagnosis = diagnose(&seen.evidence);
+        let seen = self.collect.assessed(seen).await;
+        let diagnosis = seen.diagnosis();
         let told = diagnosis.verdict == Verdict::Failed
             && (diagnosis.cause.reason != Cause::Unknown || diagnosis.exit_code.is_some());
         if told {
             let failure = Failure { diagnosis, lost: false };
             return self.revise(report::improved(&report, &seen, &failure, 0, now)).await;
         }
-        if now >= since + LAST {
+        if now >= since.plus(LAST) {
             return self.revise(report::given_up(&report, &seen)).await;
         }
-        Ok(Next::At(now + PAUSE))
+        Ok(Next::At(now.plus(PAUSE)))
     }
 
     async fn seen_in_activity_log(
@@ -80,6 +82,10 @@ impl Observer {
             report.spec.image_version.as_deref().and_then(|version| version.parse().ok());
         let id = report.spec.provider_id.as_deref().and_then(|id| id.parse::<ProviderId>().ok());
         let Some(id) = id else { return seen };
+        if let Some(why) = self.collect.reach().refuses_lost(&id) {
+            seen.collected(collected(collector::ACTIVITY_LOG, CollectorState::Denied, &why));
+            return seen;
+        }
         let from = report.spec.created_at.as_ref().map_or(since, |at| at.0.min(since));
         let answer = self.activity_of(&id.instance, from).await;
         match answer.as_ref() {
@@ -113,7 +119,7 @@ impl Observer {
         // Held while asking: whoever comes second gets the same answer.
         let mut memo = self.activity.0.lock().await;
         if let Some((at, answer)) = memo.get(&group)
-            && self.clock.now() < *at + PAUSE
+            && self.clock.now() < at.plus(PAUSE)
         {
             return answer.clone();
         }
@@ -139,14 +145,14 @@ impl Observer {
         let listed = self.watches.ready.borrow().clone();
         reports.retain(|report| !is_kept(report, &self.cluster, &listed, only));
         let due =
-            overdue(reports, now - self.settings.report_ttl, self.settings.reports_per_parent);
-        for name in due {
-            if let Some(report) = self.cluster.report(&name) {
+            overdue(reports, now.minus(self.settings.report_ttl), self.settings.reports_per_parent);
+        for key in due {
+            if let Some(report) = self.cluster.report(&key) {
                 self.writer.delete_report(&report).await?;
             }
-            self.cluster.report_gone(&name);
+            self.cluster.report_gone(&key);
         }
-        Ok(Next::At(now + SWEEP))
+        Ok(Next::At(now.plus(SWEEP)))
     }
 }
 
@@ -175,9 +181,9 @@ fn is_within(id: &ResourceId, vm: &str) -> bool {
     id.strip_prefix(vm).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The names of the reports to delete: those finished before `oldest`, and of each parent all
+/// The reports to delete: those finished before `oldest`, and of each parent all
 /// but the newest `most`.
-fn overdue(reports: Vec<Arc<BootstrapReport>>, oldest: Timestamp, most: usize) -> Vec<String> {
+fn overdue(reports: Vec<Arc<BootstrapReport>>, oldest: Timestamp, most: usize) -> Vec<ReportKey> {
     let mut by_parent: HashMap<_, Vec<Arc<BootstrapReport>>> = HashMap::new();
     for report in reports {
         by_parent
@@ -185,7 +191,7 @@ fn overdue(reports: Vec<Arc<BootstrapReport>>, oldest: Timestamp, most: usize) -
             .or_default()
             .push(report);
     }
-    let mut names = Vec::new();
+    let mut keys = Vec::new();
     for mut reports in by_parent.into_values() {
         // What still waits for something is worth more than what is over.
         reports.sort_by_key(|report| {
@@ -195,12 +201,12 @@ fn overdue(reports: Vec<Arc<BootstrapReport>>, oldest: Timestamp, most: usize) -
         for (place, report) in reports.iter().enumerate() {
             let old = report.finished_at().is_some_and(|at| at < oldest);
             if old || place >= most {
-                names.extend(report.metadata.name.clone());
+                keys.push(ReportKey::of(report));
             }
         }
     }
-    names.sort();
-    names
+    keys.sort();
+    keys
 }
 
 #[cfg(test)]
@@ -247,7 +253,8 @@ mod tests {
         let cluster = cluster();
         let mut reports = vec![report("NodeClaim", "there"), report("NodeClaim", "gone")];
         reports.retain(|report| !is_kept(report, &cluster, &all(), None));
-        assert_eq!(overdue(reports, Timestamp::MIN, 0), ["gone"]);
+        let due = overdue(reports, Timestamp::MIN, 0);
+        assert_eq!(due.iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["gone"]);
         cluster.gone("there");
         assert!(!is_kept(&report("NodeClaim", "there"), &cluster, &all(), None));
     }

@@ -205,6 +205,7 @@ impl Land {
             launch,
             registered: facts.node.as_ref().map(|_| facts.healthy_since.unwrap_or(facts.created)),
             place,
+            flex_class: None,
             machine: None,
             node_name: facts.node.clone(),
             image: None,

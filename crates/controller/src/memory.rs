@@ -1,6 +1,7 @@
 //! What is remembered of subjects between two passes. All of it can be had again: it saves reads.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bringup_objects::condition::Condition;
@@ -14,7 +15,7 @@ use crate::subject::Subject;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     /// What the last look brought.
-    pub(crate) observation: Option<Observation>,
+    pub(crate) observation: Option<Arc<Observation>>,
     /// How often it was looked at.
     pub(crate) looks: Looks,
     /// How many passes in a row failed.
@@ -31,13 +32,48 @@ pub(crate) struct Memory {
     pub(crate) pretended: Option<Vec<Condition>>,
 }
 
-/// What is remembered, by uid.
-#[derive(Debug, Default)]
-pub(crate) struct Memories(Mutex<HashMap<String, Memory>>);
+/// How many bytes of one piece of evidence are kept.
+pub(crate) const KEPT: usize = 64 * 1024;
+/// How many bytes of text of all observations are kept. Of what comes when half of it is used, excerpts
+/// of [`SHORT`] are kept; of what comes when all of it is used, no text.
+const BUDGET: usize = 32 * 1024 * 1024;
+const SHORT: usize = 4 * 1024;
+
+/// What is remembered, by uid; the budget for text, and how many bytes of it are used.
+#[derive(Debug)]
+pub(crate) struct Memories(Mutex<HashMap<String, Memory>>, usize, AtomicUsize);
+
+impl Default for Memories {
+    fn default() -> Self {
+        Self(Mutex::default(), BUDGET, AtomicUsize::new(0))
+    }
+}
 
 impl Memories {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Memory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The text of an observation is not kept any more.
+    fn drop_text(&self, seen: Option<&Observation>) {
+        let size = seen.map_or(0, |seen| seen.evidence.size());
+        self.2.fetch_sub(size, Ordering::Relaxed);
+    }
+
+    /// Remembers what a look brought, within the budget for text, and what follows from it.
+    pub(crate) fn saw(&self, uid: &str, seen: Observation, change: impl FnOnce(&mut Memory)) {
+        let mut memories = self.lock();
+        let Some(memory) = memories.get_mut(uid) else { return };
+        self.drop_text(memory.observation.take().as_deref());
+        let used = self.2.load(Ordering::Relaxed);
+        let seen = match used {
+            _ if used.saturating_add(seen.evidence.size()) <= self.1 / 2 => seen,
+            _ if used.saturating_add(SHORT) <= self.1 => seen.lighter(SHORT),
+            _ => seen.lighter(0),
+        };
+        self.2.fetch_add(seen.evidence.size(), Ordering::Relaxed);
+        memory.observation = Some(Arc::new(seen));
+        change(memory);
     }
 
     /// What is remembered of a subject; and the subject, in a dry run with what would be on it.
@@ -76,7 +112,8 @@ impl Memories {
 
     /// Forgets a subject.
     pub(crate) fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+        let memory = self.lock().remove(uid);
+        self.drop_text(memory.and_then(|memory| memory.observation).as_deref());
     }
 
     /// Nothing is to be done: lets go of what is not needed any more.
@@ -84,15 +121,17 @@ impl Memories {
         let mut memories = self.lock();
         let Some(memory) = memories.get_mut(uid) else { return };
         if departed || is_up && memory.observation.is_none() && !memory.was_pending {
-            memories.remove(uid);
+            let memory = memories.remove(uid);
+            self.drop_text(memory.and_then(|memory| memory.observation).as_deref());
         } else if let Some(seen) = memory.observation.as_mut().filter(|_| is_up) {
+            self.drop_text(Some(seen));
             // What the script said is not needed any more, only how it ended.
-            *seen = Observation {
+            *seen = Arc::new(Observation {
                 at: seen.at,
                 cse: seen.cse.clone(),
-                warning: seen.warning.take(),
+                warning: seen.warning.clone(),
                 ..Observation::default()
-            };
+            });
         }
     }
 }
@@ -123,13 +162,42 @@ mod tests {
     }
 
     #[test]
+    fn the_text_of_all_observations_stays_within_its_budget() {
+        const BUDGET: usize = 1024 * 1024;
+        let (cluster, memories) =
+            (Cluster::default(), Memories(Mutex::default(), BUDGET, AtomicUsize::new(0)));
+        let console = "cloud-init[1]: a line like any other\n".repeat(2_000);
+        let seen = Observation::default().with_console(&console, false).assessed(KEPT);
+        let count = 400;
+        for count in 0..count {
+            let uid = count.to_string();
+            cluster.seen(claim(1, &uid, false));
+            memories.recall(cluster.subject(&uid).unwrap().subject);
+            memories.saw(&uid, seen.clone(), |_| {});
+        }
+        let text: usize = {
+            let memories = memories.lock();
+            assert!(memories.values().all(|memory| memory.observation.is_some()));
+            let seen = memories.values().filter_map(|memory| memory.observation.as_ref());
+            seen.map(|seen| seen.evidence.size()).sum()
+        };
+        assert_eq!(text, memories.2.load(Ordering::Relaxed), "it is counted right");
+        assert!(text <= BUDGET, "{text} bytes of text for {count} subjects");
+        assert!(text > BUDGET / 2, "{text}: as much as fits is kept");
+        for uid in 0..count {
+            memories.forget(&uid.to_string());
+        }
+        assert_eq!(memories.2.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
     fn of_nodes_that_joined_and_were_deleted_nothing_is_remembered() {
         let (cluster, memories) = (Cluster::default(), Memories::default());
         for count in 0..1000 {
             let uid = count.to_string();
             cluster.seen(claim(1, &uid, false));
             memories.recall(cluster.subject(&uid).unwrap().subject);
-            memories.remember(&uid, |memory| memory.observation = Some(Observation::default()));
+            memories.saw(&uid, Observation::default(), |_| {});
             cluster.seen(claim(2, &uid, true));
             memories.recall(cluster.subject(&uid).unwrap().subject);
             memories.settle(&uid, false, true);

@@ -17,6 +17,9 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+mod bounded;
+
+use self::bounded::{Bounded, word_of};
 use crate::cluster::Cluster;
 use crate::faces::report::word;
 use crate::flex::FlexMetrics;
@@ -66,18 +69,24 @@ struct RuleLabel {
 #[derive(Debug, Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
-    failures: Family<FailureLabels, Counter>,
-    results: Family<ResultLabels, Counter>,
+    failures: Bounded<FailureLabels>,
+    results: Bounded<ResultLabels>,
     durations: Family<PhaseLabel, Histogram>,
     detected: Histogram,
     surfaced: Histogram,
     reasserts: Counter,
-    lost: Family<ModeLabel, Counter>,
-    redactions: Family<RuleLabel, Counter>,
+    lost: Bounded<ModeLabel>,
+    redactions: Bounded<RuleLabel>,
     writes: Family<WriteLabel, Counter>,
+    panics: Counter,
     cluster: Shown,
     flex: Arc<OnceLock<FlexMetrics>>,
 }
+
+/// How many series a metric has whose labels come from reports; the oldest goes for a new one.
+const MOST_SERIES: usize = 2_000;
+/// The same where the labels are words of ours, as far as the reports are.
+const MOST_WORDS: usize = 64;
 
 /// The index of whoever leads.
 type Shown = Arc<Mutex<Option<Arc<Cluster>>>>;
@@ -104,15 +113,16 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("bringup");
         let metrics = Self {
-            failures: Family::default(),
-            results: Family::default(),
+            failures: Bounded::of(MOST_SERIES),
+            results: Bounded::of(MOST_SERIES),
             durations: Family::new_with_constructor(histogram),
             detected: histogram(),
             surfaced: histogram(),
             reasserts: Counter::default(),
-            lost: Family::default(),
-            redactions: Family::default(),
+            lost: Bounded::of(MOST_WORDS),
+            redactions: Bounded::of(MOST_WORDS),
             writes: Family::default(),
+            panics: Counter::default(),
             cluster: Shown::default(),
             flex: Arc::default(),
             registry: Arc::default(),
@@ -120,9 +130,9 @@ impl Default for Metrics {
         registry.register(
             "bootstrap_failures",
             "Nodes that did not come up, by cause",
-            metrics.failures.clone(),
+            metrics.failures.family(),
         );
-        registry.register("bootstraps", "Nodes that came up or did not", metrics.results.clone());
+        registry.register("bootstraps", "Nodes that came up or did not", metrics.results.family());
         registry.register(
             "bootstrap_duration_seconds",
             "From the acceptance of the VM to the Node, or to the verdict",
@@ -146,17 +156,22 @@ impl Default for Metrics {
         registry.register(
             "evidence_lost",
             "VMs that were gone before they could be read",
-            metrics.lost.clone(),
+            metrics.lost.family(),
         );
         registry.register(
             "redactions",
             "Secrets removed from evidence, by rule",
-            metrics.redactions.clone(),
+            metrics.redactions.family(),
         );
         registry.register(
             "api_writes",
             "Writes to the API server, by what was written",
             metrics.writes.clone(),
+        );
+        registry.register(
+            "panics",
+            "Objects that were set aside because handling them panicked",
+            metrics.panics.clone(),
         );
         *metrics.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
         metrics
@@ -215,32 +230,32 @@ impl Metrics {
             self.durations.get_or_create(&phase).observe(seconds(created.0, finished));
         }
         for rule in &status.redactions.rules {
-            self.redactions.get_or_create(&RuleLabel { rule: rule.clone() }).inc();
+            self.redactions.inc(&RuleLabel { rule: word_of(Some(rule)) });
         }
         if status.phase == Phase::Lost {
-            let mode = report.spec.provision_mode.clone().unwrap_or_default();
-            self.lost.get_or_create(&ModeLabel { mode }).inc();
+            let mode = word_of(report.spec.provision_mode.as_deref());
+            self.lost.inc(&ModeLabel { mode });
         }
     }
 
     fn count(&self, report: &BootstrapReport) {
         let spec = &report.spec;
         let cse = report.status.clone().and_then(|status| status.cse).unwrap_or_default();
-        let nodepool = spec.parent_ref.clone().map(|parent| parent.name).unwrap_or_default();
-        let image_version = spec.image_version.clone().unwrap_or_default();
+        let nodepool = word_of(spec.parent_ref.as_ref().map(|parent| parent.name.as_str()));
+        let image_version = word_of(spec.image_version.as_deref());
         let labels = FailureLabels {
-            cause: report.cause().unwrap_or("Unknown").to_owned(),
+            cause: word_of(Some(report.cause().unwrap_or("Unknown"))),
             exit_code: cse.exit_code.map(|code| code.to_string()).unwrap_or_default(),
-            constant: cse.constant.unwrap_or_default(),
-            os: spec.os.clone().unwrap_or_default(),
+            constant: word_of(cse.constant.as_deref()),
+            os: word_of(spec.os.as_deref()),
             nodepool: nodepool.clone(),
             image_version: image_version.clone(),
-            sku: spec.vm_size.clone().unwrap_or_default(),
-            zone: spec.zone.clone().unwrap_or_default(),
+            sku: word_of(spec.vm_size.as_deref()),
+            zone: word_of(spec.zone.as_deref()),
         };
-        self.failures.get_or_create(&labels).inc();
+        self.failures.inc(&labels);
         let result = ResultLabels { result: "failed".to_owned(), nodepool, image_version };
-        self.results.get_or_create(&result).inc();
+        self.results.inc(&result);
     }
 
     /// A condition was written.
@@ -251,10 +266,10 @@ impl Metrics {
         let image = subject.image.as_deref().and_then(bringup_contract::ImageVersion::find);
         let result = ResultLabels {
             result: "joined".to_owned(),
-            nodepool: subject.parent.as_ref().map(|parent| parent.name.clone()).unwrap_or_default(),
+            nodepool: word_of(subject.parent.as_ref().map(|parent| parent.name.as_str())),
             image_version: image.map(|image| image.to_string()).unwrap_or_default(),
         };
-        self.results.get_or_create(&result).inc();
+        self.results.inc(&result);
         if let Some(launched) = subject.launched() {
             let phase = PhaseLabel { phase: "joined".to_owned() };
             let registered = subject.registered.unwrap_or(now);
@@ -265,6 +280,11 @@ impl Metrics {
     /// Something was written to the API server.
     pub(crate) fn wrote(&self, what: &'static str) {
         self.writes.get_or_create(&WriteLabel { what }).inc();
+    }
+
+    /// The handling of an object panicked.
+    pub(crate) fn panicked(&self) {
+        self.panics.inc();
     }
 
     /// A condition was written again that another writer had dropped.

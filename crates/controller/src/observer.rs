@@ -2,26 +2,28 @@
 
 mod effects;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bringup_azure::Priority;
 use bringup_azure::clock::Clock;
+use bringup_contract::bounds::TimeMath as _;
 use bringup_objects::report::BootstrapReport;
-use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
-use kube::ResourceExt as _;
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::agenda::Agenda;
-use crate::cluster::{Cluster, Entry, Key};
+use crate::cluster::{Cluster, Entry, Key, ReportKey};
 use crate::collect::Collect;
-use crate::health::advice;
+use crate::health::{Pulse, advice};
 use crate::listening::{Heard, Lines};
 use crate::lost::ActivityMemo;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
 use crate::plan::Step;
+use crate::set_aside::{self, SetAside};
 use crate::settings::Settings;
 use crate::view::View;
 use crate::watch::{Listed, Watches};
@@ -55,6 +57,7 @@ pub struct Observer {
     pub(crate) activity: ActivityMemo,
     pub(crate) lines: Lines,
     memories: Memories,
+    set_aside: SetAside<Key>,
 }
 
 impl Observer {
@@ -79,6 +82,7 @@ impl Observer {
             activity: ActivityMemo::default(),
             lines: Lines::default(),
             memories: Memories::default(),
+            set_aside: SetAside::default(),
         }
     }
 
@@ -93,8 +97,11 @@ impl Observer {
         let _ = listed.wait_for(Listed::is_enough).await;
         self.agenda.plan_now(Key::Sweep);
         let mut working = FuturesUnordered::new();
+        let pulse = self.watches.health.works();
+        let mut beats = tokio::time::interval(Pulse::EACH);
         loop {
             tokio::select! {
+                _ = beats.tick() => pulse.beat(),
                 key = self.agenda.next(), if working.len() < AT_ONCE => {
                     working.push(self.attend(key));
                 }
@@ -103,15 +110,29 @@ impl Observer {
         }
     }
 
+    /// Does one step for one key. A panic in it concerns that key alone: it is set aside for a while,
+    /// longer each time, and the others go on.
     async fn attend(&self, key: Key) {
-        let next = match &key {
-            Key::Subject(uid) => self.subject(uid).await,
-            Key::Report(name) => self.report(name).await,
-            Key::Sweep => self.sweep().await,
+        let step = async {
+            match &key {
+                Key::Subject(uid) => self.subject(uid).await,
+                Key::Report(name) => self.report(name).await,
+                Key::Sweep => self.sweep().await,
+            }
         };
-        let next = match next {
-            Ok(next) => next,
-            Err(error) => self.pause(&key, &error),
+        let next = match AssertUnwindSafe(step).catch_unwind().await {
+            Ok(Ok(next)) => {
+                self.set_aside.forgive(&key);
+                next
+            }
+            Ok(Err(error)) => self.pause(&key, &error),
+            Err(panic) => {
+                let pause = self.set_aside.panicked(&key);
+                let panic = set_aside::words(panic.as_ref());
+                error!(?key, panic, ?pause, "a step panicked; setting this object aside");
+                self.metrics.panicked();
+                Next::At(self.clock.now().plus(pause))
+            }
         };
         let at = match next {
             Next::Now => Some(self.clock.now()),
@@ -128,19 +149,21 @@ impl Observer {
             Key::Subject(uid) => self.memories.failed(uid),
             Key::Report(_) | Key::Sweep => 3,
         };
-        Next::At(self.clock.now() + growing(errors))
+        Next::At(self.clock.now().plus(growing(errors)))
     }
 
     async fn subject(&self, uid: &str) -> kube::Result<Next> {
         let Some(view) = self.view(uid) else {
             self.memories.forget(uid);
             self.lines.hang_up(uid);
-            self.leave(self.cluster.report_of(uid).as_deref());
+            for report in self.cluster.reports_about(uid) {
+                self.leave(Some(&report));
+            }
             return Ok(Next::Never);
         };
         let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();
         let View { subject, departed, node, report, signal, memory, .. } = view;
-        let observation = memory.observation;
+        let observation = memory.observation.map(Arc::unwrap_or_clone);
         let is_up = node.as_deref().is_some_and(bringup_objects::Node::is_ready)
             || subject.registered.is_some();
         if is_up {
@@ -174,7 +197,7 @@ impl Observer {
                 let Some(seen) = self.as_long_as(uid, goes_on, look).await else {
                     return Ok(Next::Now);
                 };
-                self.memories.remember(uid, |memory| {
+                self.memories.saw(uid, seen, |memory| {
                     if is_up {
                         memory.looks.joined += 1;
                     } else {
@@ -183,7 +206,6 @@ impl Observer {
                     memory.looks.signalled += usize::from(signal.is_some());
                     memory.looks.told_of = subject.told_of;
                     memory.looks.deleting += usize::from(departed || subject.deleting.is_some());
-                    memory.observation = Some(seen);
                 });
                 self.lines.follow(uid, Heard::Failure, Heard::Followed);
                 Next::Now
@@ -191,7 +213,7 @@ impl Observer {
             Step::Deepen(priority) => {
                 let seen = observation.unwrap_or_default();
                 let seen = self.collect.deepen(&subject, seen, node.as_deref(), priority).await;
-                self.memories.remember(uid, |memory| memory.observation = Some(seen));
+                self.memories.saw(uid, seen, |_| {});
                 // Should no verdict come of it, it is not to alarm us with every new line.
                 self.lines.follow(uid, Heard::Followed, Heard::Deaf);
                 Next::Now
@@ -224,7 +246,7 @@ impl Observer {
     /// from now on the report may be one too many.
     fn leave(&self, report: Option<&BootstrapReport>) {
         if let Some(report) = report {
-            self.agenda.plan_now(Key::Report(report.name_any()));
+            self.agenda.plan_now(Key::Report(ReportKey::of(report)));
             self.agenda.plan_now(Key::Sweep);
         }
     }
@@ -236,7 +258,7 @@ impl Observer {
         Some(View {
             departed,
             node: self.cluster.node_of(&subject),
-            report: self.cluster.report_of(&subject.uid),
+            report: self.cluster.report_of(&subject),
             signal: self.cluster.signal_of(&subject.uid),
             alike: self.cluster.alike(&subject),
             ear: self.lines.ear(&subject.uid),
@@ -273,5 +295,5 @@ impl Observer {
 /// A pause that doubles each time.
 fn growing(times: u32) -> SignedDuration {
     let factor = 1_i32 << times.saturating_sub(1).min(5);
-    (SHORTEST_PAUSE * factor).min(LONGEST_PAUSE)
+    SHORTEST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE)
 }

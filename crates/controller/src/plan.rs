@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use bringup_azure::Priority;
 use bringup_contract::Cause;
+use bringup_contract::bounds::TimeMath as _;
 use bringup_diagnosis::Confidence;
 use bringup_objects::cluster_api::AnyCondition;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, find};
@@ -154,7 +155,7 @@ impl Snapshot<'_> {
     fn is_ours(&self) -> bool {
         let told = find(&self.subject.conditions, BOOTSTRAP_SUCCEEDED).is_some();
         let lately =
-            self.subject.registered.is_some_and(|registered| registered + LATELY > self.now);
+            self.subject.registered.is_some_and(|registered| registered.plus(LATELY) > self.now);
         told || lately || self.was_pending
     }
 
@@ -268,10 +269,10 @@ impl Snapshot<'_> {
         let judged = report.finished_at().unwrap_or(self.now);
         match self.observation {
             // From an earlier life.
-            None if self.now < judged + GIVEN_UP => Step::Look(Priority::Schedule),
+            None if self.now < judged.plus(GIVEN_UP) => Step::Look(Priority::Schedule),
             Some(seen) if !seen.is_full && seen.at >= judged => Step::Deepen(Priority::Schedule),
-            Some(seen) if seen.is_unanswered() && seen.at < judged + GIVEN_UP => {
-                match seen.at + UNANSWERED_PAUSE {
+            Some(seen) if seen.is_unanswered() && seen.at < judged.plus(GIVEN_UP) => {
+                match seen.at.plus(UNANSWERED_PAUSE) {
                     due if due <= self.now => Step::Look(Priority::Schedule),
                     due => Step::Wait(due),
                 }
@@ -310,8 +311,8 @@ impl Snapshot<'_> {
         }
         if self.case().signal().is_some() && self.looks.signalled < SIGNAL_LOOKS {
             return match observation {
-                Some(seen) if self.looks.signalled > 0 && seen.at + SIGNAL_PAUSE > now => {
-                    Step::Wait(seen.at + SIGNAL_PAUSE)
+                Some(seen) if self.looks.signalled > 0 && seen.at.plus(SIGNAL_PAUSE) > now => {
+                    Step::Wait(seen.at.plus(SIGNAL_PAUSE))
                 }
                 _ => Step::Look(Priority::Event),
             };
@@ -354,11 +355,11 @@ impl Snapshot<'_> {
     fn is_decisive(&self, seen: &Observation) -> bool {
         let subject = self.subject;
         let silent = !subject.is_control_plane
-            && matches!(seen.cse, Cse::Succeeded { at: Some(at) } if at + SILENCE <= seen.at);
+            && matches!(seen.cse, Cse::Succeeded { at: Some(at) } if at.plus(SILENCE) <= seen.at);
         let agent = seen.agent == Agent::Silent && seen.at >= subject.agent_deadline(Some(seen));
         let console = seen.cse == Cse::Absent
             && seen.vm == Vm::Present
-            && (subject.has_console() || seen.at >= subject.created + CONSOLE);
+            && (subject.has_console() || seen.at >= subject.created.plus(CONSOLE));
         silent || agent || console || seen.at >= subject.deadline(Some(seen))
     }
 }

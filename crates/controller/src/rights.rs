@@ -7,6 +7,7 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::PostParams;
 use kube::{Api, Client};
 
+use crate::controller::LEASE;
 use crate::flex::{LEDGER, TOKENS};
 
 /// Where a right is needed.
@@ -53,6 +54,10 @@ const fn ledger(verb: &'static str) -> Needed {
     Needed { name: Some(LEDGER), ..own("", "configmaps", verb) }
 }
 
+const fn lease(verb: &'static str) -> Needed {
+    Needed { name: Some(LEASE), ..own("coordination.k8s.io", "leases", verb) }
+}
+
 const fn token(verb: &'static str, vital: bool) -> Needed {
     Needed { place: Place::Namespace(TOKENS), vital, ..cluster("", "secrets", verb) }
 }
@@ -80,15 +85,16 @@ pub const NEEDED: [Needed; 24] = [
     own("bringup.dev", "bootstrapreports", "create"),
     own("bringup.dev", "bootstrapreports", "update"),
     Needed { vital: false, ..own("bringup.dev", "bootstrapreports", "delete") },
-    own("coordination.k8s.io", "leases", "get"),
+    lease("get"),
+    lease("update"),
+    // What does not exist yet has no name to go by.
     own("coordination.k8s.io", "leases", "create"),
-    own("coordination.k8s.io", "leases", "update"),
 ];
 
 const GROUP: &str = bringup_objects::flex::GROUP;
 
 /// What making machines needs, whole: the chart has a role of its own for it.
-pub const FLEX: [Needed; 28] = [
+pub const FLEX: [Needed; 29] = [
     useful(GROUP, "azureflexnodeclasses", "get"),
     cluster(GROUP, "azureflexnodeclasses", "list"),
     cluster(GROUP, "azureflexnodeclasses", "watch"),
@@ -122,6 +128,12 @@ pub const FLEX: [Needed; 28] = [
     // Tokens are made and removed, and never read.
     token("create", true),
     token("delete", false),
+    // Its uid is part of the names of everything in Azure.
+    Needed {
+        place: Place::Namespace(TOKENS),
+        name: Some("kube-system"),
+        ..cluster("", "namespaces", "get")
+    },
 ];
 
 const CAPI: &str = bringup_objects::cluster_api::GROUP;

@@ -5,6 +5,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use bringup_contract::bounds::TimeMath as _;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::observation::{Agent, Cse, Mode, Observation, Vm};
@@ -47,15 +48,15 @@ pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) ->
     let is_machine = subject.kind == Kind::Machine;
     let Some(last) = last else {
         let first = if is_machine { FIRST_OF_MACHINE } else { FIRST };
-        return Some((launched + jittered(first, &subject.uid)).min(forced));
+        return Some(launched.plus(jittered(first, &subject.uid)).min(forced));
     };
     let of_machine = || {
         let [soon, late] = PAUSES_OF_MACHINE;
-        let seconds = if last.at < launched + A_WHILE { soon } else { late };
-        last.at + jittered(SignedDuration::from_secs(seconds), &subject.uid)
+        let seconds = if last.at < launched.plus(A_WHILE) { soon } else { late };
+        last.at.plus(jittered(SignedDuration::from_secs(seconds), &subject.uid))
     };
     let regular = match &last.cse {
-        _ if subject.may_not_exist(last) => last.at + jittered(UNTIL_MADE, &subject.uid),
+        _ if subject.may_not_exist(last) => last.at.plus(jittered(UNTIL_MADE, &subject.uid)),
         Cse::Absent if is_machine && last.console == Some(false) => of_machine(),
         Cse::Running { .. } | Cse::Failed { .. } if is_machine => of_machine(),
         Cse::Absent if subject.has_console() => after(&OURS, launched, last.at).unwrap_or(forced),
@@ -65,7 +66,7 @@ pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) ->
         }
         Cse::Absent => after(&WITHOUT_EXTENSION, launched, last.at).unwrap_or(forced),
         Cse::Succeeded { at } => {
-            let silent = at.unwrap_or(last.at) + SILENCE;
+            let silent = at.unwrap_or(last.at).plus(SILENCE);
             if silent > last.at && !subject.is_control_plane {
                 silent
             } else {
@@ -93,25 +94,26 @@ pub fn next_look_after_join(
         Some(Cse::Running { .. }) | None => false,
     };
     let seconds = *AFTER_JOIN.get(looks_since)?;
-    (!settled).then(|| registered + SignedDuration::from_secs(seconds))
+    (!settled).then(|| registered.plus(SignedDuration::from_secs(seconds)))
 }
 
 /// The first of some moments after the launch that is still to come.
 fn after(seconds: &[i64], launched: Timestamp, last: Timestamp) -> Option<Timestamp> {
-    let mut moments = seconds.iter().map(|seconds| launched + SignedDuration::from_secs(*seconds));
+    let mut moments =
+        seconds.iter().map(|seconds| launched.plus(SignedDuration::from_secs(*seconds)));
     moments.find(|at| *at > last)
 }
 
 fn pause_after(last: Timestamp, looks: usize, uid: &str) -> Timestamp {
     let seconds = PAUSES[looks.saturating_sub(1).min(PAUSES.len() - 1)];
-    last + jittered(SignedDuration::from_secs(seconds), uid)
+    last.plus(jittered(SignedDuration::from_secs(seconds), uid))
 }
 
 /// How long to pause after somebody else has changed an object first, so that two who go on doing so
 /// do not meet again and again: anything up to a limit that doubles each time. It follows from what was
 /// met, so that it is the same whoever computes it.
 pub fn after_conflict(attempt: u32, uid: &str, version: &str) -> SignedDuration {
-    let limit = FIRST_CONFLICT * (1_i32 << attempt.min(6));
+    let limit = FIRST_CONFLICT.saturating_mul(1_i32 << attempt.min(6));
     let limit = u64::try_from(limit.as_millis()).unwrap_or_default();
     let mut hasher = DefaultHasher::new();
     (attempt, uid, version).hash(&mut hasher);
@@ -126,7 +128,7 @@ fn jittered(duration: SignedDuration, uid: &str) -> SignedDuration {
     uid.hash(&mut hasher);
     let share = i64::try_from(hasher.finish() % 200).unwrap_or_default();
     let added = duration.as_millis().saturating_mul(i128::from(share)) / 1000;
-    duration + SignedDuration::from_millis(i64::try_from(added).unwrap_or_default())
+    duration.saturating_add(SignedDuration::from_millis(i64::try_from(added).unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! What can be chosen.
 
+use std::path::PathBuf;
+
+use bringup_azure::Scopes;
 use bringup_diagnosis::Signatures;
 use jiff::SignedDuration;
 
@@ -25,10 +28,14 @@ pub struct Settings {
     pub machine_deadline: SignedDuration,
     /// Only Machines of this namespace are looked after; none: of all.
     pub only_namespace: Option<String>,
+    /// The subscriptions and resource groups that may be read, beside those of the cluster's Nodes.
+    pub scopes: Scopes,
     /// Nothing is really written.
     pub dry_run: bool,
     /// Lines that only whoever runs this knows, and what they mean.
     pub signatures: Signatures,
+    /// The file with the token that readers of metrics have to send; none: they need no token.
+    pub metrics_token_file: Option<PathBuf>,
 }
 
 impl Settings {
@@ -43,8 +50,10 @@ impl Settings {
             machines: false,
             machine_deadline: DEADLINE,
             only_namespace: None,
+            scopes: Scopes::default(),
             dry_run: false,
             signatures: Signatures::default(),
+            metrics_token_file: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bringup_azure::id::Scheme;
 use bringup_azure::{InstanceId, MachineId, ProviderId};
+use bringup_contract::bounds::{self, TimeMath as _};
 use bringup_objects::cluster_api::{AnyCondition, REPLACEMENT_USEFUL};
 use bringup_objects::condition::{CSE_PROVISIONED, Condition};
 use jiff::{SignedDuration, Timestamp};
@@ -105,6 +106,8 @@ pub struct Subject {
     pub registered: Option<Timestamp>,
     /// Where the VM is.
     pub place: Place,
+    /// The AzureFlexNodeClass that its VM is made from, if it is.
+    pub flex_class: Option<String>,
     /// The AKS machine it is, in the mode in which AKS makes the VM.
     pub machine: Option<MachineId>,
     /// The Node's name.
@@ -165,6 +168,23 @@ pub struct Labels {
 pub const REGISTRATION_LIMIT: SignedDuration = SignedDuration::from_mins(15);
 
 impl Subject {
+    /// The same with times that can be: they come from objects that others write.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        self.created = bounds::time(self.created);
+        self.deleting = self.deleting.map(bounds::time);
+        self.registered = self.registered.map(bounds::time);
+        self.counted_from = self.counted_from.map(bounds::time);
+        self.told_of = self.told_of.map(bounds::time);
+        match &mut self.launch {
+            Launch::NotYet => {}
+            Launch::Expected(at) | Launch::Accepted(at) | Launch::Refused { at, .. } => {
+                *at = bounds::time(*at);
+            }
+        }
+        self
+    }
+
     /// Whether somebody has to look after it: its VM was asked for, and its Node is not there.
     pub fn is_pending(&self) -> bool {
         self.registered.is_none() && self.launched().is_some()
@@ -196,12 +216,12 @@ impl Subject {
 
     /// When everything is read that can be, and judged.
     pub fn deadline(&self, seen: Option<&Observation>) -> Timestamp {
-        self.counted_from.unwrap_or_else(|| self.born(seen)) + self.allowed
+        self.counted_from.unwrap_or_else(|| self.born(seen)).plus(self.allowed)
     }
 
     /// When a guest agent that has not reported is said to be silent.
     pub fn agent_deadline(&self, seen: Option<&Observation>) -> Timestamp {
-        self.born(seen) + AGENT_LIMIT
+        self.born(seen).plus(AGENT_LIMIT)
     }
 
     /// When its VM was made, as far as that is known. It may have been waited for much longer.

@@ -36,7 +36,7 @@ impl View {
             departed: self.departed,
             node: self.node.as_deref().map(joined),
             report: self.report.as_deref(),
-            observation: self.memory.observation.as_ref(),
+            observation: self.memory.observation.as_deref(),
             looks: self.memory.looks,
             signal: self.signal.as_ref(),
             ear: self.ear,

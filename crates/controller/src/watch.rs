@@ -1,6 +1,7 @@
 //! Watches: whatever Kubernetes says goes into the index, and whoever it concerns is planned.
 
 mod machines;
+mod trust;
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Debug;
@@ -20,11 +21,12 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use crate::agenda::Agenda;
-use crate::cluster::{Cluster, Key};
+use crate::cluster::{Cluster, Key, ReportKey};
 use crate::health::{Health, Right};
 use crate::judge::Signal;
 use crate::kinds::Kinds;
 use crate::subject::Kind;
+use crate::watch::trust::Foreign;
 
 /// The Event with which Karpenter's Azure provider says that a VM failed, before it deletes it.
 const SIGNAL: &str = "AsyncProvisioningError";
@@ -145,21 +147,26 @@ impl Watches {
         } else {
             Api::namespaced(self.client.clone(), &self.namespace)
         };
-        let mut names = HashSet::new();
+        let mut keys = HashSet::new();
+        let mut foreign = Foreign::default();
         self.follow(api, Config::default(), Right::Reports, |event| match event {
-            Event::Init => names.clear(),
+            Event::Init => keys.clear(),
             Event::InitApply(report) => {
-                names.insert(report.name_any());
-                self.plan(self.cluster.report_seen(without_managers(report)));
+                if foreign.ours(&report, &self.namespace) {
+                    keys.insert(ReportKey::of(&report));
+                    self.plan(self.cluster.report_seen(without_managers(report)));
+                }
             }
             Event::InitDone => {
-                self.cluster.only_reports(&std::mem::take(&mut names));
+                self.cluster.only_reports(&std::mem::take(&mut keys));
                 self.ready.send_modify(|listed| listed.reports = true);
             }
             Event::Apply(report) => {
-                self.plan(self.cluster.report_seen(without_managers(report)));
+                if foreign.ours(&report, &self.namespace) {
+                    self.plan(self.cluster.report_seen(without_managers(report)));
+                }
             }
-            Event::Delete(report) => self.cluster.report_gone(&report.name_any()),
+            Event::Delete(report) => self.cluster.report_gone(&ReportKey::of(&report)),
         })
         .await;
     }

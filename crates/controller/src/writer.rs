@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bringup_azure::clock::Clock;
+use bringup_contract::bounds::TimeMath as _;
 use bringup_objects::cluster_api::{AnyCondition, is_paused};
 use bringup_objects::condition::Condition;
 use bringup_objects::report::BootstrapReport;
@@ -288,7 +289,7 @@ impl Writer {
                     last = Some(error);
                     let version = object.resource_version().unwrap_or_default();
                     let pause = after_conflict(attempt, &subject.uid, &version);
-                    self.clock.reach(self.clock.now() + pause).await;
+                    self.clock.reach(self.clock.now().plus(pause)).await;
                 }
                 Err(error) if is(&error, 404) => return Ok(None),
                 Err(error) => return Err(error),

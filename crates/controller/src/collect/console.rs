@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bringup_azure::clock::Clock;
 use bringup_azure::model::{BootDiagnostics, SerialLog, VirtualMachine};
 use bringup_azure::{Arm, ArmError, InstanceId, Priority, Turn};
+use bringup_contract::bounds::TimeMath as _;
 use bringup_objects::report::CollectorState;
 use jiff::SignedDuration;
 
@@ -13,6 +14,7 @@ use crate::listening::Line;
 use crate::observation::Observation;
 use crate::subject::Kind;
 use crate::witness::Witness;
+use crate::workbench::Workbench;
 
 /// How much of a serial log is read.
 const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
@@ -33,12 +35,18 @@ pub struct Console {
     arm: Arm,
     clock: Arc<dyn Clock>,
     witness: Witness,
+    bench: Workbench,
 }
 
 impl Console {
     /// Asks with these.
     pub fn new(arm: Arm, clock: Arc<dyn Clock>, witness: Witness) -> Self {
-        Self { arm, clock, witness }
+        Self { arm, clock, witness, bench: Workbench::default() }
+    }
+
+    /// Where what it reads is worked on.
+    pub(super) fn bench(&self) -> Workbench {
+        self.bench.clone()
     }
 
     /// Looks at a VM and its console, and at nothing else.
@@ -75,7 +83,9 @@ impl Console {
         }
         match self.serial_log(id, turn).await {
             Ok(SerialLog::Tail { bytes, cut }) => {
-                seen.with_console(&String::from_utf8_lossy(&bytes), cut)
+                let size = bytes.len();
+                let read = move || seen.with_console(&String::from_utf8_lossy(&bytes), cut);
+                self.bench.run(size, read).await
             }
             Ok(SerialLog::Absent) => {
                 let detail = "the serial log does not exist yet, or not any more";
@@ -114,7 +124,7 @@ impl Console {
             _ => {
                 let asked = self.arm.boot_diagnostics(id, ADDRESS_MINUTES, turn).await;
                 let addresses = self.asked(asked).await.map_err(|_| Unheard)?;
-                (addresses.serial_log.ok_or(Unheard)?, self.clock.now() + ADDRESS_USED)
+                (addresses.serial_log.ok_or(Unheard)?, self.clock.now().plus(ADDRESS_USED))
             }
         };
         let version = line.version.as_deref();

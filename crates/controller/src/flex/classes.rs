@@ -1,6 +1,7 @@
 //! What is known of a class: whether it is as it must be, and when it may go.
 
 use bringup_flex::class::Class;
+use bringup_flex::time::later;
 use bringup_objects::MANAGER;
 use bringup_objects::condition::{Condition, Status, condition, find, settle};
 use bringup_objects::flex::{AzureFlexNodeClass, FINALIZER, FlexNodeClassStatus};
@@ -151,7 +152,7 @@ impl Classes {
             mark: &(now.as_second() / SAID_EACH.as_secs()).to_string(),
         };
         self.recorder.say(class, &saying, now).await;
-        Ok(Some(Some(now + WAITING)))
+        Ok(Some(Some(later(now, WAITING))))
     }
 
     /// Holds a class that is not held yet. Whether it was not.
@@ -182,9 +183,9 @@ impl Classes {
         }
         let is_true = find(&wanted, READY).is_some_and(|ready| ready.status == "True");
         Ok(match &known.found {
-            Some(Found::Unanswered(_)) => now + UNANSWERED,
-            _ if is_true => now + USABLE,
-            _ => now + UNUSABLE,
+            Some(Found::Unanswered(_)) => later(now, UNANSWERED),
+            _ if is_true => later(now, USABLE),
+            _ => later(now, UNUSABLE),
         })
     }
 }
@@ -298,7 +299,7 @@ fn refusal(
     let fresh = known.refusal.as_ref().filter(|refusal| {
         refusal.is_access == is_access
             && refusal.generation == generation
-            && refusal.at + REFUSED_FOR > now
+            && later(refusal.at, REFUSED_FOR) > now
     });
     if let Some(fresh) = fresh {
         return Some(fresh.what.clone());
@@ -307,7 +308,7 @@ fn refusal(
         before.status == "False"
             && before.reason == REFUSED
             && before.observed_generation == generation
-            && before.last_transition_time.0 + REFUSED_FOR > now
+            && later(before.last_transition_time.0, REFUSED_FOR) > now
     });
     written.map(|written| written.message.clone())
 }

@@ -3,6 +3,7 @@
 
 use bringup_flex::engine::Bootstrap;
 use bringup_flex::machine::EVIDENCE;
+use bringup_flex::time::later;
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::karpenter::NodeClaim;
@@ -45,11 +46,14 @@ pub(super) fn duty(
         return if claims_are_listed { Duty::Leave } else { Duty::None };
     };
     let status = machine.status.clone().unwrap_or_default();
-    if claim.is_going {
+    // Anyone who may create machines can name any claim. A claim is only ended for the machine that
+    // it names itself, and never once its node has registered: then Karpenter ends it, when it finds
+    // that the instance is gone.
+    if claim.is_going || claim.is_registered || !claim.names(&status) {
         return Duty::None;
     }
     let after = |since: &Time, limit: i64, what: &str| {
-        let due = since.0 + SignedDuration::from_secs(limit);
+        let due = later(since.0, SignedDuration::from_secs(limit));
         let minutes = limit / 60;
         if due > now {
             Duty::At(due)
@@ -74,11 +78,12 @@ pub(super) fn duty(
     if let Some(failure) = &status.failure {
         let what = format!("{}: {}", failure.cause, failure.message);
         let decided = status.call.as_ref().and_then(|call| call.started_at.as_ref());
-        let until = decided.map_or(now, |decided| decided.0 + EVIDENCE);
-        let is_told = claim.verdict.is_some() || claim.is_registered || until <= now;
+        let decided = decided.filter(|decided| decided.0 <= now);
+        let until = decided.map_or(now, |decided| later(decided.0, EVIDENCE));
+        let is_told = claim.verdict.is_some() || until <= now;
         return if is_told { Duty::End(what) } else { Duty::Say(what, until) };
     }
-    if status.phase != Phase::Running || claim.is_registered {
+    if status.phase != Phase::Running {
         return Duty::None;
     }
     match &claim.verdict {
@@ -143,11 +148,11 @@ impl<B: Bootstrap> Flex<B> {
     async fn leave(&self, machine: &AzureFlexMachine, now: Timestamp) -> Option<Timestamp> {
         match self.claim_of(machine).await {
             // It is new, and has not been seen yet.
-            Ok(Some(_)) => return Some(now + AGAIN),
+            Ok(Some(_)) => return Some(later(now, AGAIN)),
             Ok(None) => {}
             Err(error) => {
                 warn!(machine = machine.name_any(), %error, "its claim could not be read");
-                return Some(now + pause(&error));
+                return Some(later(now, pause(&error)));
             }
         }
         let parameters = exactly(machine.uid(), None);
@@ -156,7 +161,7 @@ impl<B: Bootstrap> Flex<B> {
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) => {
                 warn!(machine = machine.name_any(), %error, "it could not be deleted");
-                return Some(now + pause(&error));
+                return Some(later(now, pause(&error)));
             }
         }
         None
@@ -174,6 +179,9 @@ mod tests {
     use super::super::index::{GROUP, KIND};
     use super::*;
 
+    /// As the machine has it, in other letters than the claim's.
+    const ID: &str = "azure-flex:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/one-01234567";
+
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
     }
@@ -184,6 +192,7 @@ mod tests {
             class: "c".to_owned(),
             is_going: false,
             is_registered: false,
+            provider_id: Some(ID.to_owned()),
             verdict,
         }
     }
@@ -194,6 +203,7 @@ mod tests {
             spec: FlexMachineSpec { claim_ref: Some(reference), ..FlexMachineSpec::default() },
             status: Some(FlexMachineStatus {
                 phase,
+                provider_id: Some(ID.to_owned()),
                 accepted_at: Some(Time(at(0))),
                 place: Some(Place { boot_timeout_seconds: 300, ..Place::default() }),
                 call: Some(Call { started_at: Some(Time(at(100))), ..Call::default() }),
@@ -250,7 +260,7 @@ mod tests {
         serde_json::from_value(json!({
             "metadata": { "name": "one", "uid": "u", "resourceVersion": "7" },
             "spec": { "nodeClassRef": { "group": GROUP, "kind": KIND, "name": "c" } },
-            "status": { "conditions": [told] },
+            "status": { "conditions": [told], "providerID": ID.to_ascii_uppercase().replace("AZURE-FLEX", "azure-flex") },
         }))
         .unwrap()
     }
@@ -303,6 +313,45 @@ mod tests {
             duty(&asked, Some(&claim(None)), true, at(180)),
             Duty::End("Azure did not accept the VM within 3 minutes: there is no token".to_owned())
         );
+    }
+
+    #[test]
+    fn a_claim_is_never_ended_for_a_machine_that_it_does_not_name_or_once_it_has_registered() {
+        let failed = machine(Phase::CleanVm, Some("AllocationFailed"));
+        let (late, mut unnamed) = (machine(Phase::Running, None), machine(Phase::Running, None));
+        unnamed.status.as_mut().unwrap().provider_id = None;
+        let forged = [None, Some(String::new()), Some(ID.replace("/one-", "/two-"))];
+        let forged = forged.map(|provider_id| Claim { provider_id, ..claim(None) });
+        let registered = Claim { is_registered: true, ..claim(None) };
+        for claim in forged.iter().chain([&registered]) {
+            for machine in [&failed, &late, &unnamed] {
+                assert_eq!(duty(machine, Some(claim), true, at(9_999)), Duty::None, "{claim:?}");
+            }
+        }
+        let none = Claim { provider_id: None, ..claim(None) };
+        assert_eq!(duty(&unnamed, Some(&none), true, at(9_999)), Duty::None, "none names none");
+    }
+
+    #[test]
+    fn times_as_far_out_as_they_can_be_panic_nowhere() {
+        let far: [Timestamp; 3] =
+            [Timestamp::MAX, Timestamp::MIN, "9999-12-30T22:00:00Z".parse().unwrap()];
+        for time in far.map(Time) {
+            for limit in [i64::MAX, i64::MIN, 0] {
+                for (phase, failure) in [(Phase::Running, None), (Phase::CleanVm, Some("x"))] {
+                    let mut far = machine(phase, failure);
+                    let status = far.status.as_mut().unwrap();
+                    status.accepted_at = Some(time.clone());
+                    status.created_at = Some(time.clone());
+                    status.call.as_mut().unwrap().started_at = Some(time.clone());
+                    let place = status.place.as_mut().unwrap();
+                    (place.boot_timeout_seconds, place.launch_timeout_seconds) = (limit, limit);
+                    for now in [at(0), Timestamp::MAX, Timestamp::MIN] {
+                        drop(duty(&far, Some(&claim(None)), true, now));
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The end of a claim whose machine has failed.
 
 use bringup_flex::engine::Bootstrap;
+use bringup_flex::time::later;
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::karpenter::NodeClaim;
 use jiff::Timestamp;
@@ -30,7 +31,7 @@ impl<B: Bootstrap> Flex<B> {
             Ok(fresh) => fresh?,
             Err(error) => {
                 warn!(machine = machine.name_any(), %error, "its claim could not be read");
-                return Some(now + pause(&error));
+                return Some(later(now, pause(&error)));
             }
         };
         let claim = Claim::of(&fresh);
@@ -76,10 +77,10 @@ impl<B: Bootstrap> Flex<B> {
             }
             Err(kube::Error::Api(status)) if status.code == 404 => None,
             // It has changed since: it is decided on again.
-            Err(kube::Error::Api(status)) if status.code == 409 => Some(now + AGAIN),
+            Err(kube::Error::Api(status)) if status.code == 409 => Some(later(now, AGAIN)),
             Err(error) => {
                 warn!(claim = name, %error, "the claim could not be deleted");
-                Some(now + pause(&error))
+                Some(later(now, pause(&error)))
             }
         }
     }
@@ -113,6 +114,8 @@ mod tests {
     /// Long after the node should have joined.
     const NOW: i64 = 1_700_000_900;
 
+    const ID: &str = "azure-flex:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/v";
+
     struct NoSecrets;
 
     #[async_trait]
@@ -134,6 +137,7 @@ mod tests {
             },
             "status": {
                 "phase": "Running",
+                "providerID": ID,
                 "acceptedAt": "2023-11-14T22:13:20Z",
                 "place": {
                     "subscriptionID": "s", "resourceGroup": "g", "location": "l", "subnetID": "n",
@@ -158,7 +162,7 @@ mod tests {
             "kind": "NodeClaim",
             "metadata": { "name": "one", "uid": "u", "resourceVersion": version },
             "spec": { "nodeClassRef": { "group": GROUP, "kind": KIND, "name": "c" } },
-            "status": { "conditions": [condition] },
+            "status": { "conditions": [condition], "providerID": ID },
         })
     }
 
@@ -272,6 +276,20 @@ mod tests {
         let [(what, body)] = deletions.as_slice() else { panic!("{deletions:?}") };
         assert_eq!(what, "DELETE /apis/karpenter.sh/v1/nodeclaims/one");
         assert_eq!(body["preconditions"], json!({ "uid": "u", "resourceVersion": "8" }));
+    }
+
+    #[tokio::test]
+    async fn a_claim_that_names_another_machine_or_none_is_left_alone() {
+        for id in [json!(null), json!(""), json!(ID.replace("/v", "/another"))] {
+            let mut other = claim("8", "Unknown");
+            other["status"]["providerID"] = id.clone();
+            let server = Server::new(Some(other.clone()), 200);
+            // Also where that is seen only when it is read again.
+            for known in [other, claim("7", "Unknown")] {
+                assert_eq!(owed(&server, &known).await, None, "{id}");
+                assert!(server.deletions().is_empty(), "{id}: {:?}", server.deletions());
+            }
+        }
     }
 
     #[tokio::test]

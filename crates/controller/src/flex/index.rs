@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use bringup_azure::ProviderId;
 use bringup_contract::Cause;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find, karpenter};
-use bringup_objects::flex::machine::Phase;
+use bringup_objects::flex::machine::{FlexMachineStatus, Phase};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use bringup_objects::karpenter::NodeClaim;
 use kube::ResourceExt as _;
@@ -22,6 +23,10 @@ pub(super) struct Index {
     pub(super) claims: BTreeMap<String, Claim>,
     /// Whether all claims have been listed once: before that, none is missing.
     pub(super) claims_are_listed: bool,
+    /// The same of machines.
+    pub(super) machines_are_listed: bool,
+    /// The same of classes.
+    pub(super) classes_are_listed: bool,
 }
 
 /// What matters of a machine.
@@ -61,6 +66,8 @@ pub(super) struct Claim {
     pub(super) class: String,
     pub(super) is_going: bool,
     pub(super) is_registered: bool,
+    /// The machine that it names as its own.
+    pub(super) provider_id: Option<String>,
     /// What was found out about its bootstrap.
     pub(super) verdict: Option<Verdict>,
 }
@@ -91,6 +98,7 @@ impl Claim {
             class: class.name.clone(),
             is_going: claim.metadata.deletion_timestamp.is_some(),
             is_registered: registered.is_some_and(|registered| registered.status == "True"),
+            provider_id: claim.status.as_ref().and_then(|status| status.provider_id.clone()),
             verdict: verdict.and_then(|verdict| match verdict.status.as_str() {
                 "True" => Some(Verdict::Up),
                 "False" if verdict.reason == Cause::Unknown.reason() => Some(Verdict::Open),
@@ -100,6 +108,22 @@ impl Claim {
                 _ => None,
             }),
         })
+    }
+}
+
+impl Claim {
+    /// Whether the claim names a machine as its own, by the provider id that Karpenter has stored.
+    pub(super) fn names(&self, machine: &FlexMachineStatus) -> bool {
+        let both = self.provider_id.as_deref().zip(machine.provider_id.as_deref());
+        both.is_some_and(|(claimed, machine)| same_id(claimed, machine))
+    }
+}
+
+/// Whether two provider ids are of the same instance; neither is if one is empty.
+pub(super) fn same_id(left: &str, right: &str) -> bool {
+    match (left.parse::<ProviderId>(), right.parse::<ProviderId>()) {
+        (Ok(left), Ok(right)) => left == right,
+        _ => !left.is_empty() && left.eq_ignore_ascii_case(right),
     }
 }
 
@@ -116,10 +140,17 @@ impl Index {
         self.claims.get(name).filter(|claim| claim.uid == *uid)
     }
 
-    /// The machine that is for a claim.
-    pub(super) fn machine_for(&self, claim: &str) -> Option<&String> {
-        let mut all = self.machines.iter();
-        all.find(|(_, machine)| machine.claim.as_ref().is_some_and(|(name, _)| name == claim))
+    /// The machines that say they are for a claim; that of the claim's own name first, which is the one
+    /// that is made for it. Anyone who may create machines can make another say so.
+    pub(super) fn machines_for(&self, claim: &str) -> Vec<&String> {
+        let its = |machine: &Machine| machine.claim.as_ref().is_some_and(|(name, _)| name == claim);
+        let mut all: Vec<&String> = self
+            .machines
+            .iter()
+            .filter(|(_, machine)| its(machine))
             .map(|(name, _)| name)
+            .collect();
+        all.sort_by_key(|name| *name != claim);
+        all
     }
 }

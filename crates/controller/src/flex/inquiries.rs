@@ -10,6 +10,7 @@ use bringup_azure::{Arm, ArmError, Priority, ResourceId};
 use bringup_flex::class::{CapacityType, Class, FieldError};
 use bringup_flex::engine::NETWORK;
 use bringup_flex::sizes::Size;
+use bringup_flex::time::later;
 use bringup_flex::trouble::{Class as TroubleClass, Trouble};
 use bringup_objects::flex::machine::Image;
 use jiff::{SignedDuration, Timestamp};
@@ -138,7 +139,7 @@ impl Inquiries {
             let what = format!("imageReference: there is no version of it in {region}");
             return Err(Trouble::request(&what));
         };
-        keep(&self.images, key, now + IMAGES, version.clone());
+        keep(&self.images, key, later(now, IMAGES), version.clone());
         Ok(with(version))
     }
 
@@ -155,7 +156,7 @@ impl Inquiries {
         };
         let found = self.arm.usages(&subscription, &region, Priority::Schedule).await;
         let quotas: Vec<Quota> = found.iter().flatten().filter_map(quota).collect();
-        keep(&self.quotas, key, now + QUOTAS, quotas.clone());
+        keep(&self.quotas, key, later(now, QUOTAS), quotas.clone());
         quotas
     }
 }
@@ -171,7 +172,10 @@ pub(super) fn short<'a>(
         (CapacityType::OnDemand, "cores") => true,
         (CapacityType::OnDemand, name) => name.eq_ignore_ascii_case(size.family),
     };
-    quotas.iter().filter(counts).find(|quota| quota.used + i64::from(size.cpus) > quota.limit)
+    quotas
+        .iter()
+        .filter(counts)
+        .find(|quota| quota.used.saturating_add(i64::from(size.cpus)) > quota.limit)
 }
 
 fn quota(value: &Value) -> Option<Quota> {

@@ -8,15 +8,21 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bringup_azure::clock::Clock;
 use bringup_contract::join_config::{
-    AgentArtifact, Artifact, Artifacts, Cluster, Effect, JoinConfig, Node, Taint, join_custom_data,
+    AgentArtifact, Artifact, Artifacts, Cluster, Effect, JoinConfig, Node, Secret, Taint,
+    join_custom_data,
 };
 use bringup_flex::engine::Bootstrap;
+use bringup_flex::machine::provider_id;
 use bringup_objects::flex::AzureFlexMachine;
+use bringup_objects::flex::machine::Place;
 use kube::Client;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 
 use super::tokens::Tokens;
+
+/// Has the form of a token, for a check before there is one.
+const NO_TOKEN: &str = "000000.0000000000000000";
 
 /// What all machines of the cluster are told.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -105,8 +111,8 @@ pub(super) async fn cluster_version(client: &Client) -> Result<String, kube::Err
 #[async_trait]
 impl Bootstrap for Joining {
     async fn custom_data(&self, machine: &AzureFlexMachine) -> Result<String, String> {
-        let status = machine.status.clone().unwrap_or_default();
-        let place = status.place.ok_or("it is not decided where the machine is to be")?;
+        let place = machine.status.as_ref().and_then(|status| status.place.as_ref());
+        let place = place.ok_or("it is not decided where the machine is to be")?;
         let meta = &machine.metadata;
         let name = meta.name.as_deref().unwrap_or_default();
         let uid = meta.uid.as_deref().unwrap_or_default();
@@ -114,45 +120,65 @@ impl Bootstrap for Joining {
             .cluster_version()
             .await
             .map_err(|error| format!("cannot ask for the cluster's version: {error}"))?;
-        let taints =
-            machine.spec.taints.iter().map(|text| taint(text)).collect::<Result<_, _>>()?;
-        let settings = &self.settings;
-        let version = place.kubernetes_version.unwrap_or_else(|| control_plane.clone());
-        let artifacts = settings.artifacts_of(&version).ok_or_else(|| {
-            format!("the settings of joins name no programs of Kubernetes {version}")
-        })?;
+        // Before a token is made that nothing could use.
+        config(&self.settings, machine, place, &control_plane, Secret::new(NO_TOKEN))?;
         let token = self
             .tokens
             .issue(name, uid, self.clock.now())
             .await
             .map_err(|error| format!("cannot make a bootstrap token: {error}"))?;
-        let config = JoinConfig {
-            cluster: Cluster {
-                server: settings.server.clone(),
-                certificate_authority_data: settings.certificate_authority_data.clone(),
-                version: Some(control_plane),
-            },
-            token,
-            node: Node {
-                name: place.vm.to_ascii_lowercase(),
-                ip: None,
-                provider_id: status.provider_id.unwrap_or_default(),
-                max_pods: place.max_pods.try_into().unwrap_or_default(),
-                labels: machine.spec.labels.clone(),
-                taints,
-            },
-            kubernetes_version: version,
-            artifacts,
-            sandbox_image: settings.sandbox_image.clone(),
-            limits: BTreeMap::default(),
-        };
+        let config = config(&self.settings, machine, place, &control_plane, token)?;
         let agent = AgentArtifact {
-            url: settings.agent.url.clone(),
-            sha256: settings.agent.sha256.clone(),
+            url: self.settings.agent.url.clone(),
+            sha256: self.settings.agent.sha256.clone(),
         };
         let text = join_custom_data(&config, &agent).map_err(|error| error.to_string())?;
         Ok(STANDARD.encode(text))
     }
+
+    async fn check(&self, machine: &AzureFlexMachine, place: &Place) -> Result<(), String> {
+        // Where the version of the cluster is not known yet, nothing is known to be wrong.
+        let Ok(control_plane) = self.cluster_version().await else { return Ok(()) };
+        let token = Secret::new(NO_TOKEN);
+        config(&self.settings, machine, place, &control_plane, token).map(drop)
+    }
+}
+
+/// What a machine is told, checked as its agent will check it.
+fn config(
+    settings: &JoinSettings,
+    machine: &AzureFlexMachine,
+    place: &Place,
+    control_plane: &str,
+    token: Secret,
+) -> Result<JoinConfig, String> {
+    let taints = machine.spec.taints.iter().map(|text| taint(text)).collect::<Result<_, _>>()?;
+    let version = place.kubernetes_version.clone().unwrap_or_else(|| control_plane.to_owned());
+    let artifacts = settings
+        .artifacts_of(&version)
+        .ok_or_else(|| format!("the settings of joins name no programs of Kubernetes {version}"))?;
+    let config = JoinConfig {
+        cluster: Cluster {
+            server: settings.server.clone(),
+            certificate_authority_data: settings.certificate_authority_data.clone(),
+            version: Some(control_plane.to_owned()),
+        },
+        token,
+        node: Node {
+            name: place.vm.to_ascii_lowercase(),
+            ip: None,
+            provider_id: provider_id(place),
+            max_pods: place.max_pods.try_into().unwrap_or_default(),
+            labels: machine.spec.labels.clone(),
+            taints,
+        },
+        kubernetes_version: version,
+        artifacts,
+        sandbox_image: settings.sandbox_image.clone(),
+        limits: BTreeMap::default(),
+    };
+    config.validate().map_err(|wrong| format!("the join configuration is invalid: {wrong}"))?;
+    Ok(config)
 }
 
 /// `key=value:effect` or `key:effect`.
@@ -175,6 +201,40 @@ fn taint(text: &str) -> Result<Taint, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_or_taint_that_no_node_can_have_is_refused_before_a_token_is_made() {
+        let artifact = |version: &str| serde_json::json!({ "version": version, "url": "https://dl.example/a", "sha256": "0".repeat(64) });
+        let program = artifact("1.34.0");
+        let settings: JoinSettings = serde_json::from_value(serde_json::json!({
+            "server": "https://api.example:443",
+            "certificateAuthorityData": STANDARD.encode("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
+            "agent": { "url": "https://dl.example/bringup-node", "sha256": "0".repeat(64) },
+            "artifacts": { "containerd": artifact("2.1.4"), "runc": program, "kubeadm": program, "kubelet": program, "kubectl": program },
+        }))
+        .unwrap();
+        let place = Place {
+            subscription_id: "s".to_owned(),
+            resource_group: "g".to_owned(),
+            vm: "one-01234567".to_owned(),
+            max_pods: 110,
+            ..Place::default()
+        };
+        let told = |machine: &AzureFlexMachine, plane: &str| {
+            config(&settings, machine, &place, plane, Secret::new(NO_TOKEN)).err()
+        };
+        let fine = AzureFlexMachine::default();
+        assert_eq!(told(&fine, "1.34.0"), None);
+        let mut label = fine.clone();
+        label.spec.labels.insert("a key\nwith a line".to_owned(), String::new());
+        assert!(told(&label, "1.34.0").unwrap().contains("join configuration is invalid"));
+        let mut tainted = fine.clone();
+        tainted.spec.taints.push("a b=c:NoSchedule".to_owned());
+        assert!(told(&tainted, "1.34.0").is_some());
+        tainted.spec.taints = vec!["nonsense".to_owned()];
+        assert!(told(&tainted, "1.34.0").is_some());
+        assert!(told(&fine, "1.33.0").unwrap().contains("no programs of Kubernetes 1.33.0"));
+    }
 
     #[test]
     fn taints_are_read_as_kubernetes_writes_them() {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bringup_contract::Cause;
+use bringup_flex::machine::{FOREIGN_RESOURCE, INVALID_JOIN};
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use prometheus_client::collector::Collector;
@@ -31,7 +32,8 @@ struct CauseLabel {
 impl CauseLabel {
     /// A cause by its name. What is none of ours is unknown, so that there are not too many.
     fn of(name: &str) -> Self {
-        let ours = [LAUNCH_TIMEOUT, BOOT_TIMEOUT].into_iter().find(|ours| *ours == name);
+        let ours = [LAUNCH_TIMEOUT, BOOT_TIMEOUT, FOREIGN_RESOURCE, INVALID_JOIN];
+        let ours = ours.into_iter().find(|ours| *ours == name);
         let cause = ours.or_else(|| name.parse::<Cause>().ok().map(Cause::reason));
         Self { cause: cause.unwrap_or(Cause::Unknown.reason()) }
     }

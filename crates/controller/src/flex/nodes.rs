@@ -1,7 +1,8 @@
 //! Nodes of machines: their token has done its work, and they are who they say they are.
 
-use bringup_azure::{Priority, ProviderId, ResourceId};
+use bringup_azure::{Priority, ResourceId};
 use bringup_flex::engine::{Bootstrap, nic_id};
+use bringup_flex::time::later;
 use bringup_objects::MANAGER;
 use bringup_objects::flex::AzureFlexMachine;
 use jiff::{SignedDuration, Timestamp};
@@ -11,12 +12,15 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
+use super::index::same_id;
 use super::recorder::Saying;
 use super::tokens::LIFE;
 use super::{Flex, pause};
 
 /// The label by which a Node says whose it is.
 pub(super) const CLAIM_LABEL: &str = "karpenter.azure.com/node-claim";
+/// When to look again at a Node of which something is not known yet.
+const UNKNOWN: SignedDuration = SignedDuration::from_secs(30);
 /// The scheme of our provider ids.
 const SCHEME: &str = "azure-flex://";
 
@@ -50,7 +54,7 @@ impl<B: Bootstrap> Flex<B> {
             }
             Err(error) => {
                 warn!(node = name, %error, "the Node could not be read");
-                return Some(self.clock.now() + pause(&error));
+                return Some(later(self.clock.now(), pause(&error)));
             }
         };
         let id = node.spec.as_ref().and_then(|spec| spec.provider_id.clone()).unwrap_or_default();
@@ -58,8 +62,14 @@ impl<B: Bootstrap> Flex<B> {
             return self.withdraw_token_of(&id).await;
         }
         let claim = node.labels().get(CLAIM_LABEL).cloned()?;
-        let machine = self.index().machine_for(&claim).cloned()?;
-        let machine = self.store.machine(&machine).await?;
+        let (machine, is_certain) = {
+            let index = self.index();
+            (index.machines_for(&claim).first().copied().cloned(), index.machines_are_listed)
+        };
+        let again = Some(later(self.clock.now(), UNKNOWN));
+        // Whose it is cannot be told before the machines have been listed.
+        let Some(machine) = machine else { return again.filter(|_| !is_certain) };
+        let Some(machine) = self.store.machine(&machine).await else { return again };
         if id.is_empty() {
             self.identify(&node, &machine).await
         } else {
@@ -70,19 +80,23 @@ impl<B: Bootstrap> Flex<B> {
 
     /// The Node is there: nobody needs the token any more.
     async fn withdraw_token_of(&self, provider_id: &str) -> Option<Timestamp> {
-        let uid = {
+        let (uid, is_certain) = {
             let index = self.index();
             let same = |known: &&super::index::Machine| {
                 known.provider_id.as_deref().is_some_and(|id| same_id(id, provider_id))
             };
-            index.machines.values().find(same).map(|machine| machine.uid.clone())
-        }?;
+            let known = index.machines.values().find(same).map(|machine| machine.uid.clone());
+            (known, index.machines_are_listed)
+        };
+        let Some(uid) = uid else {
+            return Some(later(self.clock.now(), UNKNOWN)).filter(|_| !is_certain);
+        };
         match self.tokens.withdraw(&uid).await {
             Ok(()) => None,
             Err(error) => {
                 // It ends by itself within the hour.
                 warn!(%error, "a bootstrap token could not be withdrawn");
-                Some(self.clock.now() + LIFE.min(SignedDuration::from_mins(5)))
+                Some(later(self.clock.now(), LIFE.min(SignedDuration::from_mins(5))))
             }
         }
     }
@@ -90,9 +104,9 @@ impl<B: Bootstrap> Flex<B> {
     /// A Node that says whose it is, and has no provider id: it gets one if its address is that of
     /// the machine's NIC, which it cannot choose.
     async fn identify(&self, node: &Node, machine: &AzureFlexMachine) -> Option<Timestamp> {
-        let later = Some(self.clock.now() + SignedDuration::from_secs(30));
+        let later = Some(later(self.clock.now(), UNKNOWN));
         let status = machine.status.clone().unwrap_or_default();
-        let (place, wanted) = status.place.zip(status.provider_id)?;
+        let Some((place, wanted)) = status.place.zip(status.provider_id) else { return later };
         let nic: ResourceId = nic_id(&place).parse().ok()?;
         let network = bringup_flex::engine::NETWORK;
         let nic = match self.arm.resource(&nic, network, Priority::Schedule).await {
@@ -102,11 +116,17 @@ impl<B: Bootstrap> Flex<B> {
                 return later;
             }
         };
-        if !addresses(node).any(|address| is_of(&nic, address)) {
-            let name = node.name_any();
-            let what = format!("Node {name} says that it is this machine, and has another address");
-            self.conflict(machine, &what).await;
-            return None;
+        match is_at(node, &nic) {
+            Address::Same => {}
+            // With a cloud provider of its own the addresses of a Node come after it has registered.
+            Address::Unknown => return later,
+            Address::Another => {
+                let name = node.name_any();
+                let what =
+                    format!("Node {name} says that it is this machine, and has another address");
+                self.conflict(machine, &what).await;
+                return None;
+            }
         }
         let version = node.resource_version();
         let body =
@@ -138,23 +158,56 @@ impl<B: Bootstrap> Flex<B> {
     }
 }
 
-fn same_id(left: &str, right: &str) -> bool {
-    match (left.parse::<ProviderId>(), right.parse::<ProviderId>()) {
-        (Ok(left), Ok(right)) => left == right,
-        _ => left.eq_ignore_ascii_case(right),
+/// Whether a Node has an address of a NIC.
+#[derive(Debug, PartialEq, Eq)]
+enum Address {
+    Same,
+    Another,
+    /// The Node or the NIC has no address yet: that says nothing.
+    Unknown,
+}
+
+fn is_at(node: &Node, nic: &Value) -> Address {
+    let all = node.status.as_ref().and_then(|status| status.addresses.as_ref());
+    let internal = all.into_iter().flatten().filter(|address| address.type_ == "InternalIP");
+    let of_node: Vec<&str> = internal.map(|address| address.address.as_str()).collect();
+    let all = nic.pointer("/properties/ipConfigurations").and_then(Value::as_array);
+    let of_nic: Vec<&str> = all
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one.pointer("/properties/privateIPAddress").and_then(Value::as_str))
+        .filter(|address| !address.is_empty())
+        .collect();
+    if of_node.is_empty() || of_nic.is_empty() {
+        Address::Unknown
+    } else if of_node.iter().any(|address| of_nic.contains(address)) {
+        Address::Same
+    } else {
+        Address::Another
     }
 }
 
-fn addresses(node: &Node) -> impl Iterator<Item = &str> {
-    let all = node.status.as_ref().and_then(|status| status.addresses.as_ref());
-    let internal = all.into_iter().flatten().filter(|address| address.type_ == "InternalIP");
-    internal.map(|address| address.address.as_str())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Whether a NIC has an address.
-fn is_of(nic: &Value, address: &str) -> bool {
-    let all = nic.pointer("/properties/ipConfigurations").and_then(Value::as_array);
-    all.into_iter().flatten().any(|one| {
-        one.pointer("/properties/privateIPAddress").and_then(Value::as_str) == Some(address)
-    })
+    #[test]
+    fn a_node_without_an_address_is_not_accused() {
+        let node = |addresses: Value| -> Node {
+            serde_json::from_value(json!({ "status": { "addresses": addresses } })).unwrap()
+        };
+        let nic = |address: Value| json!({ "properties": { "ipConfigurations": [{ "properties": { "privateIPAddress": address } }] } });
+        let at = |address: &str| json!([{ "type": "InternalIP", "address": address }]);
+        let ours = nic(json!("10.1.0.4"));
+        assert_eq!(is_at(&node(at("10.1.0.4")), &ours), Address::Same);
+        assert_eq!(is_at(&node(at("10.9.9.9")), &ours), Address::Another);
+        let hostname = json!([{ "type": "Hostname", "address": "10.9.9.9" }]);
+        for early in [json!([]), hostname] {
+            assert_eq!(is_at(&node(early), &ours), Address::Unknown);
+        }
+        assert_eq!(is_at(&Node::default(), &ours), Address::Unknown);
+        for early in [nic(json!(null)), nic(json!("")), json!({})] {
+            assert_eq!(is_at(&node(at("10.1.0.4")), &early), Address::Unknown);
+        }
+    }
 }

@@ -8,6 +8,7 @@
 //! What Azure refuses is not kept: a client that was told so may never ask again, and nobody is to
 //! pay for a VM that comes later.
 
+mod limits;
 mod seen;
 
 use std::error::Error;
@@ -15,9 +16,9 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bringup_azure::Arm;
 use bringup_azure::arm::{Verb, Write};
 use bringup_azure::id::{Name, ResourceId};
+use bringup_azure::{Arm, Scopes};
 use bringup_flex::engine::vm_id;
 use bringup_flex::names;
 use bringup_flex::trouble::Trouble;
@@ -63,14 +64,15 @@ pub struct KubePools {
     client: Client,
     arm: Arm,
     cluster: Cluster,
+    scopes: Scopes,
     patience: Duration,
 }
 
 impl KubePools {
     /// Pools whose machines join `cluster`, which `client` speaks to. Whoever runs machines does the
-    /// rest; `arm` only restarts VMs.
-    pub fn new(client: Client, arm: Arm, cluster: Cluster) -> Self {
-        Self { client, arm, cluster, patience: PATIENCE }
+    /// rest; `arm` only restarts VMs. Nothing outside `scopes` is used or restarted.
+    pub fn new(client: Client, arm: Arm, cluster: Cluster, scopes: Scopes) -> Self {
+        Self { client, arm, cluster, scopes, patience: PATIENCE }
     }
 
     /// The same, with another time for which a client waits for Azure's answer.
@@ -172,7 +174,9 @@ impl Pools for KubePools {
                 what: "it is not that of this cluster, and machines join no other".to_owned(),
             });
         }
-        let until = Instant::now() + self.patience;
+        limits::check(&self.scopes, &pool.class)?;
+        let now = Instant::now();
+        let until = now.checked_add(self.patience).unwrap_or(now);
         for _ in 0..TRIES {
             let seen = self.observe(&pool.id).await?;
             match seen.next_step(&pool, &self.cluster) {
@@ -221,6 +225,7 @@ impl Pools for KubePools {
         let id_of_vm = vm_id(&self.place(id).await?);
         let what = || format!("cannot restart {id_of_vm}");
         let resource: ResourceId = id_of_vm.parse().map_err(|error| failed(what(), error))?;
+        limits::check_resource(&self.scopes, "id", &resource)?;
         let action: Name = "restart".parse().map_err(|error| failed(what(), error))?;
         let write = Write {
             verb: Verb::Post,

@@ -5,17 +5,19 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bringup_azure::Arm;
 use bringup_azure::clock::Clock;
-use bringup_provider::listen::{Address, Door, LARGEST, TlsFiles};
+use bringup_azure::{Arm, Scopes};
+use bringup_provider::listen::{Address, AllowedClients, Door, LARGEST, Restricted, TlsFiles};
 use bringup_provider::plugin::{AgentPoolsService, InstancesService};
 use bringup_provider::v1::provider_server::ProviderServer;
 use kube::Client;
 use tonic::service::Routes;
-use tracing::info;
+use tracing::{info, warn};
 
+use super::policy;
 use super::pools::{Cluster, KubePools};
 use super::{Flex, Home, JoinSettings, Joining, Service};
+use crate::health::Health;
 use crate::metrics::Metrics;
 
 /// How machines are made.
@@ -29,6 +31,21 @@ pub struct Provisioning {
     pub address: Address,
     /// The certificates of a port.
     pub tls: Option<TlsFiles>,
+    /// Who may use the provider service over a port.
+    pub clients: AllowedClients,
+    /// The plugin of aks-flex, if it is served.
+    pub plugin: Option<Plugin>,
+    /// Whether to make machines where no admission policy limits which Secrets we may write.
+    pub without_policy: bool,
+}
+
+/// How the plugin of aks-flex is served.
+#[derive(Debug, Clone)]
+pub struct Plugin {
+    /// Who may use it over a port.
+    pub clients: AllowedClients,
+    /// Where its pools may be.
+    pub scopes: Scopes,
 }
 
 /// What is needed to make them.
@@ -40,6 +57,7 @@ pub(crate) struct Means {
     pub(crate) namespace: String,
     pub(crate) identity: String,
     pub(crate) metrics: Metrics,
+    pub(crate) health: Health,
 }
 
 impl Provisioning {
@@ -51,8 +69,38 @@ impl Provisioning {
         }
     }
 
+    fn all_clients(&self) -> AllowedClients {
+        let plugin = self.plugin.as_ref().map(|plugin| plugin.clients.clone()).unwrap_or_default();
+        self.clients.union(&plugin)
+    }
+
+    /// An empty list is safe and almost never meant.
+    fn warn_of_empty_lists(&self) {
+        if matches!(self.address, Address::Tcp { .. }) {
+            if self.clients.is_empty() {
+                warn!("no client may use the provider service: --flex-client is empty");
+            }
+            if self.plugin.as_ref().is_some_and(|plugin| plugin.clients.is_empty()) {
+                warn!("no client may use the plugin service: --flex-plugin-client is empty");
+            }
+        }
+        if self.plugin.as_ref().is_some_and(|plugin| plugin.scopes.is_empty()) {
+            warn!("the plugin can make no pool: --flex-plugin-scope is empty");
+        }
+    }
+
+    /// Returns when machines may be made.
+    async fn permitted(&self, means: &Means) {
+        if self.without_policy {
+            warn!("making machines without an admission policy: --flex-without-policy is set");
+        } else {
+            policy::wait(&means.client, &means.health).await;
+        }
+    }
+
     /// Makes machines for ever, as the only one who does.
     pub(crate) async fn run(&self, means: Means) {
+        self.permitted(&means).await;
         let home = self.home(&means);
         let Means { client, arm, clock, metrics, .. } = means;
         let joining = Joining::new(self.join.clone(), client.clone(), clock.clone());
@@ -60,12 +108,8 @@ impl Provisioning {
         flex.run().await;
     }
 
-    /// Opens the door. Whoever comes in is answered as long as the future runs, and until `stop`.
-    pub(crate) async fn open<S>(
-        &self,
-        means: Means,
-        stop: S,
-    ) -> Result<impl Future<Output = Result<()>> + use<S>>
+    /// Serves Karpenter's provider, and aks-flex if that is asked for, until `stop`.
+    pub(crate) async fn serve<S>(&self, means: Means, stop: S) -> Result<()>
     where
         S: Future<Output = ()> + Send + 'static,
     {
@@ -73,22 +117,27 @@ impl Provisioning {
             .decode(&self.join.certificate_authority_data)
             .context("read certificateAuthorityData of --flex-join")?;
         let door = Door::bind(self.address.clone(), self.tls.clone()).await;
-        let door = door.context("open the door for Karpenter")?;
-        info!(address = %door.address(), "Karpenter's provider is answered");
+        let door = door.context("open the door for Karpenter")?.allowing(self.all_clients());
+        self.warn_of_empty_lists();
+        self.permitted(&means).await;
+        info!(address = %door.address(), "gRPC provider listening");
         let home = self.home(&means);
         let Means { client, arm, clock, .. } = means;
         let cluster = Cluster { server: self.join.server.clone(), authority };
-        let pools = Arc::new(KubePools::new(client.clone(), arm.clone(), cluster));
-        let (service, watch) = Service::new(client, arm, clock, &home);
+        let (service, watch) = Service::new(client.clone(), arm.clone(), clock, &home);
         let service = ProviderServer::new(service).max_decoding_message_size(LARGEST);
-        let routes = Routes::new(service)
-            .add_service(AgentPoolsService::server(pools.clone()))
-            .add_service(InstancesService::server(pools));
-        Ok(async move {
-            tokio::select! {
-                served = door.serve(routes, stop) => served.context("answer Karpenter's provider"),
-                () = watch => Ok(()),
-            }
-        })
+        let mut routes = Routes::new(Restricted::new(service, self.clients.clone()));
+        if let Some(Plugin { clients, scopes }) = &self.plugin {
+            let pools = Arc::new(KubePools::new(client, arm, cluster, scopes.clone()));
+            let agent_pools = AgentPoolsService::server(pools.clone());
+            let instances = InstancesService::server(pools);
+            routes = routes
+                .add_service(Restricted::new(agent_pools, clients.clone()))
+                .add_service(Restricted::new(instances, clients.clone()));
+        }
+        tokio::select! {
+            served = door.serve(routes, stop) => served.context("answer Karpenter's provider"),
+            () = watch => Ok(()),
+        }
     }
 }

@@ -11,6 +11,7 @@ use bringup_azure::clock::Clock;
 use bringup_azure::{Arm, InstanceId, Priority, ProviderId};
 use bringup_flex::class::Class;
 use bringup_flex::hash;
+use bringup_flex::machine::FOREIGN_RESOURCE;
 use bringup_flex::names;
 use bringup_flex::offers::{self, NoOffer, Offer};
 use bringup_flex::sizes;
@@ -234,10 +235,14 @@ impl Service {
         }
         let status = machine.status.clone().unwrap_or_default();
         // What failed and does not come back by itself is begun anew, when nothing of it is left.
+        // A machine whose names belong to something else stays, and says so: it is not made and deleted
+        // again and again.
         if let Some(failure) = status.failure.filter(|_| status.phase == Phase::Gone)
             && failure.class != "capacity"
         {
-            self.remove(&machine).await?;
+            if failure.cause != FOREIGN_RESOURCE {
+                self.remove(&machine).await?;
+            }
             return Err(refusal::of_failure(&failure));
         }
         Ok(machine)

@@ -1,6 +1,6 @@
 //! The sweep of all resource groups that classes name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bringup_azure::id::Name;
@@ -8,6 +8,7 @@ use bringup_flex::audit::{Audit, QuotaRow, is_of_interest};
 use bringup_flex::class::Class;
 use bringup_flex::engine::{Bootstrap, vm_id};
 use bringup_flex::sweep::{Resource, Wanted};
+use bringup_flex::time::later;
 use bringup_objects::NodeClaim;
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::flex::machine::Phase;
@@ -20,6 +21,8 @@ use super::{Flex, Key};
 
 /// Lists are up to half a minute late; this is more.
 const LISTED: SignedDuration = SignedDuration::from_mins(2);
+/// The pause while classes and machines have not been listed.
+const UNLISTED: SignedDuration = SignedDuration::from_secs(5);
 /// How often it is swept.
 const EACH: SignedDuration = SignedDuration::from_mins(5);
 
@@ -27,7 +30,8 @@ impl<B: Bootstrap> Flex<B> {
     pub(super) async fn sweep_for_ever(&self) {
         loop {
             self.sweep_all().await;
-            let due = self.clock.now() + EACH;
+            let wait = if self.is_listed() { EACH } else { UNLISTED };
+            let due = later(self.clock.now(), wait);
             tokio::select! {
                 () = self.clock.reach(due) => {}
                 // A clock that stands still is asked again.
@@ -37,6 +41,10 @@ impl<B: Bootstrap> Flex<B> {
     }
 
     async fn sweep_all(&self) {
+        // Before both have been listed it is not known where anything may be.
+        if !self.is_listed() {
+            return;
+        }
         let mut audit = Audit { cluster: self.cluster.clone(), ..Audit::default() };
         let groups = self.groups();
         for (subscription, group) in &groups {
@@ -68,6 +76,11 @@ impl<B: Bootstrap> Flex<B> {
         if let Err(error) = noted.await {
             warn!(%error, "what the sweep found could not be noted");
         }
+    }
+
+    fn is_listed(&self) -> bool {
+        let index = self.index();
+        index.classes_are_listed && index.machines_are_listed
     }
 
     /// The regions of all classes.
@@ -104,14 +117,15 @@ impl<B: Bootstrap> Flex<B> {
         self.doubt(&resources, &machines.items, (subscription, group), now);
         let claims = self.claims_that_exist().await.map_err(|error| said(&error))?;
         let machines = machines.items.iter().map(kube::ResourceExt::name_any).collect();
-        let wanted = Wanted { machines, claims };
+        let cluster_uid = Some(self.cluster_uid().await.map_err(|error| said(&error))?);
+        let wanted = Wanted { machines, claims, cluster_uid };
         let swept = self.sweeper.sweep(&resources, &wanted, now, false).await;
         audit.add(self.sweeper.ours(&resources), &swept.leaks);
         for leak in &swept.leaks {
-            info!(id = leak.id, age = %leak.age, "nobody wants it");
+            info!(id = leak.id, age = %leak.age, "deleting orphaned resource");
         }
         for (id, why) in &swept.refused {
-            warn!(id, why, "it could not be removed");
+            warn!(id, why, "orphaned resource not deleted");
         }
         let removed = swept.removed.len() as u64;
         let place = (subscription.to_string(), group.to_string());
@@ -145,17 +159,24 @@ impl<B: Bootstrap> Flex<B> {
         (subscription, group): (&Name, &Name),
         now: Timestamp,
     ) {
-        let listed: BTreeSet<String> =
-            resources.iter().map(|resource| resource.id.to_ascii_lowercase()).collect();
+        let listed: BTreeMap<String, Option<&str>> = resources
+            .iter()
+            .map(|resource| (resource.id.to_ascii_lowercase(), resource.vm_id.as_deref()))
+            .collect();
         for machine in machines {
             let Some(status) = &machine.status else { continue };
             let Some(place) = &status.place else { continue };
-            let is_old = status.completed_at.as_ref().is_some_and(|at| at.0 + LISTED < now);
+            let is_old = status.completed_at.as_ref().is_some_and(|at| later(at.0, LISTED) < now);
             let id = vm_id(place).to_ascii_lowercase();
             if *subscription != *place.subscription_id || *group != *place.resource_group {
                 continue;
             }
-            if status.phase == Phase::Running && is_old && !listed.contains(&id) {
+            let stored = status.vm_id.as_deref();
+            // A VM of the same name that was made later is another.
+            let is_listed = listed.get(&id).is_some_and(|found| {
+                found.zip(stored).is_none_or(|(found, stored)| found.eq_ignore_ascii_case(stored))
+            });
+            if status.phase == Phase::Running && is_old && !is_listed {
                 let name = machine.name_any();
                 self.engine.doubt(&name);
                 self.agenda.plan_now(Key::Machine(name));

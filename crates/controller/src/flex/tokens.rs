@@ -43,7 +43,7 @@ impl Tokens {
         let Some(secret) = random(SECRET) else {
             return Err(kube::Error::Service("the system gives no random numbers".into()));
         };
-        let object = object(&id, &secret, machine, now + LIFE);
+        let object = object(&id, &secret, machine, now);
         let parameters = PostParams::default();
         match self.secrets.create(&parameters, &object).await {
             Err(kube::Error::Api(status)) if status.code == 409 => {
@@ -91,7 +91,13 @@ fn random(length: usize) -> Option<String> {
     Some(text)
 }
 
-fn object(id: &str, secret: &str, machine: &str, until: Timestamp) -> Secret {
+/// The Secret of a token. The admission policy of the chart compares type, label, group and usages:
+/// what changes here changes there.
+///
+/// There is no `usage-bootstrap-signing`: it signs `cluster-info` for joins that do not
+/// know the cluster's authority yet, and machines are told it.
+fn object(id: &str, secret: &str, machine: &str, now: Timestamp) -> Secret {
+    let until = now.checked_add(LIFE).unwrap_or(now);
     // Kubernetes reads no fractions here.
     let until = Timestamp::from_second(until.as_second()).unwrap_or(until);
     let data = [
@@ -100,7 +106,6 @@ fn object(id: &str, secret: &str, machine: &str, until: Timestamp) -> Secret {
         ("token-secret", secret.to_owned()),
         ("expiration", until.to_string()),
         ("usage-bootstrap-authentication", "true".to_owned()),
-        ("usage-bootstrap-signing", "true".to_owned()),
         ("auth-extra-groups", "system:bootstrappers:kubeadm:default-node-token".to_owned()),
     ];
     Secret {
@@ -143,11 +148,21 @@ mod tests {
 
     #[test]
     fn it_ends_and_says_whose_it_is() {
-        let until = Timestamp::from_millisecond(1_700_000_000_500).unwrap();
-        let secret = object("abcdef", "0123456789abcdef", "one", until);
+        let now = Timestamp::from_millisecond(1_700_000_000_500).unwrap();
+        let secret = object("abcdef", "0123456789abcdef", "one", now);
         let data = secret.string_data.unwrap();
-        assert_eq!(data["expiration"], "2023-11-14T22:13:20Z");
+        assert_eq!(data["expiration"], "2023-11-14T23:13:20Z");
         assert!(data["description"].contains("one"));
         assert_eq!(secret.metadata.name.as_deref(), Some("bootstrap-token-abcdef"));
+    }
+
+    #[test]
+    fn a_token_lives_for_an_hour_at_most() {
+        for second in [0, 1_700_000_000, 4_000_000_000, Timestamp::MAX.as_second()] {
+            let now = Timestamp::from_second(second).unwrap();
+            let secret = object("abcdef", "0123456789abcdef", "one", now);
+            let until: Timestamp = secret.string_data.unwrap()["expiration"].parse().unwrap();
+            assert!(until.duration_since(now) <= SignedDuration::from_hours(1), "{until}");
+        }
     }
 }

@@ -69,7 +69,10 @@ impl<B: Bootstrap> Flex<B> {
                     index.classes.remove(&class.name_any());
                     vec![class.name_any()]
                 }
-                Seen::All(names) => missing(&mut index.classes, &names),
+                Seen::All(names) => {
+                    index.classes_are_listed = true;
+                    missing(&mut index.classes, &names)
+                }
             };
             for name in changed {
                 for machine in index.of_class(&name) {
@@ -99,7 +102,10 @@ impl<B: Bootstrap> Flex<B> {
                     self.agenda.plan_now(Key::Class(machine.spec.node_class));
                     vec![name]
                 }
-                Seen::All(names) => missing(&mut index.machines, &names),
+                Seen::All(names) => {
+                    index.machines_are_listed = true;
+                    missing(&mut index.machines, &names)
+                }
             };
             for name in gone {
                 self.store.forget(&name);
@@ -140,7 +146,7 @@ impl<B: Bootstrap> Flex<B> {
                 }
             };
             for name in changed {
-                if let Some(machine) = index.machine_for(&name) {
+                for machine in index.machines_for(&name) {
                     self.agenda.plan_now(Key::Machine(machine.clone()));
                 }
             }

@@ -1,15 +1,15 @@
 //! What is written: reports, conditions and Events.
 
+use bringup_contract::bounds::TimeMath as _;
 use bringup_objects::cluster_api::AnyCondition;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
 use bringup_objects::report::BootstrapReport;
 use jiff::SignedDuration;
-use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use tracing::warn;
 
 use super::{LONGEST_PAUSE, Next, Observer, SHORTEST_PAUSE, growing};
-use crate::cluster::{Entry, Key};
+use crate::cluster::{Entry, Key, ReportKey};
 use crate::faces::{events, report};
 use crate::health::advice;
 use crate::kinds;
@@ -39,7 +39,7 @@ impl Observer {
             Written::Done(report) => {
                 self.cluster.report_seen(report);
                 // Soon, and once for all who are reported meanwhile: it looks at every report.
-                self.agenda.plan(Key::Sweep, self.clock.now() + SWEEP_SOON);
+                self.agenda.plan(Key::Sweep, self.clock.now().plus(SWEEP_SOON));
             }
             Written::Stale(report) => drop(self.cluster.report_seen(report)),
             Written::Gone => {}
@@ -98,7 +98,7 @@ impl Observer {
             Written::Done(report) => (report, true),
             Written::Stale(report) => (report, false),
             Written::Gone => {
-                self.cluster.report_gone(&report.name_any());
+                self.cluster.report_gone(&ReportKey::of(&report));
                 return Ok(false);
             }
         };
@@ -118,8 +118,8 @@ impl Observer {
         let verdict = find(&conditions, BOOTSTRAP_SUCCEEDED);
         let uid = &subject.uid;
         let times = match self.memories.applied(uid) {
-            Some((at, times)) if now < at + LONGEST_PAUSE => {
-                let earliest = if times > 1 { at + growing(times - 1) } else { at };
+            Some((at, times)) if now < at.plus(LONGEST_PAUSE) => {
+                let earliest = if times > 1 { at.plus(growing(times - 1)) } else { at };
                 if now < earliest {
                     return Ok(Next::At(earliest));
                 }
@@ -172,7 +172,7 @@ impl Observer {
         let now = self.clock.now();
         self.memories.remember(uid, |memory| {
             let times = memory.refused.map_or(1, |(_, times)| times + 1);
-            memory.refused = Some((now + growing(times), times));
+            memory.refused = Some((now.plus(growing(times)), times));
         });
         Next::Now
     }
@@ -189,7 +189,7 @@ impl Observer {
         let Some(mirror) = &subject.mirror else { return Ok(Next::Never) };
         let Some(written) = self.writer.mirror(subject, mirror, condition).await? else {
             // It is gone, and the watch will say so.
-            return Ok(Next::At(self.clock.now() + SHORTEST_PAUSE));
+            return Ok(Next::At(self.clock.now().plus(SHORTEST_PAUSE)));
         };
         if let Some(object) = kinds::read(written)
             && let Some(subject) =

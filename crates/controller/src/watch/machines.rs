@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Debug;
 
+use bringup_contract::bounds::TimeMath as _;
 use bringup_objects::cluster_api::{
     AzureCluster, AzureMachine, AzureMachinePool, Cluster, Machine,
 };
@@ -53,7 +54,7 @@ impl Watches {
             Err(error) => self.health.failed(Right::Schemas, error),
         }
         let is_complete = learnt.unwrap_or(true);
-        self.clock.now() + if is_complete { SCHEMAS_EACH } else { SCHEMAS_SOON }
+        self.clock.now().plus(if is_complete { SCHEMAS_EACH } else { SCHEMAS_SOON })
     }
 
     async fn keep_learning(&self, mut schemas: Schemas, mut next: Timestamp) {

@@ -45,6 +45,7 @@ pub(crate) fn subject() -> Subject {
         launch: Launch::Accepted(at(2)),
         registered: None,
         place: Place::Known(VM.parse().unwrap()),
+        flex_class: None,
         machine: None,
         node_name: None,
         image: None,

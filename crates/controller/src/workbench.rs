@@ -1,0 +1,100 @@
+//! Where evidence is read, cleaned and judged: on threads of its own, a few at a time.
+//!
+//! A console has megabytes, and what stands in it is up to the node. Work on it is linear in its size,
+//! but it is work; the task that renews the lease, answers health checks and serves other nodes does
+//! not wait for it.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How many texts are worked on at once. Each takes several times its size in memory meanwhile.
+const AT_ONCE: usize = 1;
+/// Texts of up to so many bytes are worked on where they are: that takes a millisecond, and a thread would
+/// cost as much.
+const SMALL: usize = 32 * 1024;
+/// How many consoles are in memory at once, being read or worked on.
+const CONSOLES: usize = 3;
+
+/// Where evidence is worked on.
+#[derive(Debug, Clone)]
+pub struct Workbench {
+    turns: Arc<Semaphore>,
+    consoles: Arc<Semaphore>,
+}
+
+impl Default for Workbench {
+    fn default() -> Self {
+        Self {
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            consoles: Arc::new(Semaphore::new(CONSOLES)),
+        }
+    }
+}
+
+impl Workbench {
+    /// Whether a text of so many bytes is worked on where it is.
+    pub(crate) fn is_small(bytes: usize) -> bool {
+        bytes <= SMALL
+    }
+
+    /// Does work on a text of so many bytes: on a thread of its own, in its turn, unless it is small. If it
+    /// panics, so does this.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        if Self::is_small(bytes) {
+            return work();
+        }
+        // The semaphore is never closed.
+        let turn = self.turns.clone().acquire_owned().await.ok();
+        let done = tokio::task::spawn_blocking(move || {
+            // Held until the work is over, also where its result is not waited for any more.
+            let _turn = turn;
+            work()
+        });
+        match done.await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime ends, and this with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
+    /// Waits until a console may be read into memory. It has to be an excerpt when this is dropped.
+    pub(crate) async fn console(&self) -> Option<OwnedSemaphorePermit> {
+        self.consoles.clone().acquire_owned().await.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_in_the_work_is_the_callers_and_the_next_one_has_its_turn() {
+        let bench = Workbench::default();
+        let failed = std::panic::AssertUnwindSafe(bench.run(usize::MAX, || panic!("on purpose")));
+        assert!(failed.catch_unwind().await.is_err());
+        assert_eq!(bench.run(usize::MAX, || 7).await, 7);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_the_work_leaves_the_thread_to_others() {
+        let bench = Workbench::default();
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        // The runtime has one thread: were the work done on it, nothing else would be.
+        let work = bench.run(usize::MAX, move || wait.recv().is_ok());
+        let others = async {
+            tokio::task::yield_now().await;
+            go_on.send(()).is_ok()
+        };
+        assert_eq!(tokio::join!(work, others), (true, true));
+    }
+}
