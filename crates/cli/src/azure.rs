@@ -22,6 +22,10 @@ pub(crate) struct AzureArguments {
     /// A further certificate authority to trust, in PEM
     #[arg(long, value_name = "FILE", env = "BRINGUP_AZURE_CA_FILE")]
     azure_ca_file: Option<PathBuf>,
+    /// What the hosts of storage accounts may end with too, beside the cloud's own; consoles are read
+    /// from there
+    #[arg(long, value_name = "SUFFIX", env = "BRINGUP_AZURE_STORAGE_SUFFIX")]
+    azure_storage_suffix: Option<String>,
     /// Who to be in Azure: workload-identity, managed-identity or azure-cli
     #[arg(
         long,
@@ -46,6 +50,9 @@ impl AzureArguments {
         let mut endpoint = self.azure_cloud.endpoint();
         if let Some(address) = &self.azure_endpoint {
             endpoint = endpoint.at(address).context("use --azure-endpoint")?;
+        }
+        if let Some(suffix) = &self.azure_storage_suffix {
+            endpoint = endpoint.with_storage(suffix);
         }
         if let Ok(authority) = std::env::var("AZURE_AUTHORITY_HOST") {
             endpoint = endpoint.with_authority(&authority).context("use AZURE_AUTHORITY_HOST")?;

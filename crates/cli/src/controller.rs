@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bringup_azure::Scope;
 use bringup_azure::budget::Limits;
 use bringup_azure::clock::WallClock;
 use bringup_controller::claims::{NodeClassKind, default_classes};
 use bringup_controller::flex::JoinSettings;
-use bringup_controller::{Controller, Provisioning, Settings};
+use bringup_controller::{Controller, Plugin, Provisioning, Settings};
 use bringup_diagnosis::Signatures;
-use bringup_provider::listen::{Address, TlsFiles};
+use bringup_provider::listen::{Address, ClientName, TlsFiles};
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -64,9 +65,22 @@ pub(crate) struct ControllerArguments {
         value_parser = length_of_time
     )]
     machine_deadline: SignedDuration,
+    /// A subscription, or a resource group of one, whose VMs may be read beside those in the resource
+    /// groups of this cluster's own Nodes; can be repeated. Workload clusters of Cluster API need it
+    #[arg(
+        long = "azure-scope",
+        value_name = "SUBSCRIPTION[/GROUP]",
+        env = "BRINGUP_AZURE_SCOPE",
+        value_delimiter = ','
+    )]
+    azure_scopes: Vec<Scope>,
     /// Where health and metrics are served
     #[arg(long, value_name = "ADDRESS", env = "BRINGUP_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
+    /// The file with a token that readers of metrics have to send as `Authorization: Bearer TOKEN`;
+    /// read anew for each request. Without it, everybody who reaches the port may read them
+    #[arg(long, value_name = "FILE", env = "BRINGUP_METRICS_TOKEN_FILE")]
+    metrics_token_file: Option<PathBuf>,
     /// How long a report is kept whose subject is gone
     #[arg(
         long,
@@ -136,6 +150,37 @@ struct FlexArguments {
     /// The authority of those who may ask, in PEM
     #[arg(long, value_name = "FILE", env = "BRINGUP_FLEX_CLIENT_CA_FILE")]
     flex_client_ca_file: Option<PathBuf>,
+    /// A client that may use the provider service over TLS: a DNS name or URI among the subject
+    /// alternative names of its certificate, compared whole; can be repeated. Without any, no client
+    /// may
+    #[arg(long, value_name = "NAME", env = "BRINGUP_FLEX_CLIENT", value_delimiter = ',')]
+    flex_client: Vec<ClientName>,
+    /// Serves the plugin of aks-flex too
+    #[arg(long, env = "BRINGUP_FLEX_PLUGIN")]
+    flex_plugin: bool,
+    /// A client that may use the plugin over TLS, as in --flex-client; can be repeated
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "BRINGUP_FLEX_PLUGIN_CLIENT",
+        value_delimiter = ',',
+        requires = "flex_plugin"
+    )]
+    flex_plugin_client: Vec<ClientName>,
+    /// Where the plugin may use resources: VMs, subnets, images; can be repeated. Without any, it can
+    /// make nothing
+    #[arg(
+        long,
+        value_name = "SUBSCRIPTION[/GROUP]",
+        env = "BRINGUP_FLEX_PLUGIN_SCOPE",
+        value_delimiter = ',',
+        requires = "flex_plugin"
+    )]
+    flex_plugin_scope: Vec<Scope>,
+    /// Makes machines even where no admission policy limits which Secrets bringup may write in
+    /// kube-system: its right to write them is then as good as cluster-admin
+    #[arg(long, env = "BRINGUP_FLEX_WITHOUT_POLICY")]
+    flex_without_policy: bool,
 }
 
 impl FlexArguments {
@@ -159,7 +204,19 @@ impl FlexArguments {
             ),
         };
         let cluster = self.flex_cluster.context("--flex needs --flex-cluster")?;
-        Ok(Some(Provisioning { cluster, join, address: self.flex_listen, tls }))
+        let plugin = self.flex_plugin.then(|| Plugin {
+            clients: self.flex_plugin_client.into_iter().collect(),
+            scopes: self.flex_plugin_scope.into_iter().collect(),
+        });
+        Ok(Some(Provisioning {
+            cluster,
+            join,
+            address: self.flex_listen,
+            tls,
+            clients: self.flex_client.into_iter().collect(),
+            plugin,
+            without_policy: self.flex_without_policy,
+        }))
     }
 }
 
@@ -200,7 +257,9 @@ async fn control(arguments: ControllerArguments, signatures: Signatures) -> anyh
         dry_run: arguments.dry_run,
         machines: arguments.machines,
         machine_deadline: arguments.machine_deadline,
+        scopes: arguments.azure_scopes.into_iter().collect(),
         signatures,
+        metrics_token_file: arguments.metrics_token_file,
         ..Settings::new(&arguments.namespace, &identity)
     };
     let mut controller = Controller::new(settings, client, arm, clock);

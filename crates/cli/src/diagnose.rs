@@ -9,7 +9,7 @@ use crate::args::AnswerForm;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, Document};
 use crate::request::{About, Diagnose};
-use crate::{output, report, signatures, sniff, stored};
+use crate::{output, private_file, report, signatures, sniff, stored};
 
 /// Reads, diagnoses, stores what is to be stored, and answers.
 pub(crate) fn run(options: &Diagnose) -> Result<Exit, Failure> {
@@ -18,7 +18,7 @@ pub(crate) fn run(options: &Diagnose) -> Result<Exit, Failure> {
         let mut stored =
             serde_json::to_string_pretty(&evidence).context("cannot write evidence")?;
         stored.push('\n');
-        std::fs::write(path, stored)
+        private_file::write(path, stored.as_bytes())
             .with_context(|| format!("cannot write the evidence to `{}`", path.display()))?;
     }
     let mut diagnosis = bringup_diagnosis::diagnose(&evidence);

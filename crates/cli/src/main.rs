@@ -1,5 +1,7 @@
 //! `bringup`: says what an exit code means, and why a node did not come up.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
+
 mod args;
 mod azure;
 mod boot_log;
@@ -19,6 +21,7 @@ mod machine_health_check;
 mod manual;
 mod nodeconfig;
 mod output;
+mod private_file;
 mod program;
 mod report;
 mod reports;

@@ -2,7 +2,6 @@
 //! every piece is redacted again.
 
 use bringup_contract::{ImageVersion, Os};
-use bringup_diagnosis::evidence::Content;
 use bringup_diagnosis::{Evidence, Piece, Source};
 use serde::Deserialize;
 
@@ -55,7 +54,7 @@ impl From<StoredPiece> for Piece {
         match content {
             StoredContent::Seen(text) => Self::seen(source, &name, &text),
             StoredContent::Missing(why) => Self::missing(source, &name, &why),
-            StoredContent::NotAsked => Self { source, name, content: Content::NotAsked },
+            StoredContent::NotAsked => Self::not_asked(source, &name),
         }
     }
 }
@@ -70,7 +69,7 @@ mod tests {
             pieces: vec![
                 Piece::seen(Source::Extension, "a.json", "exit status=50 \"quoted\"\nline"),
                 Piece::missing(Source::SerialLog, "boot.log", "the file is empty"),
-                Piece { source: Source::Arm, name: "vm".to_owned(), content: Content::NotAsked },
+                Piece::not_asked(Source::Arm, "vm"),
             ],
             image_version: Some("202601.27.0".parse().unwrap()),
             os: Some(Os::Linux),

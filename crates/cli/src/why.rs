@@ -40,7 +40,8 @@ const COMPARISON_LIMIT: Duration = Duration::from_millis(400);
 
 /// Looks, and answers.
 pub(crate) fn run(options: &Why, program: Program) -> Result<Exit, Failure> {
-    let until = Instant::now() + COMPARISON_LIMIT;
+    let now = Instant::now();
+    let until = now.checked_add(COMPARISON_LIMIT).unwrap_or(now);
     let asking = Asking {
         azure: &options.azure,
         signatures: signatures::read(options.signatures.as_deref())?,

@@ -212,6 +212,9 @@ fn what_is_missing_or_wrong_for_making_machines_is_said_at_the_start() -> Result
         (vec!["--flex", "--flex-cluster", "c", "--flex-join", absent], "absent.json"),
         (vec!["--flex", "--flex-cluster", "c", "--flex-join", &file], "join.json"),
         (vec!["--flex-listen", "unix:provider.sock"], "unix:///PATH"),
+        (vec!["--flex-client", "*.karpenter.svc"], "wildcards are not supported"),
+        (vec!["--flex-plugin-client", "aks-flex"], "--flex-plugin"),
+        (vec!["--flex-plugin", "--flex-plugin-scope", "a/b/c"], "is not a scope"),
     ] {
         let mut all = vec!["controller", "--kubeconfig", "/dev/null"];
         all.extend(&arguments);

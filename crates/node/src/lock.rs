@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::paths::Root;
 use crate::steps;
@@ -33,8 +33,10 @@ fn take_at(path: &Path) -> io::Result<Option<File>> {
         store::directory_for(directory)?;
     }
     steps::reached("open a lock");
-    let file =
-        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    let mut how = OpenOptions::new();
+    how.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link);
+    let file = how.open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),

@@ -1,9 +1,8 @@
 //! The log: JSON lines, in the file of aks-node-controller. What cannot be logged is not worth
 //! failing for.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,8 +52,7 @@ impl Log {
             if let Some(directory) = path.parent().filter(|part| !part.as_os_str().is_empty()) {
                 store::directory_for(directory)?;
             }
-            let mut how = OpenOptions::new();
-            how.append(true).create(true).mode(0o644).custom_flags(store::at_once()).open(path)
+            store::append(path, 0o644)
         };
         let fallback = || append(Path::new("aks-node-controller.log")).ok();
         let file = append(&root.log()).ok();

@@ -2,6 +2,7 @@
 //!
 //! On Windows it only waits for others that do so: most modules are for Linux alone.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
 #![cfg_attr(windows, allow(dead_code, reason = "what is shared holds things for Linux"))]
 
 #[cfg(unix)]

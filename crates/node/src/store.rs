@@ -2,7 +2,9 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -105,6 +107,21 @@ fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a file to append to it. A link is not followed, and a file of another user, or one that is
+/// none, is not written to: who can write to the folder could have put it there.
+pub(crate) fn append(path: &Path, mode: u32) -> io::Result<File> {
+    let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    let mut how = OpenOptions::new();
+    how.append(true).create(true).mode(mode).custom_flags(at_once() | no_link);
+    let file = how.open(path)?;
+    let data = file.metadata()?;
+    if data.is_file() && data.uid() == rustix::process::geteuid().as_raw() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("not a file of ours"))
+    }
+}
+
 /// Opening does not wait, whatever is opened.
 pub(crate) fn at_once() -> i32 {
     i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default()
@@ -169,6 +186,24 @@ mod tests {
         let parent = path.parent().unwrap();
         assert_eq!(fs::metadata(parent).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(fs::read_dir(parent).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_log_is_not_opened_through_a_link_nor_where_something_else_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        append(&at("log"), 0o644).unwrap().write_all(b"one ").unwrap();
+        append(&at("log"), 0o644).unwrap().write_all(b"two").unwrap();
+        assert_eq!(fs::read(at("log")).unwrap(), b"one two");
+        fs::write(at("target"), "mine").unwrap();
+        std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("absent"), at("dangling")).unwrap();
+        for name in ["link", "dangling"] {
+            assert!(append(&at(name), 0o644).is_err(), "{name}");
+        }
+        assert!(append(Path::new("/dev/null"), 0o644).is_err(), "a device");
+        assert_eq!(fs::read(at("target")).unwrap(), b"mine");
+        assert!(!at("absent").exists());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use bringup_objects::karpenter::POOL_LABEL;
 use bringup_objects::{BootstrapReport, Node, NodeClaim};
 use http::HeaderValue;
 use http::header::ACCEPT;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ListParams, ObjectList, Request};
 use kube::core::PartialObjectMeta;
 use kube::{Resource, ResourceExt};
@@ -102,6 +102,13 @@ impl Cluster {
         let list: ObjectList<AzureFlexNodeClass> =
             self.ask(request.map_err(kube::Error::BuildRequest), asked).await?;
         Ok(list.items)
+    }
+
+    /// The uid of the namespace kube-system, which no other cluster has.
+    pub(crate) async fn uid(&self) -> Result<Option<String>, Unseen> {
+        let found: Option<Namespace> =
+            self.get("kube-system", asked("get", "namespaces", "")).await?;
+        Ok(found.and_then(|namespace| namespace.uid()))
     }
 
     /// A `ConfigMap`, if there is one of that name.

@@ -36,6 +36,7 @@ pub(super) fn run(typed: SweepArguments, program: Program) -> Result<Exit, Failu
         }
         let classes = cluster.classes().await.map_err(unseen)?;
         let before = cluster.machines().await.map_err(unseen)?;
+        let cluster_uid = cluster.uid().await.map_err(unseen)?;
         let sweeper = Sweeper::new(arm, &id);
         let mut all = Swept::default();
         for (subscription, group) in groups(&classes, &before)? {
@@ -48,7 +49,8 @@ pub(super) fn run(typed: SweepArguments, program: Program) -> Result<Exit, Failu
             let machines = cluster.machines().await.map_err(unseen)?;
             let machines = machines.iter().map(ResourceExt::name_any).collect();
             let claims = cluster.claim_uids().await.map_err(unseen)?;
-            let swept = sweeper.sweep(&found, &Wanted { machines, claims }, now, dry).await;
+            let wanted = Wanted { machines, claims, cluster_uid: cluster_uid.clone() };
+            let swept = sweeper.sweep(&found, &wanted, now, dry).await;
             all.leaks.extend(swept.leaks);
             all.removed.extend(swept.removed);
             all.refused.extend(swept.refused);

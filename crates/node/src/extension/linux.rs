@@ -117,7 +117,7 @@ fn quiet(program: &Path) -> Command {
 /// Ends everything of this extension that stays.
 pub(super) fn stop(stage: &Stage<'_>) {
     if let Some(mut systemd) = systemd(stage.root, "systemctl") {
-        let _ = ask(systemd.args(["stop", "--quiet", UNIT]), LAST_WORDS + SYSTEMD);
+        let _ = ask(systemd.args(["stop", "--quiet", UNIT]), LAST_WORDS.saturating_add(SYSTEMD));
     }
     // First who would start the other one again.
     for (process, _) in processes(stage).iter().filter(|(_, it)| it.role == Role::Guard) {

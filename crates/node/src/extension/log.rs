@@ -1,7 +1,7 @@
 //! The log of the extension, in the folder that the guest agent gives it. What cannot be logged is
 //! not worth failing for.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use bringup_diagnosis::redaction::redact;
 use jiff::Timestamp;
 
 use super::handler::Handler;
+use crate::sentinel::files;
 
 /// A log that is longer is begun anew; the last one is kept.
 const LENGTH: u64 = 1 << 20;
@@ -36,13 +37,13 @@ impl Log {
     pub(crate) fn line(&self, text: &str) {
         let Some(folder) = &self.0 else { return };
         let path = folder.join("extension.log");
-        if path.metadata().is_ok_and(|data| data.len() > LENGTH) {
+        if path.symlink_metadata().is_ok_and(|data| data.len() > LENGTH) {
             let _ = fs::rename(&path, folder.join("extension.log.1"));
         }
         let _ = fs::create_dir_all(folder);
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let line = format!("{} {}\n", Timestamp::now(), redact(&text).text.truncated(LINE));
-        let file = OpenOptions::new().append(true).create(true).open(path);
+        let file = files::append(&path);
         let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
     }
 }

@@ -213,6 +213,9 @@ fn dump(task: &Task<'_>) -> Result<Effective, Failure> {
     Err(Failure { error, cause, ..failure })
 }
 
+/// How much time one more question needs at least.
+const ENOUGH: Duration = Duration::from_secs(2);
+
 /// The interface that kubelet uses must be there.
 fn answer(task: &mut Task<'_>) -> Result<(), Failure> {
     let begun = Instant::now();
@@ -223,7 +226,8 @@ fn answer(task: &mut Task<'_>) -> Result<(), Failure> {
             task.saw("CRI: ok");
             return Ok(());
         }
-        if begun.elapsed() >= PLUGINS || task.left() <= task.pause() {
+        // A question that has no time to be answered would only hide what the last one told.
+        if begun.elapsed() >= PLUGINS || task.left() <= task.pause().saturating_add(ENOUGH) {
             let what = match state {
                 Some(state) => format!("the state of the plugin cri is {state}"),
                 None if said.well() => "containerd has no plugin cri".to_owned(),

@@ -96,7 +96,9 @@ impl Marks {
     }
 
     fn is_of_this_boot(&self, modified: SystemTime) -> bool {
-        self.booted.is_none_or(|booted| modified + COARSE >= booted)
+        self.booted.is_none_or(|booted| {
+            modified.checked_add(COARSE).is_none_or(|modified| modified >= booted)
+        })
     }
 }
 

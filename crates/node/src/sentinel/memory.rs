@@ -182,7 +182,9 @@ impl Memory {
     pub(crate) fn used(&self, from: DeadlineFrom) -> Option<Duration> {
         match from {
             DeadlineFrom::Extension => Some(self.waited()),
-            DeadlineFrom::Boot => Some(self.waited() + Duration::from_millis(self.up_before_ms)),
+            DeadlineFrom::Boot => {
+                Some(self.waited().saturating_add(Duration::from_millis(self.up_before_ms)))
+            }
             DeadlineFrom::BootstrapStart => self.since_start(),
         }
     }

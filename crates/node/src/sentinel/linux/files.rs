@@ -12,6 +12,11 @@ pub(crate) fn replace(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
+/// Opens a log to append to it; a link is not followed.
+pub(crate) fn append(path: &Path) -> io::Result<File> {
+    crate::store::append(path, 0o644)
+}
+
 /// Writes a file as a whole, for root only. Several waits may write it at once, so each has a name
 /// of its own beside it.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::windows::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,15 @@ pub(crate) fn directory(directory: &Path) -> io::Result<()> {
         None => {}
     }
     windows_api::create_private_directory(directory)
+}
+
+/// Opens a file to append to it; a link is not followed.
+pub(crate) fn append(path: &Path) -> io::Result<File> {
+    const OPEN_REPARSE_POINT: u32 = 0x0020_0000;
+    let mut how = OpenOptions::new();
+    how.append(true).create(true).custom_flags(OPEN_REPARSE_POINT);
+    let file = how.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a file of ours")) }
 }
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
