@@ -55,6 +55,8 @@ check_flex() {
     # Secrets are made and removed where tokens are, and read nowhere.
     [[ $(grep -cE "resources:.*secrets" "$work/flex.yaml") = 1 ]] || fail "flex has more to do with secrets than tokens"
     grep -A1 'resources: \[secrets\]' "$work/flex.yaml" | grep -qx '    verbs: \[create, delete\]' || fail "flex can read secrets"
+    grep -q 'kind: ValidatingAdmissionPolicyBinding' "$work/flex.yaml" || fail "no policy limits the secrets of flex"
+    ! render --values "$flex" --set flex.plugin.enabled=false | grep -q BRINGUP_FLEX_PLUGIN || fail "the plugin is on without being asked for"
     local address
     address=$(sed -n 's/^  address: \(.*\):9443$/\1/p' karpenter/charts/karpenter/values.yaml)
     [[ $address = bringup-flex.bringup-system.svc ]] || fail "Karpenter asks at $address"
@@ -87,6 +89,8 @@ check_schema() {
     refuses flex.join.token=x /flex/join
     refuses flex.join.server=http://plain.example.com /flex/join/server
     refuses 'flex.clients=null' /flex
+    refuses 'flex.clientNames[0]=*.karpenter.svc' /flex/clientNames/0
+    refuses 'flex.plugin.scopes[0]=a/b/c' /flex/plugin/scopes/0
 }
 
 # The rules as the chart ships them, out of the PrometheusRule.
@@ -145,6 +149,8 @@ check_karpenter() {
     render_karpenter() { "$tools/helm" template karpenter "$chart" --namespace karpenter "$@" >"$work/output" 2>&1; }
     ! render_karpenter --set provider.address=plain || fail "an address of bringup without a port is accepted"
     ! render_karpenter --set colour=red || fail "Karpenter's chart accepts an unknown value"
+    grep -q 'kind: NetworkPolicy' "$work/karpenter.yaml" || fail "nothing limits the network of Karpenter"
+    grep -q 'port: 9443$' "$work/karpenter.yaml" || fail "Karpenter's NetworkPolicy keeps it from bringup"
     socket=provider.address=unix:///run/bringup/provider.sock
     ! render_karpenter --set "$socket" || fail "a socket without a volume is accepted"
     render_karpenter --set "$socket" --set provider.socket.volume.hostPath.path=/run/bringup || fail "a socket is refused"

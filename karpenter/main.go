@@ -2,20 +2,57 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"net"
 	"os"
+	"time"
 
+	"github.com/awslabs/operatorpkg/serrors"
+	"github.com/go-logr/zapr"
+	"k8s.io/client-go/discovery"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
 	"sigs.k8s.io/karpenter/pkg/controllers"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	"sigs.k8s.io/karpenter/pkg/operator"
+	"sigs.k8s.io/karpenter/pkg/operator/injection"
+	"sigs.k8s.io/karpenter/pkg/operator/logging"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/bringup-dev/bringup/karpenter/internal/cloudprovider"
 	"github.com/bringup-dev/bringup/karpenter/internal/connection"
+	"github.com/bringup-dev/bringup/karpenter/internal/definitions"
 	"github.com/bringup-dev/bringup/karpenter/internal/providerpb"
 )
 
+// How often the API server is asked for definitions that are missing.
+const pause = 2 * time.Second
+
+// waitForDefinitions comes first: an operator that is made without them never gets over it.
+func waitForDefinitions() error {
+	ctx := injection.WithOptionsOrDie(context.Background(), options.Injectables...)
+	// The first logger stays, so it is the one that the operator would set.
+	log.SetLogger(serrors.NewLogger(zapr.NewLogger(logging.NewLogger(ctx, "controller"))))
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return err
+	}
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	port := options.FromContext(ctx).HealthProbePort
+	listen := func() (net.Listener, error) { return net.Listen("tcp", fmt.Sprintf(":%d", port)) }
+	return definitions.Wait(ctx, resources, listen, pause)
+}
+
 func main() {
+	if err := waitForDefinitions(); err != nil {
+		log.FromContext(context.Background()).Error(err, "cannot wait for definitions")
+		os.Exit(1)
+	}
 	ctx, karpenter := operator.NewOperator()
 	bringup, err := connection.Open(connection.FromContext(ctx), connection.Limit)
 	if err != nil {
