@@ -73,6 +73,7 @@ impl Fast {
         let karpenter = Provider::with_class(client.clone(), azure.clone(), &class);
         karpenter.create_pool(name).await?;
         let mut settings = Settings::new(&namespace, "test-0");
+        settings.scopes = crate::scopes();
         settings.classes =
             vec![NodeClassKind { group: "karpenter.azure.com".to_owned(), kind: class }];
         Ok(Self {

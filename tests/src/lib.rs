@@ -19,3 +19,11 @@ pub mod stage;
 mod world;
 
 pub use world::World;
+
+/// The subscription in which the simulated Azure has everything.
+pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
+
+/// All of it, for a controller in a cluster that has no Node yet which would show where its VMs are.
+pub fn scopes() -> bringup_azure::Scopes {
+    SUBSCRIPTION.parse().into_iter().collect()
+}

@@ -1,8 +1,7 @@
 //! What Karpenter's Azure provider asks ARM for.
 
+use crate::SUBSCRIPTION;
 use serde_json::{Value, json};
-
-const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 
 /// A VM as it is ordered.
 #[derive(Debug, Clone)]

@@ -39,6 +39,7 @@ impl ControllerProcess {
             .arg("controller")
             .args(["--namespace", namespace, "--listen", "127.0.0.1:0", "--identity", "one"])
             .args(["--azure-credential", "workload-identity"])
+            .args(["--azure-scope", crate::SUBSCRIPTION])
             .args(["--azure-endpoint", &world.azure_endpoint()])
             .arg("--azure-ca-file")
             .arg(world.azure_ca_file())

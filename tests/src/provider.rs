@@ -11,11 +11,11 @@ use kube::api::{
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
+use crate::SUBSCRIPTION;
 use crate::World;
 use crate::arm::{Arm, Said};
 use crate::order::Order;
 
-const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 const GROUP: &str = "MC_rg1_aks1_eastus";
 /// Karpenter cuts what it says of a failure here, before the exit code.
 const EVENT_CUT: usize = 500;

@@ -138,6 +138,7 @@ impl Stage {
         let class = format!("Class{name}");
         let karpenter = Provider::with_class(client.clone(), azure.clone(), &class);
         let mut settings = Settings::new(&namespace, "test-0");
+        settings.scopes = crate::scopes();
         settings.classes =
             vec![NodeClassKind { group: "karpenter.azure.com".to_owned(), kind: class }];
         let prefix = format!("aks-{name}-");

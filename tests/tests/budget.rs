@@ -61,8 +61,11 @@ impl Crowded {
             let place = format!("azure://{}", Provider::vm_path(&name(nth)));
             paper.launch(&name(nth), "AKSNodeClass", &place, launched);
         }
-        let settings =
-            Settings { reports_per_parent: claims, ..Settings::new("bringup-system", "test-0") };
+        let settings = Settings {
+            reports_per_parent: claims,
+            scopes: bringup_world::scopes(),
+            ..Settings::new("bringup-system", "test-0")
+        };
         let controller = crowd::controller(&azure, paper.client(), settings);
         let controller = tokio::spawn(async move { controller.observe().await });
         Ok(Self { azure, paper, launched, controller })

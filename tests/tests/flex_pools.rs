@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use bringup_azure::Arm;
+use bringup_azure::{Arm, Scopes};
 use bringup_azure_sim::clock::Pace;
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
@@ -61,6 +61,11 @@ fn authority() -> Result<Vec<u8>> {
     Ok(made.cert.pem().into_bytes())
 }
 
+/// Where pools may be: all that these tests use.
+fn scopes() -> Result<Scopes> {
+    Ok([SUBSCRIPTION.parse()?].into_iter().collect())
+}
+
 fn cluster() -> Result<Cluster> {
     Ok(Cluster { server: "https://cluster.example:6443".to_owned(), authority: authority()? })
 }
@@ -89,7 +94,8 @@ async fn still() -> Result<(Client, KubePools, Cluster)> {
     let client = plane().await?.client();
     let cluster = cluster()?;
     let (_, arm) = azure("")?;
-    let pools = KubePools::new(client.clone(), arm, cluster.clone()).waiting(Duration::ZERO);
+    let pools =
+        KubePools::new(client.clone(), arm, cluster.clone(), scopes()?).waiting(Duration::ZERO);
     Ok((client, pools, cluster))
 }
 
@@ -134,7 +140,7 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     let (azure, arm) =
         azure("quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]")?;
     let _maker = Maker::start(client.clone(), &azure);
-    let pools = KubePools::new(client.clone(), arm, cluster.clone());
+    let pools = KubePools::new(client.clone(), arm, cluster.clone(), scopes()?);
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
     let classes: Api<AzureFlexNodeClass> = Api::all(client);
 
@@ -149,10 +155,12 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     };
     until(machines.clone(), &name, "a VM that runs", runs).await?;
     let stored = kept(&pools, &wanted.id).await?;
+    let status = machines.get(&name).await?.status;
+    let vm = status.and_then(|status| status.place).context("it has a place")?.vm;
     assert_eq!(
         stored.vm_resource_id,
         Some(format!(
-            "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/{name}"
+            "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/{vm}"
         ))
     );
     assert_eq!(stored.created_at, made.created_at);
@@ -283,7 +291,8 @@ async fn another_cluster_cannot_be_joined() -> Result<()> {
 async fn case_23_two_who_serve_the_same_pools_make_one_machine() -> Result<()> {
     let (client, one, cluster) = still().await?;
     let (_, arm) = azure("")?;
-    let two = KubePools::new(client.clone(), arm, cluster.clone()).waiting(Duration::ZERO);
+    let two =
+        KubePools::new(client.clone(), arm, cluster.clone(), scopes()?).waiting(Duration::ZERO);
     let wanted = pool("shared", &cluster);
     let calls = (0..8).map(|turn| {
         let pools = if turn % 2 == 0 { &one } else { &two };
@@ -321,7 +330,11 @@ async fn case_19_to_21_what_is_not_ours_or_broken_is_kept_and_spoils_nothing() -
     // A class that has nothing to do with pools.
     classes.create(&PostParams::default(), &class("plain")).await?;
     // A machine whose class is gone.
-    let spec = FlexMachineSpec { node_class: "lone".to_owned(), ..FlexMachineSpec::default() };
+    let spec = FlexMachineSpec {
+        node_class: "lone".to_owned(),
+        vm_size: "Standard_D4s_v5".to_owned(),
+        ..FlexMachineSpec::default()
+    };
     let mut lone = AzureFlexMachine::new("lone", spec);
     lone.labels_mut().insert(LABEL.to_owned(), "lone".to_owned());
     lone.annotations_mut().insert(ID.to_owned(), "lone".to_owned());

@@ -62,6 +62,7 @@ impl Observing {
     fn begin(field: &Field) -> Self {
         let mut settings = Settings::new("default", "test-0");
         settings.reports_per_parent = REFUSED + BROKEN;
+        settings.scopes = bringup_world::scopes();
         let controller: Controller = controller(&field.azure, field.client.clone(), settings);
         Self(tokio::spawn(async move { controller.observe().await }))
     }
@@ -155,7 +156,8 @@ fn shown(field: &Field) -> Result<BTreeMap<String, Timestamp>> {
         let ended = azure.journal().text().lines().filter_map(|line| {
             let line = line.strip_suffix(": script ended with 192")?;
             let (at, vm) = line.split_once(" Microsoft.Compute/virtualMachines/")?;
-            Some((vm.to_owned(), at.to_owned()))
+            // Without the suffix of the VM's name.
+            Some((vm.rsplit_once('-')?.0.to_owned(), at.to_owned()))
         });
         let read = |(vm, at): (String, String)| {
             let at: Timestamp = at.parse().context("a time in the journal")?;

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "what a test saw helps when it fails")]
 
 mod nodeclaims {
+    mod attacks;
     mod common;
     mod inputs;
     mod limits;

@@ -113,8 +113,17 @@ async fn main() -> Result<()> {
     std::fs::write(&file, join(version.trim_start_matches('v')).to_string())?;
     let socket = format!("unix://{}", world.directory().join("provider.sock").display());
     let file = file.to_str().context("a path is text")?;
-    let flags =
-        ["--flex", "--flex-cluster", "bench", "--flex-join", file, "--flex-listen", &socket];
+    let flags = [
+        "--flex",
+        "--flex-cluster",
+        "bench",
+        "--flex-join",
+        file,
+        "--flex-listen",
+        &socket,
+        // It runs as an administrator here, whom no policy limits.
+        "--flex-without-policy",
+    ];
     let controller = ControllerProcess::start(&program, &world, NAMESPACE, &flags).await?;
     let before = Usage::of(controller.id())?;
     say(&format!("before: {before}"))?;

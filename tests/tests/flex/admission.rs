@@ -48,6 +48,34 @@ async fn case_27_the_api_server_refuses_each_wrong_field_by_its_name() -> Result
 }
 
 #[tokio::test]
+async fn the_api_server_refuses_a_machine_whose_fields_are_too_long_or_of_another_form()
+-> Result<()> {
+    let client = plane().await?.client();
+    let machines: Api<AzureFlexMachine> = Api::all(client);
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let fine = serde_json::to_value(machine("fine", "plain", "Standard_D8s_v5")?)?;
+    machines.create(&dry, &serde_json::from_value(fine.clone())?).await?;
+    for (field, value) in [
+        ("nodeClass", json!("../plain")),
+        ("vmSize", json!("Standard D8s")),
+        ("zone", json!("eastus-1")),
+        ("capacityType", json!("free")),
+        ("claimRef", json!({ "name": "a".repeat(300), "uid": "u" })),
+        ("claimRef", json!({ "name": "a", "uid": "u".repeat(300) })),
+        ("claimRef", json!({ "name": "a/b", "uid": "u" })),
+        ("nodePool", json!("A B")),
+        ("taints", json!(["x".repeat(600)])),
+    ] {
+        let mut wrong = fine.clone();
+        wrong["spec"][field] = value;
+        let refused = machines.create(&dry, &serde_json::from_value(wrong)?).await;
+        let told = refused.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(told.contains(field), "{field}: {told}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_machine_is_never_changed() -> Result<()> {
     let client = plane().await?.client();
     let machines: Api<AzureFlexMachine> = Api::all(client);

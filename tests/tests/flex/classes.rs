@@ -92,7 +92,22 @@ async fn an_image_that_does_not_exist_is_the_fault_of_its_class_and_costs_azure_
     let (reason, message) = told(&field, "strange", "ValidationSucceeded", "False").await?;
     assert_eq!(reason, "MachineRefused");
     assert!(message.contains("Artifact was not found."), "whatever the code: {message}");
-    assert_eq!(field.held(), ["one", "one-nic", "one-osdisk"]);
+    assert_eq!(field.held(), field.names_of("one", &[]).await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_machine_that_is_refused_for_its_own_size_leaves_its_class_ready() -> Result<()> {
+    let field = Field::new("").await?;
+    field.ready_class("plain").await?;
+    field.claimed_machine("wrong", "plain", "Standard_No_Such_Size").await?;
+    let refused = field.machine_in("wrong", Phase::Gone).await?;
+    let failure = refused.status.and_then(|status| status.failure).unwrap_or_default();
+    assert_eq!(failure.cause, "InvalidRequest", "{failure:?}");
+    field.create_machine(&machine("right", "plain", "Standard_D8s_v5")?).await?;
+    field.machine_in("right", Phase::Running).await?;
+    let class = field.classes().get("plain").await?;
+    assert!(bringup_controller::flex::is_ready(&class), "{:?}", class.status);
     Ok(())
 }
 

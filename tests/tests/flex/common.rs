@@ -20,7 +20,7 @@ use bringup_world::arm::Arm;
 use bringup_world::makers::{Maker, arm, home};
 use bringup_world::stage::SimulatedClock;
 use hyper_util::rt::TokioIo;
-use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{Condition, await_condition};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -67,6 +67,24 @@ impl Field {
     pub(crate) fn restart(&mut self) {
         drop(self.maker.take());
         self.maker = Some(Maker::start(self.client.clone(), &self.azure));
+    }
+
+    /// Stops the controller that runs machines.
+    pub(crate) fn stop(&mut self) {
+        drop(self.maker.take());
+    }
+
+    /// Does what Karpenter does when the Node of a claim is there.
+    pub(crate) async fn register(&self, claim: &str, id: &str) -> Result<()> {
+        let registered = json!({
+            "type": "Registered", "status": "True", "reason": "Registered", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let status = json!({ "providerID": id, "imageID": "ubuntu", "conditions": [registered] });
+        let (parameters, patch) =
+            (PatchParams::default(), Patch::Merge(json!({ "status": status })));
+        self.claims().patch_status(claim, &parameters, &patch).await?;
+        Ok(())
     }
 
     /// A client of the service that Karpenter's provider asks, over a socket as in earnest. It is
@@ -155,6 +173,26 @@ impl Field {
         };
         let found = until(self.machines(), name, &format!("{name} in {phase:?}"), there).await?;
         found.context("the machine is there")
+    }
+
+    /// The names of a machine's VM, NIC and disk, and of what else Azure is to hold; sorted.
+    pub(crate) async fn names_of(&self, machine: &str, others: &[&str]) -> Result<Vec<String>> {
+        let machine = self.machines().get(machine).await?;
+        let place = machine.status.and_then(|it| it.place).context("it has a place")?;
+        let mut all: Vec<String> = others.iter().map(|name| (*name).to_owned()).collect();
+        all.extend([place.vm, place.nic, place.disk]);
+        all.sort_unstable();
+        Ok(all)
+    }
+
+    /// Does what Karpenter does when a machine is accepted: the claim names it.
+    pub(crate) async fn launch(&self, claim: &str) -> Result<()> {
+        let machine = self.machines().get(claim).await?;
+        let id = machine.status.and_then(|status| status.provider_id).context("it has an id")?;
+        let status = json!({ "status": { "providerID": id, "imageID": "ubuntu" } });
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(status));
+        self.claims().patch_status(claim, &parameters, &patch).await?;
+        Ok(())
     }
 
     /// The names of what Azure holds.

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use bringup_objects::flex::FINALIZER;
-use bringup_objects::flex::machine::Phase;
+use bringup_objects::flex::machine::{ClaimReference, Phase};
 use bringup_world::arm::Arm;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
@@ -23,13 +23,15 @@ async fn case_30_a_machine_that_is_applied_becomes_a_vm_and_leaves_nothing_when_
 
     field.create_machine(&machine("one", "plain", "Standard_D8s_v5")?).await?;
     let up = field.machine_in("one", Phase::Running).await?;
-    assert_eq!(field.held(), ["another", "one", "one-nic", "one-osdisk"]);
+    let held = field.names_of("one", &["another"]).await?;
+    assert_eq!(field.held(), held);
     let status = up.status.unwrap_or_default();
+    let vm = status.place.as_ref().map(|place| place.vm.clone()).unwrap_or_default();
+    assert!(vm.starts_with("one-") && vm.len() == "one-".len() + 8, "{vm}");
+    let group = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex");
     assert_eq!(
-        status.provider_id.as_deref(),
-        Some(
-            "azure-flex:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/one"
-        )
+        status.provider_id,
+        Some(format!("azure-flex://{group}/providers/Microsoft.Compute/virtualMachines/{vm}"))
     );
     assert!(status.vm_id.is_some() && status.completed_at.is_some());
 
@@ -39,7 +41,7 @@ async fn case_30_a_machine_that_is_applied_becomes_a_vm_and_leaves_nothing_when_
     let failure = ended.status.and_then(|status| status.failure).unwrap_or_default();
     assert_eq!((failure.class.as_str(), failure.cause.as_str()), ("capacity", "QuotaExceeded"));
     assert_eq!(failure.arm_code.as_deref(), Some("OperationNotAllowed"));
-    assert_eq!(field.held(), ["another", "one", "one-nic", "one-osdisk"]);
+    assert_eq!(field.held(), held);
     // Case 11: its claim goes, and so does it.
     field.claims().delete("two", &DeleteParams::default()).await?;
     until(field.machines(), "two", "a machine that is gone", gone()).await?;
@@ -55,9 +57,11 @@ async fn case_12_a_vm_that_somebody_removed_ends_its_machine_and_its_claim() -> 
     let field = Field::new("").await?;
     field.ready_class("plain").await?;
     field.claimed_machine("one", "plain", "Standard_D8s_v5").await?;
-    field.machine_in("one", Phase::Running).await?;
+    let up = field.machine_in("one", Phase::Running).await?;
+    field.launch("one").await?;
+    let vm = up.status.and_then(|status| status.place).unwrap_or_default().vm;
     let path = format!(
-        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/one?api-version=2024-11-01"
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/{vm}?api-version=2024-11-01"
     );
     Arm::new(field.azure.clone()).delete(&path)?;
     until(field.claims(), "one", "a claim that is gone", gone()).await?;
@@ -77,4 +81,62 @@ async fn case_26_a_group_that_cannot_be_listed_does_not_keep_another_from_being_
     field.put_nic("rg-flex", "unseen", "cluster-1")?;
     field.put_nic("rg-other", "seen", "cluster-1")?;
     field.until_held(&["unseen"]).await
+}
+
+#[tokio::test]
+async fn a_claim_is_never_ended_for_a_machine_that_it_does_not_name() -> Result<()> {
+    let field = Field::new("").await?;
+    field.ready_class("plain").await?;
+    // A tenant creates a machine that names a foreign claim, pending or registered.
+    for (victim, is_registered) in [("pending", false), ("registered", true)] {
+        let uid = field.claim(victim, "plain").await?;
+        let forged_name = format!("forged-for-{victim}");
+        let mut forged = machine(&forged_name, "plain", "Standard_D8s_v5")?;
+        forged.spec.claim_ref = Some(ClaimReference { name: victim.to_owned(), uid });
+        field.create_machine(&forged).await?;
+        let up = field.machine_in(&forged_name, Phase::Running).await?;
+        if is_registered {
+            field.register(victim, "azure-flex:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/its-own").await?;
+        }
+        // Its VM goes, as if it had failed.
+        let vm = up.status.and_then(|status| status.place).unwrap_or_default().vm;
+        let path = format!(
+            "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/{vm}?api-version=2024-11-01"
+        );
+        Arm::new(field.azure.clone()).delete(&path)?;
+        field.machine_in(&forged_name, Phase::Gone).await?;
+        let claim = field.claims().get(victim).await?;
+        assert!(claim.metadata.deletion_timestamp.is_none(), "{victim}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_another_team_owns_under_the_names_of_a_machine_is_left_alone_and_told() -> Result<()>
+{
+    let mut field = Field::new("").await?;
+    field.ready_class("plain").await?;
+    field.put_nic("rg-flex", "one-nic", "cluster-2")?;
+    field.create_machine(&machine("one", "plain", "Standard_D8s_v5")?).await?;
+    let up = field.machine_in("one", Phase::Running).await?;
+    let vm = up.status.and_then(|status| status.place).unwrap_or_default().vm;
+    // While the controller is down, its VM is replaced by one of the same name and the same tags.
+    field.stop();
+    let path = format!(
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/{vm}?api-version=2024-11-01"
+    );
+    let arm = Arm::new(field.azure.clone());
+    let mut body = arm.get(&path)?.body;
+    arm.delete(&path)?;
+    field.until_held(&["one-nic"]).await?;
+    body["properties"]["networkProfile"] = serde_json::json!({ "networkInterfaces": [] });
+    body["properties"]["storageProfile"]["osDisk"]["name"] = "theirs".into();
+    arm.put(&path, &body)?;
+    field.machines().delete("one", &DeleteParams::default()).await?;
+    field.restart();
+    until(field.machines(), "one", "a machine that is released", gone()).await?;
+    let mut held = vec!["one-nic".to_owned(), "theirs".to_owned(), vm];
+    held.sort_unstable();
+    assert_eq!(field.held(), held);
+    Ok(())
 }

@@ -37,10 +37,10 @@ async fn case_46_a_node_gets_its_provider_id_only_with_the_address_of_its_nic() 
     let field = Field::new("").await?;
     field.ready_class("plain").await?;
     field.claimed_machine("one", "plain", "Standard_D8s_v5").await?;
-    let machine = field.machine_in("one", Phase::Running).await?;
-    let wanted = machine.status.and_then(|status| status.provider_id);
+    let status = field.machine_in("one", Phase::Running).await?.status.unwrap_or_default();
+    let (wanted, nic) = (status.provider_id, status.place.unwrap_or_default().nic);
     let path = format!(
-        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/one-nic?api-version=2024-05-01"
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/{nic}?api-version=2024-05-01"
     );
     let nic = Arm::new(field.azure.clone()).get(&path)?.body;
     let address = nic.pointer("/properties/ipConfigurations/0/properties/privateIPAddress");
@@ -78,6 +78,46 @@ async fn case_46_a_node_gets_its_provider_id_only_with_the_address_of_its_nic() 
     node(&field, "foreign", "one", address, Some("azure:///subscriptions/x/vm")).await?;
     let told = conflicts(2).await?;
     assert!(told.iter().any(|note| note.contains("azure:///subscriptions/x/vm")), "{told:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_node_whose_address_comes_after_it_has_registered_is_not_accused() -> Result<()> {
+    let field = Field::new("").await?;
+    field.ready_class("plain").await?;
+    field.claimed_machine("one", "plain", "Standard_D8s_v5").await?;
+    let status = field.machine_in("one", Phase::Running).await?.status.unwrap_or_default();
+    let (wanted, nic) = (status.provider_id, status.place.unwrap_or_default().nic);
+    let path = format!(
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/{nic}?api-version=2024-05-01"
+    );
+    let looks = || {
+        let requests = field.azure.with(|azure| azure.journal().requests().to_vec());
+        requests.iter().filter(|one| one.method == "GET" && one.path.contains(&nic)).count()
+    };
+    let before = looks();
+    let nodes: Api<Node> = Api::all(field.client.clone());
+    let labels = json!({ "karpenter.azure.com/node-claim": "one" });
+    let early = json!({ "metadata": { "name": "early", "labels": labels } });
+    nodes.create(&PostParams::default(), &serde_json::from_value(early)?).await?;
+    // It has been looked at, without an address.
+    while looks() == before {
+        tokio::task::yield_now().await;
+    }
+    let body = Arm::new(field.azure.clone()).get(&path)?.body;
+    let address = body.pointer("/properties/ipConfigurations/0/properties/privateIPAddress");
+    let status =
+        json!({ "status": { "addresses": [{ "type": "InternalIP", "address": address }] } });
+    nodes.patch_status("early", &PatchParams::default(), &Patch::Merge(&status)).await?;
+    let has_id = |node: Option<&Node>| {
+        node.and_then(|node| node.spec.as_ref()).is_some_and(|spec| spec.provider_id.is_some())
+    };
+    let known = until(nodes, "early", "a provider id", has_id).await?;
+    assert_eq!(known.and_then(|node| node.spec?.provider_id), wanted);
+    let events: Api<Event> = Api::namespaced(field.client.clone(), "default");
+    let events = events.list(&ListParams::default()).await?;
+    let accused = |event: &Event| event.reason.as_deref() == Some("NodeIdentityConflict");
+    assert!(!events.iter().any(accused), "{events:?}");
     Ok(())
 }
 

@@ -27,7 +27,11 @@ const IMPLIED: [(&str, &str); 3] = [
 ];
 
 /// What is asked for only where Azure is not done at once.
-const SOMETIMES: [&str; 1] = ["Microsoft.Network/locations/operations/read"];
+const SOMETIMES: [&str; 2] = [
+    "Microsoft.Network/locations/operations/read",
+    // A disk goes with its VM, and is deleted by itself only where it was left.
+    "Microsoft.Compute/disks/delete",
+];
 
 /// What this simulated Azure has no use for, and the real one has: images of one's own, and the
 /// addresses at which deletions are followed.
@@ -109,7 +113,8 @@ async fn the_role_in_azure_allows_exactly_what_is_asked_of_it() -> Result<()> {
     field.create_machine(&pool).await?;
     field.machine_in("pool", Phase::Running).await?;
     let cluster = Cluster { server: String::new(), authority: Vec::new() };
-    let pools = KubePools::new(field.client.clone(), arm(&field.azure), cluster);
+    let scopes = [crate::common::SUBSCRIPTION.parse()?].into_iter().collect();
+    let pools = KubePools::new(field.client.clone(), arm(&field.azure), cluster, scopes);
     pools.restart("pool").await?;
     // Quotas are asked for by whoever answers Karpenter.
     let (subscription, region) = (crate::common::SUBSCRIPTION.parse()?, "eastus2".parse()?);

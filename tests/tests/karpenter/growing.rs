@@ -48,7 +48,9 @@ pub(crate) async fn a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits(
         ensure!(id.starts_with("azure-flex:///subscriptions/"), "{id}");
         let claim = claims.iter().find(|claim| provider_id(claim) == Some(&id));
         let claim = claim.with_context(|| format!("no claim for {id}"))?;
-        ensure!(node.name_any() == claim.name_any(), "the Node of {}", claim.name_any());
+        // A Node has the name of its VM: the claim's, and a suffix that no other cluster has.
+        let (name, stem) = (node.name_any(), format!("{}-", claim.name_any()));
+        ensure!(name.strip_prefix(&stem).is_some_and(|suffix| suffix.len() == 8), "{name}");
         let taints = spec.taints.unwrap_or_default();
         ensure!(taints.iter().all(|taint| !taint.key.starts_with("karpenter.sh/")), "{taints:?}");
     }

@@ -106,6 +106,9 @@ impl Ground {
         );
         let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
         settings.machines = true;
+        settings.scopes = bringup_world::scopes();
+        // Allowed to be read by its operator, and not by Azure.
+        settings.scopes.insert("11111111-0000-0000-0000-000000000000".parse()?);
         settings.only_namespace = Some(name.to_owned());
         settings.signatures = signatures()?;
         let controller = Controller::new(settings, client, arm, clock);

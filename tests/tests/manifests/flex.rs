@@ -26,12 +26,17 @@ const FLAGS: &str = concat!(
 );
 
 /// A control plane on which the chart is installed, with machines.
-async fn installed() -> Result<ControlPlane> {
+pub(super) async fn installed() -> Result<ControlPlane> {
+    installed_with(&[]).await
+}
+
+/// The same, with further options of the chart.
+pub(super) async fn installed_with(options: &[&str]) -> Result<ControlPlane> {
     let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
     let directory = tempfile::tempdir()?;
     let manifests = directory.path().join("flex.yaml");
     let with_class = ["--set", "definitions.nodeClass=true"];
-    fs::write(&manifests, render(&[VALUES, with_class].concat())?)?;
+    fs::write(&manifests, render(&[&VALUES, &with_class, options].concat())?)?;
     apply(&plane, &root().join("manifests/bringup.yaml"), &[])?;
     apply(&plane, &manifests, &["--force-conflicts"])?;
     Ok(plane)

@@ -268,6 +268,7 @@ fn observe(client: &Client, azure: &Simulator, name: &str) -> JoinHandle<()> {
     let arm = Arm::new(Cloud::Public.endpoint(), token, door, clock.clone());
     let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
     settings.machines = true;
+    settings.scopes = bringup_world::scopes();
     settings.only_namespace = Some(name.to_owned());
     let controller = Controller::new(settings, client.clone(), arm, clock);
     tokio::spawn(async move { controller.observe().await })

@@ -13,13 +13,14 @@ use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::flex::pools::{Cluster, KubePools};
 use bringup_controller::flex::{LEDGER, TOKENS};
+use bringup_controller::health::Health;
 use bringup_controller::rights::{FLEX, Needed, needed};
 use bringup_controller::{Controller, Provisioning, Settings};
 use bringup_objects::flex::class::FlexNodeClassSpec;
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
 use bringup_objects::{NodeClaim, report};
-use bringup_provider::listen::Address;
+use bringup_provider::listen::{Address, AllowedClients};
 use bringup_provider::plugin::{Pool, Pools as _};
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::counted::Counted;
@@ -72,14 +73,14 @@ fn arm(azure: &Simulator) -> Arm {
 async fn provisioning(client: &Client) -> Result<Provisioning> {
     let version = client.apiserver_version().await?.git_version;
     let version = version.trim_start_matches('v');
-    let artifact =
-        json!({ "version": version, "url": "https://dl.example/a", "sha256": "0".repeat(64) });
+    let artifact = |version: &str| json!({ "version": version, "url": "https://dl.example/a", "sha256": "0".repeat(64) });
+    let (containerd, program) = (artifact("2.1.4"), artifact(version));
     let join = json!({
         "server": "https://api.example:443",
         "certificateAuthorityData": STANDARD.encode("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
         "agent": { "url": "https://dl.example/bringup-node", "sha256": "0".repeat(64) },
         "artifacts": {
-            "containerd": artifact, "runc": artifact, "kubeadm": artifact, "kubelet": artifact, "kubectl": artifact,
+            "containerd": containerd, "runc": program, "kubeadm": program, "kubelet": program, "kubectl": program,
         },
     });
     Ok(Provisioning {
@@ -87,6 +88,10 @@ async fn provisioning(client: &Client) -> Result<Provisioning> {
         join: serde_json::from_value(join)?,
         address: Address::Unix("/nobody/asks".into()),
         tls: None,
+        clients: AllowedClients::default(),
+        plugin: None,
+        // A user of the test, whom no policy limits.
+        without_policy: true,
     })
 }
 
@@ -100,6 +105,10 @@ struct Leading {
 impl Leading {
     async fn new(client: Client, azure: &Simulator, identity: &str) -> Result<Self> {
         let provisioning = provisioning(&client).await?;
+        Ok(Self::with(provisioning, client, azure, identity))
+    }
+
+    fn with(provisioning: Provisioning, client: Client, azure: &Simulator, identity: &str) -> Self {
         let settings = Settings::new(NAMESPACE, identity);
         let clock = Arc::new(SimulatedClock(azure.clone()));
         let controller = Controller::new(settings, client, arm(azure), clock);
@@ -109,7 +118,7 @@ impl Leading {
             let controller = controller.clone();
             async move { controller.lead(async { drop(stopped.await) }).await }
         });
-        Ok(Self { controller, stop, task })
+        Self { controller, stop, task }
     }
 
     /// Gives the lease back.
@@ -177,10 +186,10 @@ async fn claimed(client: &Client, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The address of a machine's NIC.
+/// The address of a NIC.
 fn address(azure: &Simulator, name: &str) -> Result<String> {
     let path = format!(
-        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/{name}-nic?api-version=2024-05-01"
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/{name}?api-version=2024-05-01"
     );
     let nic = bringup_world::arm::Arm::new(azure.clone()).get(&path)?.body;
     let address = nic.pointer("/properties/ipConfigurations/0/properties/privateIPAddress");
@@ -202,7 +211,8 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     let authority = rcgen::generate_simple_self_signed(vec!["cluster".to_owned()])?.cert.pem();
     let server = "https://api.example".to_owned();
     let cluster = Cluster { server, authority: authority.into_bytes() };
-    let pools = KubePools::new(limited, arm(&azure), cluster.clone());
+    let scopes = [SUBSCRIPTION.parse()?].into_iter().collect();
+    let pools = KubePools::new(limited, arm(&azure), cluster.clone(), scopes);
     let pool = Pool {
         id: "pool".to_owned(),
         class: FlexNodeClassSpec {
@@ -225,7 +235,8 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
 
     // As Karpenter has one made, with a Node that does not say who it is.
     claimed(&client, "one").await?;
-    until(&machines, "one", runs).await?;
+    let up = until(&machines, "one", runs).await?.status.unwrap_or_default();
+    let made = up.place.unwrap_or_default();
     let tokens: Api<Secret> = Api::namespaced(client.clone(), TOKENS);
     let is_token =
         |secret: &Secret| secret.type_.as_deref() == Some("bootstrap.kubernetes.io/token");
@@ -239,7 +250,7 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     let labels = json!({ "karpenter.azure.com/node-claim": "one" });
     let node = json!({ "metadata": { "name": "one", "labels": labels } });
     nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
-    let addresses = json!([{ "type": "InternalIP", "address": address(&azure, "one")? }]);
+    let addresses = json!([{ "type": "InternalIP", "address": address(&azure, &made.nic)? }]);
     let status = Patch::Merge(json!({ "status": { "addresses": addresses } }));
     nodes.patch_status("one", &PatchParams::default(), &status).await?;
     let has_id = |node: Option<&Node>| {
@@ -251,11 +262,14 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     }
 
     // Somebody removes its VM: the claim is told why it goes, and nothing stays.
+    let claims: Api<NodeClaim> = Api::all(client.clone());
+    let named = json!({ "status": { "providerID": up.provider_id, "imageID": "ubuntu" } });
+    claims.patch_status("one", &PatchParams::default(), &Patch::Merge(named)).await?;
     let path = format!(
-        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/one?api-version=2024-11-01"
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/{}?api-version=2024-11-01",
+        made.vm
     );
     bringup_world::arm::Arm::new(azure.clone()).delete(&path)?;
-    let claims: Api<NodeClaim> = Api::all(client.clone());
     until_gone(&claims, "one").await?;
     until_gone(&machines, "one").await?;
     assert_eq!(azure.with(|azure| azure.resources()).len(), 0);
@@ -287,6 +301,31 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     let counts = counted.counts();
     assert!(counts.denied.is_empty(), "{:?}", counts.denied);
     Ok(())
+}
+
+#[tokio::test]
+async fn without_an_admission_policy_no_machine_is_made() -> Result<()> {
+    let plane = plane().await?;
+    let (client, azure) = (plane.client(), azure(Pace::Times(60.0))?);
+    let user = grant(&plane, NAMESPACE, "unlimited", &needed(true, false)).await?;
+    claimed(&client, "one").await?;
+    let strict = Provisioning { without_policy: false, ..provisioning(&client).await? };
+    let leading = Leading::with(strict, user.client(), &azure, "strict");
+    let says_so = |health: &Health| {
+        health
+            .waiting()
+            .iter()
+            .any(|line| line.contains("flex does not start: no admission policy"))
+    };
+    let health = leading.controller.health().clone();
+    tokio::time::timeout(FOREVER, health.until(says_so)).await.context("nothing is said")?;
+    leading.stop().await?;
+    assert_eq!(azure.with(|azure| azure.resources()).len(), 0);
+
+    // With --flex-without-policy, machines are made all the same.
+    let told = Leading::new(user.client(), &azure, "told").await?;
+    until(&Api::<AzureFlexMachine>::all(client), "one", runs).await?;
+    told.stop().await
 }
 
 /// Whether nothing can come up without this, so that it is soon asked for in vain.
