@@ -116,6 +116,12 @@ impl Budget {
         self.ready_of(&call.keys, now)
     }
 
+    /// Until when Azure's own refusals forbid `call`, where they do.
+    pub(crate) fn refused_until(&self, call: &Call, now: Timestamp) -> Option<Timestamp> {
+        let meters = call.keys.iter().filter_map(|key| self.meters.get(key));
+        meters.map(Meter::not_before).max().filter(|until| *until > now)
+    }
+
     /// The same, as far as the front door is concerned.
     pub(crate) fn door_ready_at(&self, door: &Key, now: Timestamp) -> Timestamp {
         self.ready_of([door], now)

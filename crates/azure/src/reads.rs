@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::budget::{Budget, Call, Key, Limits, Operation};
 use crate::clock::Clock;
@@ -95,6 +95,8 @@ struct Shared {
     state: Mutex<State>,
     changed: Notify,
     timekeeper: tokio::sync::Mutex<()>,
+    /// Changes with each refusal.
+    refusals: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -130,6 +132,7 @@ impl Reads {
                 state: Mutex::new(state),
                 changed: Notify::new(),
                 timekeeper: tokio::sync::Mutex::new(()),
+                refusals: watch::Sender::new(()),
             }),
         }
     }
@@ -157,6 +160,19 @@ impl Reads {
             },
         }
         ticket.redeem()
+    }
+
+    /// Waits until a refusal of Azure's forbids `call` until later than `than`; answers until when.
+    pub async fn refused_beyond(&self, call: &Call, than: Timestamp) -> Timestamp {
+        let mut refusals = self.shared.refusals.subscribe();
+        loop {
+            let until = self.shared.lock().budget.refused_until(call, self.shared.clock.now());
+            if let Some(until) = until.filter(|until| *until > than) {
+                return until;
+            }
+            // The sender lives as long as this queue.
+            let _ = refusals.changed().await;
+        }
     }
 
     /// What was asked so far, and what waits now.

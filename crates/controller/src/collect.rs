@@ -99,6 +99,14 @@ impl Collect {
         self.assessed(seen).await
     }
 
+    /// Waits until Azure refuses reads of a subject's VM until later than `than`; answers until when.
+    pub(crate) async fn refused_beyond(&self, subject: &Subject, than: Timestamp) -> Timestamp {
+        match &subject.place {
+            Place::Known(id) => self.arm.refused_beyond(&id.instance, than).await,
+            Place::NotSaid | Place::Malformed(_) => std::future::pending().await,
+        }
+    }
+
     /// Finds out what long evidence shows, and keeps excerpts of it. What is short is judged when it has to
     /// be: most of what is seen never has.
     pub(crate) async fn assessed(&self, seen: Observation) -> Observation {
@@ -221,8 +229,7 @@ impl Collect {
         seen: &Observation,
         turn: Turn,
     ) -> Observation {
-        let _turn = self.bench.console().await;
-        let read = self.console.read(&id.instance, subject.kind, seen.clone(), turn).await;
+        let (read, _room) = self.console.read(&id.instance, subject.kind, seen.clone(), turn).await;
         self.assessed(read).await
     }
 
@@ -239,7 +246,7 @@ impl Collect {
         }
         let turn = priority.since(self.clock.now());
         let heard = match self.console.listen(&id.instance, &mut line, turn).await {
-            Ok(Some(text)) => {
+            Ok(Some((text, _room))) => {
                 let tells = self.tells_of_failure(subject, text).await;
                 if tells { Heard::Failure } else { Heard::Nothing }
             }

@@ -174,6 +174,14 @@ impl Observation {
         self.without_turn(collector::VM, now)
     }
 
+    /// That Azure refuses reads of this VM until then. What is known of it stays.
+    #[must_use]
+    pub(crate) fn refused_until(mut self, until: Timestamp) -> Self {
+        let until = until.strftime("%H:%M:%S UTC");
+        self.denied = Some(format!("it refuses reads of this VM until {until} (Retry-After)"));
+        self
+    }
+
     /// That Azure allows too few reads for this one to be made in time.
     #[must_use]
     pub fn without_turn(mut self, name: &str, now: Timestamp) -> Self {

@@ -24,6 +24,8 @@ pub(crate) struct Memory {
     pub(crate) applied: Option<(Timestamp, u32)>,
     /// Our conditions could not be written: until when nobody tries, and how often it failed.
     pub(crate) refused: Option<(Timestamp, u32)>,
+    /// Azure refuses reads of its VM until then.
+    pub(crate) reads_refused_until: Option<Timestamp>,
     /// It was seen while it was pending.
     pub(crate) was_pending: bool,
     /// It was said that it has no room for our conditions.

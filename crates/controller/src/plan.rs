@@ -46,6 +46,8 @@ pub struct Snapshot<'a> {
     pub was_pending: bool,
     /// Our conditions could not be written, and nobody tries again before this.
     pub refused_until: Option<Timestamp>,
+    /// Azure refuses reads of its VM until then.
+    pub reads_refused_until: Option<Timestamp>,
     /// It was said that it has no room for our conditions.
     pub warned: bool,
     /// How many others of its parent failed, by cause.
@@ -209,7 +211,10 @@ impl Snapshot<'_> {
 
     /// Says what is known, and then looks again.
     fn tell(&self, is_up: bool) -> Step {
-        if let Some(priority) = self.last_chance().filter(|_| !is_up) {
+        let last_chance = self.last_chance().filter(|_| !is_up);
+        // A read that Azure refuses for minutes does not keep the condition from saying so.
+        let is_refused = self.reads_refused_until.is_some_and(|until| until > self.now);
+        if let Some(priority) = last_chance.filter(|_| !is_refused) {
             return Step::Look(priority);
         }
         let is_there = !self.departed && self.subject.launch != Launch::NotYet;
@@ -229,6 +234,9 @@ impl Snapshot<'_> {
             if let Some(mirrored) = conditions::mirrored(self.subject, &wanted) {
                 return Step::Mirror(mirrored);
             }
+        }
+        if let Some(priority) = last_chance {
+            return Step::Look(priority);
         }
         let step = match (self.report, self.current()) {
             (Some(report), _) if !report.is_announced() => Step::Announce,

@@ -43,6 +43,7 @@ impl View {
             namespace,
             was_pending: self.memory.was_pending,
             refused_until: self.memory.refused.map(|(until, _)| until),
+            reads_refused_until: self.memory.reads_refused_until,
             warned: self.memory.warned,
             alike: &self.alike,
         }

@@ -14,13 +14,19 @@ const AT_ONCE: usize = 1;
 /// cost as much.
 const SMALL: usize = 32 * 1024;
 /// How many consoles are in memory at once, being read or worked on.
-const CONSOLES: usize = 3;
+const CONSOLES: usize = 2;
+/// How many ends of consoles are in memory at once, being listened to.
+const LISTENED: usize = 8;
+
+/// Room in memory for a text. It is given back when this is dropped.
+pub(crate) type Room = OwnedSemaphorePermit;
 
 /// Where evidence is worked on.
 #[derive(Debug, Clone)]
 pub struct Workbench {
     turns: Arc<Semaphore>,
     consoles: Arc<Semaphore>,
+    listened: Arc<Semaphore>,
 }
 
 impl Default for Workbench {
@@ -28,6 +34,7 @@ impl Default for Workbench {
         Self {
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             consoles: Arc::new(Semaphore::new(CONSOLES)),
+            listened: Arc::new(Semaphore::new(LISTENED)),
         }
     }
 }
@@ -66,8 +73,13 @@ impl Workbench {
     }
 
     /// Waits until a console may be read into memory. It has to be an excerpt when this is dropped.
-    pub(crate) async fn console(&self) -> Option<OwnedSemaphorePermit> {
+    pub(crate) async fn room_for_console(&self) -> Option<Room> {
         self.consoles.clone().acquire_owned().await.ok()
+    }
+
+    /// Waits until the end of a console may be read into memory.
+    pub(crate) async fn room_for_listening(&self) -> Option<Room> {
+        self.listened.clone().acquire_owned().await.ok()
     }
 }
 

@@ -43,6 +43,34 @@ fn what_its_provider_tells_is_looked_at_once() {
 }
 
 #[test]
+fn reads_that_azure_refuses_for_minutes_are_told_before_they_are_waited_for() {
+    let seen = Observation {
+        at: at(45),
+        denied: Some("it refuses reads".to_owned()),
+        ..Observation::default()
+    };
+    let signal = said(50, "failed");
+    let step = |subject: &Subject, until| {
+        Snapshot {
+            signal: Some(&signal),
+            reads_refused_until: until,
+            ..snapshot(subject, Some(&seen), None, at(60))
+        }
+        .next_step()
+    };
+    let subject = subject();
+    let open = step(&subject, None);
+    assert!(matches!(open, Step::Look(Priority::Event)), "evidence first: {open:?}");
+    let told = step(&subject, Some(at(300)));
+    let Step::Apply(conditions) = told else { panic!("{told:?}") };
+    assert!(conditions.iter().any(|one| one.message.contains("Azure cannot be asked")));
+    let after = step(&bear(subject.clone(), &conditions), Some(at(300)));
+    assert!(matches!(after, Step::Look(Priority::Event)), "then it waits: {after:?}");
+    let over = step(&subject, Some(at(59)));
+    assert!(matches!(over, Step::Look(Priority::Event)), "the refusal is over: {over:?}");
+}
+
+#[test]
 fn a_report_is_created_before_anything_else_is_written() {
     let (subject, seen) = (subject(), failed_cse());
     let step = snapshot(&subject, Some(&seen), None, at(90)).next_step();

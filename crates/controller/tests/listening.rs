@@ -57,6 +57,7 @@ fn step(seen: Option<&Observation>, ear: Ear, now: Timestamp) -> Step {
         namespace: "bringup-system",
         was_pending: true,
         refused_until: None,
+        reads_refused_until: None,
         warned: true,
         alike: &alike,
     };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_azure::Scopes;
-use bringup_objects::BootstrapReport;
 use bringup_objects::condition::BOOTSTRAP_SUCCEEDED;
+use bringup_objects::{BootstrapReport, NodeClaim};
 use bringup_world::order::Order;
 use bringup_world::stage::Stage;
 use k8s_openapi::api::core::v1::Namespace;
@@ -111,18 +111,26 @@ async fn a_refusal_that_asks_for_thirty_thousand_years_is_heeded_for_five_minute
     );
     let stage = Stage::set("throttled", &scenario).await?;
     let controller = stage.observe();
-    let claim = stage.claim_name("a");
-    start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
-    stage
-        .claim_when(&claim, "that Azure cannot be asked", |claim| {
-            message(claim, BOOTSTRAP_SUCCEEDED).contains("Azure cannot be asked")
-        })
-        .await?;
+    let order = Order::of("202601.27.0");
+    let (claim, other) = (stage.claim_name("a"), stage.claim_name("b"));
+    // The look that is due by the schedule is refused; then Karpenter reports that the VM failed.
+    stage.karpenter.launch_as(&claim, stage.pool(), &order).await?;
+    stage.azure.advance(Duration::from_mins(1));
+    let is_told =
+        |claim: &NodeClaim| message(claim, BOOTSTRAP_SUCCEEDED).contains("Azure cannot be asked");
+    stage.claim_when(&claim, "that Azure cannot be asked", is_told).await?;
+    let error = stage.karpenter.bootstrap_as(&claim, &order)?.context("the script should fail")?;
+    stage.karpenter.report_failure(&claim, &error).await?;
+    // A claim whose own reads were never refused waits for the same reason, and says so.
+    start_failing(&stage, &other, &order).await?;
+    stage.claim_when(&other, "that reads are refused", is_told).await?;
     let waiting = controller.controller.health().waiting();
     assert!(waiting.iter().any(|line| line.contains("Azure cannot be asked")), "{waiting:?}");
     for _ in 0..6 {
         stage.azure.advance(Duration::from_mins(1));
     }
-    assert_eq!(report_of(&stage, &claim).await?.cause(), Some("BinaryMissing"));
+    for claim in [&claim, &other] {
+        assert_eq!(report_of(&stage, claim).await?.cause(), Some("BinaryMissing"));
+    }
     Ok(())
 }

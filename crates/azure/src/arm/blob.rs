@@ -186,5 +186,6 @@ async fn tail(mut body: AsyncResponseBody, at_most: usize) -> Result<(Bytes, boo
         }
     }
     kept.drain(..kept.len().saturating_sub(at_most));
+    kept.shrink_to_fit();
     Ok((Bytes::from(kept), read > at_most))
 }

@@ -78,6 +78,20 @@ impl Arm {
         }
     }
 
+    /// Waits until Azure refuses reads of an instance until later than `than`; answers until when.
+    pub async fn refused_beyond(&self, id: &InstanceId, than: Timestamp) -> Timestamp {
+        let (operation, family) = match id {
+            InstanceId::VirtualMachine(_) => (Operation::GetVirtualMachine, Family::LowCostGet),
+            InstanceId::ScaleSetInstance(_) => {
+                (Operation::GetScaleSetInstance, Family::GetVmScaleSetVm)
+            }
+        };
+        let id = ResourceId::from(id);
+        let subscription = id.subscription().as_str();
+        let call = Call::new(operation, Door::Reads, family, subscription, &id.to_string());
+        self.reads.refused_beyond(&call, than).await
+    }
+
     /// One extension with its own instance view.
     pub async fn extension(
         &self,

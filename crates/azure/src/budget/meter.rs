@@ -73,6 +73,11 @@ impl Meter {
         token.max(self.not_before).max(now)
     }
 
+    /// The end of the last refusal.
+    pub(crate) fn not_before(&self) -> Timestamp {
+        self.not_before
+    }
+
     pub(crate) fn take(&mut self, limit: Option<Limit>, now: Timestamp) {
         self.under_way += 1;
         self.spare = self.spare.saturating_sub(1);

@@ -209,3 +209,25 @@ async fn on_many_threads_too_the_dropped_take_nothing_and_the_others_all_get_the
     // At least 400 had their turn, one at once and 20 a second.
     assert!(start().duration_until(clock.now()).as_secs() >= 399 / 20);
 }
+
+#[tokio::test]
+async fn a_refusal_of_one_machine_s_read_is_told_to_all_of_its_subscription_with_its_end() {
+    let (reads, clock) = slow();
+    let (call, reader) = (read("another"), reads.clone());
+    let told = tokio::spawn(async move {
+        reader.refused_beyond(&call, start().saturating_add(Duration::from_secs(30)).unwrap()).await
+    });
+    settle().await;
+    let refuse = |seconds| Signals {
+        throttled: Some(Throttling::Door),
+        retry_after: Some(Duration::from_secs(seconds)),
+        ..Signals::default()
+    };
+    reads.pass(read("one"), Priority::Event).await.answered(429, &refuse(10));
+    settle().await;
+    assert!(!told.is_finished(), "a short refusal is not told");
+    seconds(&clock, 12).await;
+    reads.pass(read("one"), Priority::Event).await.answered(429, &refuse(99_999));
+    let until = told.await.unwrap();
+    assert_eq!(until, clock.now().saturating_add(Duration::from_mins(5)).unwrap());
+}

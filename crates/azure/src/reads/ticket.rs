@@ -78,6 +78,10 @@ impl Pass {
             let now = self.shared.clock.now();
             state.count(call.operation, Some(status));
             state.budget.heed(&call, signals, now);
+            drop(state);
+            if signals.throttled.is_some() {
+                self.shared.refusals.send_replace(());
+            }
         }
     }
 

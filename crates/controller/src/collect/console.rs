@@ -14,7 +14,7 @@ use crate::listening::Line;
 use crate::observation::Observation;
 use crate::subject::Kind;
 use crate::witness::Witness;
-use crate::workbench::Workbench;
+use crate::workbench::{Room, Workbench};
 
 /// How much of a serial log is read.
 const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
@@ -56,22 +56,23 @@ impl Console {
         match self.asked(self.arm.instance(id, turn).await).await {
             Ok(vm) => {
                 let seen = seen.with_vm(&vm, now).with_diagnostics(&vm);
-                self.read(id, kind, seen, turn).await
+                self.read(id, kind, seen, turn).await.0
             }
             Err(error) if error.is_not_found() => seen.without_vm(&error, now),
             // Whoever may not read the VM may still be let to its console.
-            Err(error) => self.read(id, kind, seen.without_vm(&error, now), turn).await,
+            Err(error) => self.read(id, kind, seen.without_vm(&error, now), turn).await.0,
         }
     }
 
-    /// Adds what the console shows, or what came of asking for it.
+    /// Adds what the console shows, or what came of asking for it. The room that its text takes in
+    /// memory is held until it is an excerpt.
     pub(super) async fn read(
         &self,
         id: &InstanceId,
         kind: Kind,
         mut seen: Observation,
         turn: Turn,
-    ) -> Observation {
+    ) -> (Observation, Option<Room>) {
         if seen.is_console_off() {
             let remedy = match kind {
                 Kind::Machine => ": set spec.diagnostics.boot.storageAccountType to Managed",
@@ -79,9 +80,13 @@ impl Console {
             };
             let detail = format!("boot diagnostics are off for this VM{remedy}");
             seen.collected(collected(collector::SERIAL_LOG, CollectorState::Disabled, &detail));
-            return seen;
+            return (seen, None);
         }
-        match self.serial_log(id, turn).await {
+        let (read, room) = match self.serial_log(id, turn).await {
+            Ok((log, room)) => (Ok(log), room),
+            Err(error) => (Err(error), None),
+        };
+        let seen = match read {
             Ok(SerialLog::Tail { bytes, cut }) => {
                 let size = bytes.len();
                 let read = move || seen.with_console(&String::from_utf8_lossy(&bytes), cut);
@@ -108,7 +113,8 @@ impl Console {
                 seen.collected(collected(collector::SERIAL_LOG, state, &detail));
                 seen
             }
-        }
+        };
+        (seen, room)
     }
 
     /// What the console shows, if that is not what it showed last time.
@@ -117,7 +123,7 @@ impl Console {
         id: &InstanceId,
         line: &mut Line,
         turn: Turn,
-    ) -> Result<Option<String>, Unheard> {
+    ) -> Result<Option<(String, Option<Room>)>, Unheard> {
         let now = self.clock.now();
         let address = match line.address.take() {
             Some((address, until)) if now < until => (address, until),
@@ -128,6 +134,7 @@ impl Console {
             }
         };
         let version = line.version.as_deref();
+        let room = self.bench.room_for_listening().await;
         let read = self.arm.serial_log_unless(&address.0, LISTENED_BYTES, version).await;
         let read = self.asked(read).await.map_err(|_| Unheard)?;
         let heard = match read {
@@ -138,20 +145,25 @@ impl Console {
             }
             Some((SerialLog::Tail { bytes, .. }, version)) => {
                 line.version = version;
-                Some(String::from_utf8_lossy(&bytes).into_owned())
+                Some((String::from_utf8_lossy(&bytes).into_owned(), room))
             }
         };
         line.address = Some(address);
         Ok(heard)
     }
 
-    async fn serial_log(&self, id: &InstanceId, turn: Turn) -> Result<SerialLog, ArmError> {
+    async fn serial_log(
+        &self,
+        id: &InstanceId,
+        turn: Turn,
+    ) -> Result<(SerialLog, Option<Room>), ArmError> {
         let asked = self.arm.boot_diagnostics(id, ADDRESS_MINUTES, turn).await;
         let addresses = self.asked(asked).await?;
-        match addresses.serial_log {
-            Some(address) => self.asked(self.arm.serial_log(&address, CONSOLE_BYTES).await).await,
-            None => Ok(SerialLog::Absent),
-        }
+        let Some(address) = addresses.serial_log else { return Ok((SerialLog::Absent, None)) };
+        // Only now: waiting for a turn to ask for the address needs no room.
+        let room = self.bench.room_for_console().await;
+        let log = self.asked(self.arm.serial_log(&address, CONSOLE_BYTES).await).await?;
+        Ok((log, room))
     }
 
     async fn asked<T>(&self, answer: Result<T, ArmError>) -> Result<T, ArmError> {

@@ -84,6 +84,7 @@ pub(crate) fn snapshot<'a>(
         namespace: "bringup-system",
         was_pending: true,
         refused_until: None,
+        reads_refused_until: None,
         warned: false,
         alike: &NOBODY,
     }
