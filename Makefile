@@ -87,7 +87,7 @@ conformance: cargo ## Drives the simulated Azure with Azure's own Python SDK
 
 karpenter: ## Checks the Karpenter of bringup: vet, tests, generated code in step with the proto file
 	$(call say,karpenter: the provider in Go)
-	@if command -v go >/dev/null; then cd karpenter && go vet ./... && go test -count=1 ./...; \
+	@if command -v go >/dev/null; then cd karpenter && export GOTOOLCHAIN=auto && go vet ./... && go test -count=1 ./...; \
 	else echo "karpenter: skipped, there is no go in PATH"; fi
 
 bench: cargo ## Measures; see docs/benchmarks.md

@@ -11,6 +11,11 @@
 
 set -euo pipefail
 
+# Karpenter often requires a newer patch release of Go than the installed one. `auto` uses the installed
+# Go if it is new enough for go.mod, and otherwise downloads the version named there. Distributions and
+# the golang image set `local`, which refuses to build instead.
+export GOTOOLCHAIN=auto
+
 say() { printf 'karpenter: %s\n' "$*" >&2; }
 fail() {
     say "$@"

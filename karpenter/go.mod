@@ -1,20 +1,26 @@
 module github.com/bringup-dev/bringup/karpenter
 
-// Karpenter 1.14.1 is the newest that this Go builds, and of the same minor version as the
-// definitions in testbed/crds.txt. From 1.15 on, a CloudProvider must also say that it cannot reboot.
-go 1.26.6
+// Karpenter 1.14.3 serves the same definitions as the version in testbed/crds.txt. Version 1.14.1 stops
+// provisioning for good when a NodeClaim is deleted right after its creation (Karpenter issue 3176).
+// From 1.15 on, a CloudProvider must also say that it cannot reboot.
+//
+// This line is the one place that sets the version of Go: build.sh and `make karpenter` set
+// GOTOOLCHAIN=auto, which downloads this version where the installed Go is older.
+go 1.26.10
 
 require (
 	github.com/awslabs/operatorpkg v0.0.0-20260708223819-4da4c353c5fa
 	github.com/bufbuild/protocompile v0.14.1
+	github.com/go-logr/logr v1.4.4
 	github.com/go-logr/zapr v1.3.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 	k8s.io/api v0.35.1
 	k8s.io/apimachinery v0.35.1
 	k8s.io/client-go v0.35.1
+	k8s.io/utils v0.0.0-20251222233032-718f0e51e6d2
 	sigs.k8s.io/controller-runtime v0.23.1
-	sigs.k8s.io/karpenter v1.14.1
+	sigs.k8s.io/karpenter v1.14.3
 )
 
 require (
@@ -28,7 +34,6 @@ require (
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.0 // indirect
-	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-openapi/jsonpointer v0.22.4 // indirect
 	github.com/go-openapi/jsonreference v0.21.4 // indirect
 	github.com/go-openapi/swag v0.25.4 // indirect
@@ -95,7 +100,6 @@ require (
 	k8s.io/dynamic-resource-allocation v0.35.0 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect
 	k8s.io/kube-openapi v0.0.0-20251125145642-4e65d59e963e // indirect
-	k8s.io/utils v0.0.0-20251222233032-718f0e51e6d2 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2-0.20260122202528-d9cc6641c482 // indirect
