@@ -18,7 +18,7 @@ ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test test-all fresh lint unit windows windows-tools windows-where-possible extension charts manifests eval conformance karpenter bench bench-scale bench-flex bench-machines bench-node fuzz testbed chart-tools cargo
+.PHONY: help demo sim test test-all fresh lint unit windows windows-tools windows-where-possible extension charts manifests eval conformance karpenter bench bench-scale bench-flex bench-machines bench-memory bench-node fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,10 @@ bench-flex: cargo ## Measures the controller while it makes a thousand machines;
 bench-machines: cargo ## Measures the controller with 5,000 Machines beside 5,000 NodeClaims; takes minutes
 	cargo build --quiet --locked --release -p bringup-cli
 	@$(ASSETS) BRINGUP=$(CURDIR)/target/release/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench-machines
+
+bench-memory: cargo ## Measures the controller with 200 pending nodes whose consoles have 4 MiB each; takes ten minutes
+	cargo build --quiet --locked --release -p bringup-cli
+	@$(ASSETS) BRINGUP=$(CURDIR)/target/release/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench-memory
 
 MUSL := x86_64-unknown-linux-musl
 bench-node: cargo ## Measures bringup-node as it is shipped, and what it says in eleven situations

@@ -6,6 +6,7 @@
 mod nodeclaims {
     mod attacks;
     mod common;
+    mod extremes;
     mod inputs;
     mod limits;
     mod modes;

@@ -32,7 +32,8 @@ impl Azure {
         vm.agent = Agent::Unavailable;
         vm.booted = Some(now);
         vm.boots += 1;
-        let banner = boot_banner(vm);
+        let mut banner = boot_banner(vm);
+        banner.push_str(&vm.boot.early_console);
         vm.console.push((now, banner));
         self.journal.state(now, &vm.id.tail, "powered on");
     }

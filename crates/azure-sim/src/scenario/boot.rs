@@ -29,6 +29,8 @@ pub struct Boot {
     pub evicted_after: Option<Span>,
     /// Further lines on the serial console, written when the script ends.
     pub console: String,
+    /// Further lines on the serial console, written when the machine powers on.
+    pub early_console: String,
     /// From the PUT until the VM operation ends; seeded when absent.
     pub vm_ready_after: Option<Span>,
     /// From the end of the VM operation until the agent reports; seeded when absent.

@@ -15,7 +15,8 @@ pub(crate) struct Usage {
     pub(crate) processor: Duration,
     /// Its memory, in kilobytes.
     pub(crate) resident: u64,
-    most_resident: u64,
+    /// The most it ever was, in kilobytes.
+    pub(crate) most_resident: u64,
 }
 
 impl Usage {

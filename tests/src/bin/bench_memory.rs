@@ -1,0 +1,108 @@
+//! `make bench-memory`: what the controller as it is shipped needs in memory while 200 nodes are pending,
+//! each with a console of 4 MiB.
+
+#[path = "bench/process.rs"]
+mod process;
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use bringup_azure_sim::scenario;
+use bringup_objects::report::definition;
+use bringup_testbed::CrdSet;
+use bringup_world::World;
+use bringup_world::crowd::Crowd;
+use bringup_world::order::Order;
+use bringup_world::process::ControllerProcess;
+use bringup_world::provider::Provider;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+use process::Usage;
+use serde_json::json;
+
+const NAMESPACE: &str = "bringup-system";
+const PENDING: usize = 200;
+const CONSOLE: usize = 4 * 1024 * 1024;
+/// As much as the controller may need, in kilobytes.
+const MOST: u64 = 128_000_000 / 1024;
+/// How often progress is shown.
+const PAUSE: Duration = Duration::from_secs(15);
+/// How long the controller is watched after it has read every console.
+const AFTER: Duration = Duration::from_secs(30);
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
+    let program = PathBuf::from(program);
+    let world =
+        World::start(scenario::parse("bench", &scenario())?, &[CrdSet::KarpenterAzure]).await?;
+    world.control_plane.install_definitions([definition()]).await?;
+    let client = world.control_plane.client();
+    let namespace = Namespace {
+        metadata: ObjectMeta { name: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() },
+        ..Namespace::default()
+    };
+    Api::all(client).create(&PostParams::default(), &namespace).await?;
+    let (karpenter, crowd) = (Provider::new(&world), Crowd::new(world.azure.clone()));
+    let order = Order { console: true, ..Order::of("202601.27.0") };
+    karpenter.create_pool("default").await?;
+    for nth in 0..PENDING {
+        let claim = format!("pending-{nth}");
+        karpenter.claim(&claim, Some("default")).await?;
+        crowd.put_vm(&claim, "default", &order)?;
+        karpenter.accepted(&claim, &Provider::vm_path(&claim), &order.image()).await?;
+    }
+    let mut controller = ControllerProcess::start(&program, &world, NAMESPACE, &[]).await?;
+    controller.logged("leading").await?;
+    say(&format!("{PENDING} claims are pending; consoles are read when a claim is 5 minutes old"))?;
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        let read = consoles_read(&world);
+        say(&format!("{read} of {PENDING} consoles read; {}", Usage::of(controller.id())?))?;
+        if read >= PENDING {
+            break;
+        }
+    }
+    tokio::time::sleep(AFTER).await;
+    let usage = Usage::of(controller.id())?;
+    say(&format!(
+        "{PENDING} pending nodes with consoles of 4 MiB: {usage} (target: under 128 MB at most)"
+    ))?;
+    ensure!(usage.most_resident < MOST, "the controller needs too much memory");
+    ensure!(controller.terminate()? == Some(0), "the controller should end in good order");
+    Ok(())
+}
+
+/// Machines that need no extension, and whose scripts never end.
+fn scenario() -> String {
+    let line = "[   42.000000] cloud-init[1899]: a line like any other, and nothing is wrong\r\n";
+    let console = line.repeat(CONSOLE / line.len());
+    let boot = json!({
+        "bootstrap": "custom-data", "script": "hangs", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
+        "earlyConsole": console,
+    });
+    json!({ "rules": [{ "name": "all", "boot": boot }] }).to_string()
+}
+
+/// Of how many VMs the console was read.
+fn consoles_read(world: &World) -> usize {
+    world.azure.with(|azure| {
+        let blobs = azure
+            .journal()
+            .requests()
+            .iter()
+            .filter(|request| request.path.contains("serialconsole.log"));
+        let blob = |path: &'_ str| path.split('?').next().unwrap_or_default().to_owned();
+        let mut blobs: Vec<String> = blobs.map(|request| blob(&request.path)).collect();
+        blobs.sort_unstable();
+        blobs.dedup();
+        blobs.len()
+    })
+}
+
+fn say(text: &str) -> Result<()> {
+    writeln!(io::stdout(), "{text}").context("write to standard output")
+}

@@ -1,0 +1,204 @@
+//! Extremes of everything that Azure can answer, through the whole observer: nothing panics, each VM is
+//! read a bounded number of times, and another claim gets its verdict.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bringup_objects::condition::BOOTSTRAP_SUCCEEDED;
+use bringup_world::order::Order;
+use bringup_world::stage::Stage;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+use serde_json::{Value, json};
+
+use super::common::{ORAS_MISSING, fail, says};
+
+/// How many claims have such a VM.
+const CLAIMS: usize = 24;
+/// How often a VM may be read in twenty minutes: a healthy one costs six reads, one whose failure
+/// Karpenter reports fifteen more, and the last looks come on top.
+const MOST_READS: usize = 40;
+
+fn time() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("9999-12-30T22:00:00Z".to_owned()),
+        Just("9999-12-31T23:59:59.9999999Z".to_owned()),
+        Just("0001-01-01T00:00:00Z".to_owned()),
+        Just("-009999-01-01T00:00:00Z".to_owned()),
+        Just("1970-01-01T00:00:00Z".to_owned()),
+        Just("2026-02-30T25:61:61Z".to_owned()),
+        Just("2026-01-27T14:32:00+99:99".to_owned()),
+        Just(String::new()),
+        Just("9".repeat(400)),
+        ".{0,30}",
+    ]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        Just(format!("BRINGUP-NODE/1 {{\"exit\":211,\"ev\":[{}", "1,".repeat(40_000))),
+        Just("BRINGUP-NODE/1 {\"a\":{".repeat(4_000)),
+        Just("<a".repeat(40_000)),
+        Just("{\"a\":".repeat(20_000)),
+        Just("\\\"".repeat(40_000)),
+        Just("\u{202e}\u{0}\u{feff}\u{fffd}".repeat(1_000)),
+        any::<i64>().prop_map(|code| format!("exit status={code}\n{{ \"ExitCode\": \"{code}\" }}")),
+        Just("[stdout]\n{ \"ExitCode\": \"99999999999999999999999\", \"Error\": \"\" }".to_owned()),
+        "(?s).{0,400}",
+    ]
+}
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("ProvisioningState/failed/0".to_owned()),
+        Just("ProvisioningState/succeeded".to_owned()),
+        Just("ProvisioningState/transitioning".to_owned()),
+        Just("PowerState/running".to_owned()),
+        Just("Failed".to_owned()),
+        Just("Succeeded".to_owned()),
+        Just("Deleting".to_owned()),
+        Just("x".repeat(10_000)),
+        ".{0,40}",
+    ]
+}
+
+/// Any kind of value where a text, a number, a list or an object is expected.
+fn wrong() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!(1e308)),
+        any::<i64>().prop_map(|number| json!(number)),
+        text().prop_map(Value::String),
+        Just(json!([[[[]]], {"a": {"b": [null]}}])),
+    ]
+}
+
+fn statuses() -> impl Strategy<Value = Value> {
+    let one = (word(), word(), text(), time()).prop_map(|(code, level, message, time)| {
+        json!({ "code": code, "level": level, "message": message, "time": time })
+    });
+    prop_oneof![
+        4 => prop::collection::vec(one, 0..4).prop_map(Value::Array),
+        1 => wrong(),
+    ]
+}
+
+/// What Azure can say of a VM.
+fn vm() -> impl Strategy<Value = Value> {
+    (statuses(), statuses(), statuses(), word(), time(), wrong(), word()).prop_map(
+        |(vm, agent, script, state, created, tags, id)| {
+            json!({
+                "name": "x", "id": id, "location": state, "tags": tags, "zones": tags,
+                "properties": {
+                    "provisioningState": state, "timeCreated": created, "vmId": id,
+                    "hardwareProfile": { "vmSize": id }, "storageProfile": tags,
+                    "osProfile": { "computerName": id },
+                    "instanceView": {
+                        "statuses": vm,
+                        "vmAgent": { "statuses": agent, "vmAgentVersion": id },
+                        "extensions": [{
+                            "name": "vmssCSE",
+                            "type": "Microsoft.Azure.Extensions.CustomScript",
+                            "statuses": script, "substatuses": script,
+                        }],
+                    },
+                },
+            })
+        },
+    )
+}
+
+/// An answer, with what is in its headers.
+fn answer() -> impl Strategy<Value = Value> {
+    let number = prop_oneof![
+        Just("999999999999999999999999".to_owned()),
+        Just("-1".to_owned()),
+        Just("1e9".to_owned()),
+        Just("Fri, 31 Dec 9999 23:59:59 GMT".to_owned()),
+    ];
+    let status = prop_oneof![6 => Just(200), 1 => Just(404), 1 => Just(500), 1 => Just(403)];
+    (vm(), status, number, wrong(), 0..4_u8).prop_map(|(vm, status, number, odd, shape)| {
+        let body = match shape {
+            0 => odd.to_string(),
+            1 => json!({ "error": { "code": odd, "message": odd, "details": [odd, vm] } })
+                .to_string(),
+            _ => vm.to_string(),
+        };
+        let headers = json!({ "retry-after": number, "x-ms-ratelimit-remaining-resource": number });
+        json!({ "status": status, "headers": headers, "body": body })
+    })
+}
+
+/// JSON without letters that YAML does not take as they are.
+fn ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if letter.is_ascii() && letter != '\u{7f}' {
+            text.push(letter);
+        } else {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    text
+}
+
+#[tokio::test]
+async fn extremes_of_what_azure_answers_stop_no_other_claim() -> Result<()> {
+    // The same cases each time: a failure here is one that can be looked at.
+    let mut runner = TestRunner::deterministic();
+    let mut draw = || {
+        Ok::<_, anyhow::Error>(
+            answer().new_tree(&mut runner).map_err(anyhow::Error::msg)?.current(),
+        )
+    };
+    let name = |nth: usize| format!("odd{nth}x");
+    let mut faults = Vec::new();
+    for nth in 0..CLAIMS {
+        let path = format!("/virtualmachines/aks-extremes-{}", name(nth));
+        faults.push(json!({ "on": { "method": "GET", "pathContains": path }, "fault": { "answer": draw()? } }));
+    }
+    let scenario = format!("{ORAS_MISSING}\nfaults: {}", ascii(&Value::Array(faults).to_string()));
+    let stage = Stage::set_behind("extremes", &scenario).await?;
+    let controller = stage.observe();
+    let order = Order::of("202601.27.0");
+    for nth in 0..CLAIMS {
+        let claim = stage.claim_name(&name(nth));
+        stage.karpenter.launch_as(&claim, stage.pool(), &order).await?;
+        if nth % 3 == 0 {
+            let words = text().new_tree(&mut runner).map_err(anyhow::Error::msg)?.current();
+            let error = json!({ "code": "VMExtensionProvisioningError", "message": words });
+            stage.karpenter.report_failure(&claim, &error).await?;
+        }
+    }
+    for minute in 0..20 {
+        stage.azure.advance(Duration::from_mins(1));
+        // Each minute is lived through: what is due in it is done when another claim is told.
+        if minute % 5 == 4 {
+            let neighbour = format!("neighbour{minute}");
+            let (told, _) = fail(&stage, &neighbour, &order).await?;
+            assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+        }
+    }
+    assert!(!controller.is_finished());
+    let metrics = controller.controller.metrics().text();
+    assert!(metrics.contains("bringup_panics_total 0"), "{metrics}");
+    for nth in 0..CLAIMS {
+        let path = format!("aks-extremes-{}", name(nth));
+        let reads = stage.azure.with(|azure| {
+            let requests = azure.journal().requests();
+            requests.iter().filter(|one| one.method == "GET" && one.path.contains(&path)).count()
+        });
+        assert!(reads <= MOST_READS, "{path} was read {reads} times");
+    }
+    let claims = stage.claims();
+    let first =
+        claims.get(&stage.claim_name(&name(0))).await.context("the claim is still there")?;
+    assert!(says(&first, BOOTSTRAP_SUCCEEDED).is_some(), "it is told what is known of it");
+    Ok(())
+}
