@@ -23,7 +23,7 @@ pub mod inquiry;
 pub mod judge;
 pub mod kinds;
 pub mod listening;
-mod log;
+pub mod log;
 mod lost;
 pub mod machines;
 mod memory;

@@ -5,7 +5,7 @@ use kube::ResourceExt as _;
 use tracing::{info, warn};
 
 /// Says a verdict in the log: the fields are the same for every one.
-pub(crate) fn verdict(report: &BootstrapReport) {
+pub fn verdict(report: &BootstrapReport) {
     let spec = &report.spec;
     let Some(status) = &report.status else { return };
     let Some(verdict) = &status.verdict else { return };
