@@ -176,8 +176,6 @@ fn repeating_what_a_rule_looks_for_costs_linear_work() {
     }
 }
 
-/// Below 512 bytes the first address takes the rest of the text with it, since its password could have
-/// been cut; from there on every address is looked at.
 #[test]
 fn a_short_text_costs_linear_work_too() {
     let cost = |length: usize| {

@@ -117,7 +117,11 @@ fn cut_userinfo_end(
     // Not a slice of the view: all before the address would count as looked at.
     let before = &view.bytes()[..start];
     let is_web = before.ends_with(b"http://") || before.ends_with(b"https://");
-    let is_cut = rest.len() < LONGEST && !rest.iter().any(|byte| b" \t\"'`<>".contains(byte));
+    // Another address shows that this one was not cut. Without it, of many addresses in a row each round
+    // would remove some more at the end, until the whole text is given up.
+    let is_cut = rest.len() < LONGEST
+        && !rest.iter().any(|byte| b" \t\"'`<>".contains(byte))
+        && memchr::memmem::find(rest, b"://").is_none();
     let is_port = shape::is_number(port) || shape::is_harmless(port) || shape::is_word(port);
     (is_web && is_cut && !is_port).then_some(view.len())
 }
