@@ -136,9 +136,9 @@ extension: cargo ## Packs bringup-node as a VM extension for Linux and Windows, 
 	$(call say,bringup-node as a VM extension)
 	crates/node/extension/package.sh
 
-fuzz: cargo $(FUZZ) ## Fuzzes diagnosis and redaction, FUZZ_SECONDS each (needs a nightly compiler)
+fuzz: cargo $(FUZZ) ## Fuzzes every target in fuzz/, FUZZ_SECONDS each (needs a nightly compiler)
 	$(call say,fuzz)
-	@for target in diagnose redact; do \
+	@for target in $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs))); do \
 	  RUSTUP_TOOLCHAIN=nightly $(FUZZ) run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10; \
 	done
 

@@ -93,7 +93,9 @@ fn redact_until_clean(text: &str) -> Redaction {
         rendered = strikes::render(&rendered.text, found);
         rules.append(&mut rendered.rules);
     }
-    let mut redaction = Redaction::of(Redacted::default(), rules);
+    // Nothing is left but the line breaks, since proofs name lines by their number.
+    let breaks = "\n".repeat(memchr::memchr_iter(b'\n', rendered.text.as_bytes()).count());
+    let mut redaction = Redaction::of(Redacted::trusted(breaks), rules);
     redaction.add_over_budget(rendered.text.len());
     redaction
 }

@@ -10,6 +10,8 @@ mod innocent;
 mod planted;
 #[path = "redaction/properties.rs"]
 mod properties;
+#[path = "redaction/relatives.rs"]
+mod relatives;
 #[path = "redaction/shapes.rs"]
 mod shapes;
 

@@ -1,4 +1,5 @@
-//! Shapes in which secrets occur in logs: none may survive in any output.
+//! Shapes in which secrets occur in logs: none may survive in any output of this crate, which are the
+//! redacted text, the evidence and the diagnosis, each as JSON and as YAML.
 
 use std::path::Path;
 
@@ -69,7 +70,9 @@ fn carriers(text: &str) -> Vec<String> {
 /// Whether one of the secrets is in an output that is made of `text`.
 fn survives(text: &str, secrets: &[String]) -> bool {
     let evidence = Evidence::of_text(text);
-    let mut outputs = vec![redact(text).text.to_string()];
+    let redaction = redact(text);
+    let mut outputs = vec![redaction.text.to_string()];
+    add_texts(&mut outputs, &redaction.text);
     add_texts(&mut outputs, &evidence);
     add_texts(&mut outputs, &diagnose(&evidence));
     let squeezed: Vec<String> = outputs.iter().map(|output| squeezed(output)).collect();
@@ -84,8 +87,8 @@ fn squeezed(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_whitespace() && !letter.is_control()).collect()
 }
 
-/// Adds every text of an output, and the output as one text. Text, JSON and YAML differ in how they
-/// write the same texts.
+/// Adds every text of an output, and the output as JSON and as YAML, which write the same texts with
+/// escapes and line breaks of their own.
 fn add_texts(texts: &mut Vec<String>, output: &impl Serialize) {
     fn add(texts: &mut Vec<String>, value: Value) {
         match value {
@@ -97,5 +100,6 @@ fn add_texts(texts: &mut Vec<String>, output: &impl Serialize) {
     }
     let value = serde_json::to_value(output).unwrap_or_default();
     texts.push(value.to_string());
+    texts.push(serde_saphyr::to_string(output).unwrap_or_default());
     add(texts, value);
 }

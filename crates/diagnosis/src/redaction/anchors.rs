@@ -43,9 +43,7 @@ impl Anchor {
 
 const ANCHORS: &[Anchor] = &[
     anchor("token", 0, named_value::examine),
-    anchor("jeton", 0, named_value::examine),
     anchor("secret", 2, named_value::examine),
-    anchor("geheimnis", 2, named_value::examine),
     anchor("pass", 0, named_value::examine),
     anchor("pwd", 0, named_value::examine),
     anchor("pw=", 0, named_value::examine),
@@ -53,6 +51,25 @@ const ANCHORS: &[Anchor] = &[
     anchor("pw\"", 0, named_value::examine),
     anchor("pw ", 0, named_value::examine),
     anchor("otp", 0, named_value::examine),
+    anchor("totp", 0, named_value::examine),
+    anchor("psw=", 0, named_value::examine),
+    anchor("psw:", 0, named_value::examine),
+    anchor("cred=", 0, named_value::examine),
+    anchor("cred:", 0, named_value::examine),
+    anchor("cred\"", 0, named_value::examine),
+    anchor("\"k\":", 0, named_value::examine),
+    anchor("sid=", 0, named_value::examine),
+    anchor("salt", 0, named_value::examine),
+    anchor("csrf", 0, named_value::examine),
+    anchor("xsrf", 0, named_value::examine),
+    anchor("nonce", 0, named_value::examine),
+    anchor("license", 3, named_value::examine),
+    anchor("ntlm", 0, named_value::examine),
+    anchor("krbtgt", 0, named_value::examine),
+    anchor("unseal", 0, named_value::examine),
+    anchor("art-api", 0, named_value::examine),
+    anchor("securestring", 3, named_value::examine_typed),
+    anchor("secureobject", 3, named_value::examine_typed),
     anchor("psk", 0, named_value::examine),
     anchor("pin=", 0, named_value::examine),
     anchor("pin:", 0, named_value::examine),
@@ -67,7 +84,6 @@ const ANCHORS: &[Anchor] = &[
     anchor("connection-str", 9, named_value::examine),
     anchor("sas", 0, named_value::examine),
     anchor("key", 0, named_value::examine),
-    anchor("schlüssel", 0, named_value::examine),
     anchor("client_content", 5, named_value::examine),
     anchor("clientcontent", 4, named_value::examine),
     anchor("file_content", 3, named_value::examine),
@@ -87,6 +103,7 @@ const ANCHORS: &[Anchor] = &[
     anchor("samlre", 0, named_value::examine),
     anchor("assertion", 3, named_value::examine),
     anchor("identity_header", 4, named_value::examine),
+    anchor("identity-header", 4, named_value::examine),
     anchor("ticket", 1, named_value::examine),
     anchor("hmac", 0, named_value::examine),
     anchor("jwt", 0, named_value::examine),
@@ -102,6 +119,8 @@ const ANCHORS: &[Anchor] = &[
     anchor("::node:", 0, agent_token::examine),
     anchor("://", 0, url_userinfo::examine),
     anchor("proxy", 2, url_userinfo::examine_proxy),
+    anchor(":thin:", 0, url_userinfo::examine_oracle),
+    anchor("@tcp(", 0, url_userinfo::examine_go),
     anchor("webhook", 0, webhook::examine),
     anchor("hooks.", 0, webhook::examine),
     anchor("/bot", 0, webhook::examine_bot),
@@ -110,6 +129,8 @@ const ANCHORS: &[Anchor] = &[
     anchor("eyj", 0, json_web_token::examine),
     anchor("akia", 0, vendor_token::examine_access_key),
     anchor("asia", 0, vendor_token::examine_access_key),
+    anchor("sha256~", 0, vendor_token::examine_access_key),
+    anchor(":::", 0, password_hash::examine_dump),
     anchor("$1$", 0, password_hash::examine),
     anchor("$2a$", 0, password_hash::examine),
     anchor("$2b$", 0, password_hash::examine),
@@ -134,8 +155,9 @@ const ANCHORS: &[Anchor] = &[
 /// Anchors that are tables of their own: programs, and words of other languages.
 fn more_anchors() -> impl Iterator<Item = Anchor> {
     let programs = tool_password::WORDS.iter().map(|(word, examine)| anchor(word, 0, *examine));
-    let foreign = words::FOREIGN_PASSWORDS.iter().map(|word| anchor(word, 0, named_value::examine));
-    programs.chain(foreign)
+    let secrets = words::FOREIGN_SECRETS.iter().map(|(word, _)| word);
+    let foreign = words::FOREIGN_PASSWORDS.iter().chain(secrets);
+    programs.chain(foreign.map(|word| anchor(word, 0, named_value::examine)))
 }
 
 static ALL: LazyLock<Vec<Anchor>> = LazyLock::new(|| {

@@ -109,6 +109,37 @@ const PATTERNS: &[&str] = &[
     "AKIA",
     "sk-",
     "密码=",
+    "密码 ",
+    "keyhttp://a:b",
+    "user:b@tcp(",
+    ":thin:a/",
+    ":::",
+    "curl -abu ",
+    " -u a -p ",
+    "\"-u\", ",
+    "\"password\", ",
+    "('password', '",
+    "setx A_TOKEN ",
+    "variable \"password\" {",
+    "value: a\nname: password\n",
+    "\"type\": \"securestring\", ",
+    "chpasswd <<EOF\na:b\n",
+    "chpasswd:\nlist:\n- a:b\n",
+    "Authorization: a ",
+    "password: &a ",
+    "password='''",
+    "{password: a, ",
+    "70:61:",
+    "0x70,0x61,",
+    "\\160\\141",
+    "112 97 ",
+    "OBQXG43X",
+    "pа",
+    "p\u{301}",
+    "\u{1d5c9}",
+    "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq1\n",
+    "-----BEGIN\n",
 ];
 
 /// The length of the shorter text.
@@ -142,6 +173,18 @@ fn assert_linear(name: &str, text: impl Fn(usize) -> String) {
 fn repeating_what_a_rule_looks_for_costs_linear_work() {
     for pattern in PATTERNS {
         assert_linear(&format!("{pattern:?}"), |length| repeated(pattern, length));
+    }
+}
+
+#[test]
+fn a_short_text_costs_linear_work_too() {
+    let cost = |length: usize| {
+        let text = repeated("keyhttp://a:b", length);
+        work::of(|| drop(redact(&text)))
+    };
+    for length in [1024, 2048, 4096] {
+        let (short, long) = (cost(length), cost(length * 2));
+        assert!(long <= short * 5 / 2, "{short} for {length}, {long} for twice as much");
     }
 }
 

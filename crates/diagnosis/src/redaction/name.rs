@@ -19,12 +19,14 @@ const ABOUT: &str = "ttl type name names namespace file filepath path dir direct
 const ABOUT_TOKENS: &str = "id ids";
 
 /// How such words begin, when more may follow.
-const ABOUT_PREFIXES: &str = "provider expir rotat request review timeout volume";
+const ABOUT_PREFIXES: &str = "provider expir rotat request review timeout volume from";
 
 /// Words that with `key` name a secret key.
 const KEYS: &str = "privatekey apikey accesskey accountkey sharedkey storagekey primarykey \
     secondarykey clientkey keydata signingkey encryptionkey certificatekey masterkey \
-    subscriptionkey functionkey functionskey workspacekey serverkey agentkey adminkey keymaterial authkey";
+    subscriptionkey functionkey functionskey workspacekey serverkey agentkey adminkey keymaterial authkey \
+    activationkey recoverykey unsealkey unlockkey decryptionkey sessionkey enrollmentkey joinkey \
+    integrationkey applicationkey appkey writekey ingestkey productkey";
 
 /// Words that with `key` name a public one, or none at all.
 const PUBLIC_KEYS: &str = "public pubkey hostkey sshkey authorizedkey gpgkey aptkey keykey";
@@ -84,6 +86,18 @@ impl<'a> Name<'a> {
             let letters = before.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
             [[flattened(&before[before.len() - letters..]), flat].concat(), wide]
         })
+    }
+
+    /// Whether it is a name of a program rather than a word of a sentence: several words joined, as in
+    /// `db_password`, `authToken` and `spring.password`, or capital letters only. Hyphens also join the
+    /// names of programs, which sentences follow.
+    pub(super) fn is_identifier(&self) -> bool {
+        let name = self.view.slice(self.range.clone());
+        let joins = name.windows(2).any(|pair| {
+            b"_.".contains(&pair[0]) && pair[1].is_ascii_alphanumeric()
+                || pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()
+        });
+        joins || name.len() > 2 && !name.iter().any(u8::is_ascii_lowercase)
     }
 
     /// Whether it is an option of a command: `--token`, `-Password`.

@@ -60,6 +60,7 @@ fn examine_run(scan: &mut Scan<'_>, run: Range<usize>) {
     }
     let has_capitals = |any, byte: &u8| any | byte.is_ascii_uppercase();
     if scan.view.slice(run.clone()).iter().fold(false, has_capitals) {
+        encoded_secret::examine_base32(scan, run.clone());
         for piece in unwrapped(scan.view, run) {
             encoded_secret::examine(scan, piece);
         }

@@ -61,6 +61,7 @@ pub(super) struct Scan<'a> {
     public: Vec<Range<usize>>,
     resume: usize,
     looked: [usize; 3],
+    at_sign: Option<usize>,
 }
 
 impl Scan<'_> {
@@ -103,6 +104,26 @@ impl Scan<'_> {
         self.looked[look as usize] = self.looked[look as usize].max(end);
     }
 
+    /// Where the next `@` from `position` on is, or the end of the view. Positions ascend, so the view is
+    /// searched once, however many addresses it holds.
+    pub(super) fn next_at_sign(&mut self, position: usize) -> usize {
+        match self.at_sign {
+            Some(at) if at >= position => at,
+            _ => {
+                let end = self.view.len();
+                let start = position.min(end);
+                let at = self.view.find(start..end, b"@").map_or(end, |found| start + found);
+                self.at_sign = Some(at);
+                at
+            }
+        }
+    }
+
+    /// How many parts are struck so far.
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
     /// Where the last strike or skipped name ended; rules do not look back beyond it.
     pub(super) fn resume(&self) -> usize {
         self.resume
@@ -128,6 +149,7 @@ pub(super) fn examine(view: &View, depth: Depth) -> Vec<Found> {
         public: Vec::new(),
         resume: 0,
         looked: [0; 3],
+        at_sign: None,
     };
     for (examine, anchor) in Anchors::of(view) {
         if anchor.start >= scan.resume {

@@ -211,7 +211,7 @@ pub(super) const LONGEST_HARMLESS: usize = 512;
 /// A value that is a word of a configuration, not a secret: `true`, `null`, `***`, `${TOKEN}`.
 pub(super) fn is_harmless(value: &[u8]) -> bool {
     const WORDS: &str = "true false yes no on off null none nil undefined n/a unset set bearer basic \
-        required optional disabled enabled redacted hidden masked";
+        required optional disabled enabled redacted hidden masked amd64 arm64 i386";
     let mut words = WORDS.split_ascii_whitespace().map(str::as_bytes);
     let is_harmless = value.is_empty()
         || (is_number(value) && value.len() <= 5)
@@ -273,6 +273,11 @@ fn is_reference(value: &[u8]) -> bool {
                 _ => true,
             };
             is_variable(name) && is_operator
+        }
+        [b'$', b'(', inner @ .., b')'] => {
+            // A command has several words; a word with digits and without its own joints is none.
+            let is_word = inner.iter().all(u8::is_ascii_alphanumeric);
+            is_placeholder(value) && !(is_word && inner.iter().any(u8::is_ascii_digit))
         }
         [b'<', inner @ .., b'>'] | [b'[', inner @ .., b']'] => says_so(inner),
         [b'{', b'{', inner @ ..] => says_so(inner) || inner.iter().any(|byte| b".$".contains(byte)),

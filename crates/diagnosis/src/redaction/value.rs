@@ -12,6 +12,9 @@ const LONGEST_REFERENCE: usize = 64;
 /// How far a closing quotation mark is searched: longer than the longest custom data.
 const LONGEST_QUOTATION: usize = 256 * 1024;
 
+/// How far three closing quotation marks are searched.
+const LONGEST_TRIPLE: usize = 1024;
+
 /// A value without its quotation marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Value {
@@ -38,12 +41,23 @@ pub(super) fn at(view: &View, start: usize) -> Value {
     let opening =
         if view.at(start) == b'$' && is_quote(view.at(start + 1)) { start + 1 } else { start };
     if matches!(view.at(opening), b'"' | b'\'') {
-        return quoted(view, opening);
+        return triple_quoted(view, opening).unwrap_or_else(|| quoted(view, opening));
     }
     if view.is_break(start) && !continues(view, start, false) {
         return Value { range: start..start, quoted: false };
     }
     Value { range: start..bare_end(view, start), quoted: false }
+}
+
+/// From three quotation marks to the next three, as TOML and Python quote lines.
+fn triple_quoted(view: &View, opening: usize) -> Option<Value> {
+    let mark = view.at(opening);
+    let is_triple = view.at(opening + 1) == mark && view.at(opening + 2) == mark;
+    let start = opening + 3;
+    (is_triple && start < view.len()).then_some(())?;
+    let end = view.len().min(start + LONGEST_TRIPLE);
+    let length = view.find(start..end, &[mark; 3])?;
+    (length > 0).then_some(Value { range: start..start + length, quoted: true })
 }
 
 /// From an opening quotation mark to the closing one of the same escape depth.

@@ -25,10 +25,11 @@ pub(super) enum Kind {
 }
 
 /// Words that begin with `pass`, longest first.
-const PASSES: [&[u8]; 10] = [
+const PASSES: [&[u8]; 11] = [
     b"passphrase",
     b"password",
     b"passwort",
+    b"passwrd",
     b"passcode",
     b"passwd",
     b"passord",
@@ -41,9 +42,28 @@ const PASSES: [&[u8]; 10] = [
 /// Words that end with `pass` and name no password.
 const OTHER_PASSES: [&[u8]; 5] = [b"by", b"com", b"sur", b"tres", b"over"];
 
-/// Words for a password in other languages than English. Those that are parts of other words are in
-/// [`WHOLE_PASSWORDS`].
-pub(super) const FOREIGN_PASSWORDS: [&str; 42] = [
+/// Words for a password in other languages than English, and common misspellings. Those that are parts
+/// of other words are in [`WHOLE_PASSWORDS`]. Only ASCII letters are folded, so words with other capital
+/// letters are listed twice.
+pub(super) const FOREIGN_PASSWORDS: &[&str] = &[
+    "pswd",
+    "pasword",
+    "pword",
+    "toegangscode",
+    "zugangscode",
+    "palavra-passe",
+    "palavra_passe",
+    "palavra-chave",
+    "palavra_chave",
+    "hasŁo",
+    "lÖsenord",
+    "jelszÓ",
+    "Şİfre",
+    "Şifre",
+    "暗証番号",
+    "暗号",
+    "密碼",
+    "암호",
     "kennwort",
     "contrase",
     "wachtwoord",
@@ -81,15 +101,48 @@ pub(super) const FOREIGN_PASSWORDS: [&str; 42] = [
     "كلمة المرور",
     "كلمة السر",
     "密码",
-    "密碼",
     "口令",
     "パスワード",
     "비밀번호",
     "รหัสผ่าน",
 ];
 
+/// Words for other secrets in other languages than English.
+pub(super) const FOREIGN_SECRETS: &[(&str, Kind)] = &[
+    ("zugangsdaten", Kind::Credential),
+    ("anmeldedaten", Kind::Credential),
+    ("geheimnis", Kind::Secret),
+    ("secrète", Kind::Secret),
+    ("secrÈte", Kind::Secret),
+    ("segredo", Kind::Secret),
+    ("segreto", Kind::Secret),
+    ("segreta", Kind::Secret),
+    ("sekret", Kind::Secret),
+    ("секрет", Kind::Secret),
+    ("Секрет", Kind::Secret),
+    ("СЕКРЕТ", Kind::Secret),
+    ("秘密", Kind::Secret),
+    ("シークレット", Kind::Secret),
+    ("비밀키", Kind::Secret),
+    ("密钥", Kind::Secret),
+    ("密鑰", Kind::Secret),
+    ("jeton", Kind::Token),
+    ("токен", Kind::Token),
+    ("Токен", Kind::Token),
+    ("ТОКЕН", Kind::Token),
+    ("令牌", Kind::Token),
+    ("トークン", Kind::Token),
+    ("토큰", Kind::Token),
+    ("schlüssel", Kind::Weak),
+    ("schlÜssel", Kind::Weak),
+    ("ключ", Kind::Weak),
+    ("Ключ", Kind::Weak),
+    ("chiave", Kind::Weak),
+];
+
 /// Short words for a password; they count only as words of their own within a name.
-const WHOLE_PASSWORDS: [&[u8]; 6] = [b"pwd", b"pw", b"otp", b"psk", b"pin", b"clave"];
+const WHOLE_PASSWORDS: [&[u8]; 8] =
+    [b"pwd", b"pw", b"otp", b"totp", b"psk", b"psw", b"pin", b"clave"];
 
 /// The kind of the word at `anchor`, and the whole word, of which the anchor may be a part.
 pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<usize>)> {
@@ -97,26 +150,41 @@ pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<us
     let whole = || name::stands_alone(view, anchor);
     let kind = match word.as_slice() {
         b"pass" => return pass(view, anchor.start).map(|word| (Kind::Password, word)),
-        b"token" | b"jeton" => Kind::Token,
-        b"secret" | b"geheimnis" => Kind::Secret,
+        b"token" => Kind::Token,
+        b"secret" | b"unseal" | b"art-api" => Kind::Secret,
         b"credential" => Kind::Credential,
         b"creds" | b"community" | b"mnemonic" => whole().then_some(Kind::Secret)?,
         b"sas" => whole().then_some(Kind::SharedAccess)?,
-        b"key" | b"schl\xC3\xBCssel" => Kind::Key,
+        b"key" => Kind::Key,
+        [b'c', b'r', b'e', b'd', b'=' | b':' | b'"'] => {
+            let word = anchor.start..anchor.end - 1;
+            return name::stands_alone(view, &word).then_some((Kind::Secret, word));
+        }
+        b"\"k\":" => return Some((Kind::Weak, anchor.start + 1..anchor.start + 2)),
+        b"sid=" => return Some((Kind::Weak, anchor.start..anchor.end - 1)),
         b"auth" => Kind::RegistryAuth,
         b"protectedsettings" | b"protected_settings" => Kind::ProtectedSettings,
         _ if word.ends_with(b"content") => Kind::KeyContent,
         _ if word.ends_with(b"data") => Kind::UserData,
         _ if word.starts_with(b"connection") => Kind::ConnectionString,
         // The anchor is the word with what stands after it, since it is so short.
-        [b'p', b'w' | b'i', ..] | [b'o', b't', b'p'] | [b'p', b's', b'k'] | b"clave" => {
+        [b'p', b'w' | b'i', b'=' | b':' | b'"' | b' ' | b'd' | b'n', ..]
+        | [b'p', b's', b'k' | b'w', ..]
+        | b"otp"
+        | b"totp"
+        | b"clave"
+            if !FOREIGN_PASSWORDS.iter().any(|foreign| foreign.as_bytes() == word) =>
+        {
             return short_password(view, anchor.start).map(|word| (Kind::Password, word));
         }
         [b'c', b'o', b'd', b'e', ..] => {
             return Some((Kind::Weak, anchor.start..anchor.start + b"code".len()));
         }
         _ if FOREIGN_PASSWORDS.iter().any(|foreign| foreign.as_bytes() == word) => Kind::Password,
-        _ => Kind::Weak,
+        _ => FOREIGN_SECRETS
+            .iter()
+            .find(|(foreign, _)| foreign.as_bytes() == word)
+            .map_or(Kind::Weak, |(_, kind)| *kind),
     };
     Some((kind, anchor.clone()))
 }

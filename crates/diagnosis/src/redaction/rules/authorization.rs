@@ -22,9 +22,20 @@ const OF_MANY_PARTS: [&[u8]; 4] = [b"digest", b"aws4-hmac-sha256", b"sharedkey",
 /// Schemes with one part.
 const OF_ONE_PART: [&[u8]; 6] = [b"bearer", b"basic", b"negotiate", b"ntlm", b"token", b"apikey"];
 
+/// How a websocket's protocol carries a token to the API server.
+const KUBERNETES: &[u8] = b"authorization.k8s.io.";
+
 /// At `auth`.
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
+    if view.reads(anchor.start, KUBERNETES) {
+        let start = anchor.start + KUBERNETES.len();
+        let end = value::end_of_letters(view, start, 0, name::is_name_letter);
+        if end > start + SHORTEST_UNKNOWN && view.bytes()[..anchor.start].ends_with(b".bearer.") {
+            scan.strike(start..end, RULE);
+        }
+        return;
+    }
     if !view.reads(anchor.start, b"authorization") {
         named_value::examine(scan, anchor);
         return;
@@ -34,18 +45,21 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let name_end = anchor.end + more.count();
     let Some(start) = named_value::value_start(view, name_end) else { return };
     // Go prints a header as a list.
-    let start = start + usize::from(view.at(start) == b'[');
+    let list = view.reads(start, b"[]string{");
+    let start = start + if list { b"[]string{".len() } else { usize::from(view.at(start) == b'[') };
     let value = value::at(view, start);
     let text = view.slice(value.range.clone());
     let scheme = text.iter().position(|byte| value::is_blank(*byte)).unwrap_or(text.len());
-    let is_one_of =
-        |schemes: &[&[u8]]| schemes.iter().any(|name| text[..scheme].eq_ignore_ascii_case(name));
+    let named = text[..scheme].strip_suffix(b"\\").unwrap_or(&text[..scheme]);
+    let is_one_of = |schemes: &[&[u8]]| schemes.iter().any(|name| named.eq_ignore_ascii_case(name));
     let credentials = if is_one_of(&OF_MANY_PARTS) {
         let from = value::after_blanks(view, value.range.start + scheme);
         from..end_of_header(view, from).max(value.range.end)
     } else if is_one_of(&OF_ONE_PART) {
         let from = value::after_blanks(view, value.range.start + scheme);
         if value.quoted { from..value.range.end } else { from..value::bare_end(view, from) }
+    } else if let Some(unknown) = of_unknown_scheme(view, &value) {
+        unknown
     } else {
         value.range.clone()
     };
@@ -57,6 +71,27 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     if !(shape::is_harmless(text) || is_sentence || is_setting) {
         scan.strike(credentials, RULE);
     }
+}
+
+/// Shorter words after the name of a scheme are part of a sentence.
+const SHORTEST_UNKNOWN: usize = 8;
+
+/// The credentials after a scheme that is not known: `GenieKey 0f1e…`. They have digits; words of a
+/// sentence do not.
+fn of_unknown_scheme(view: &View, value: &value::Value) -> Option<Range<usize>> {
+    let start = value::after_blanks(view, value.range.end);
+    let scheme = view.slice(value.range.clone());
+    let is_scheme = !value.quoted
+        && scheme.len() <= 32
+        && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+        && start > value.range.end
+        && !view.is_break(start);
+    is_scheme.then_some(())?;
+    let end = value::bare_end(view, start);
+    let text = view.slice(start..end);
+    let is_credential = text.len() >= SHORTEST_UNKNOWN
+        && text.iter().filter(|byte| byte.is_ascii_digit()).count() >= 2;
+    is_credential.then_some(start..end)
 }
 
 /// The end of the line, or of the quotation the header stands in. A parameter's value, `name="value"`,

@@ -23,15 +23,29 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         return;
     }
     let Some(start) = named_value::value_start(view, name.range.end) else { return };
+    let start = start + usize::from(view.at(start) == b'[');
     let range = if value::is_quote(view.at(start)) {
         value::at(view, start).range
     } else {
         start..end_of_header(view, start)
     };
+    let first = view.count_while(range.clone(), |byte| !value::is_blank(byte));
+    let range = if view.find(range.clone(), b"=").is_none() {
+        range.start..range.start + first
+    } else {
+        range
+    };
     let text = view.slice(range.clone());
-    if text.len() > shape::LONGEST_HARMLESS || text.contains(&b'=') && !shape::is_harmless(text) {
+    if text.len() > shape::LONGEST_HARMLESS || is_session(text) && !shape::is_harmless(text) {
         scan.strike(range, RULE);
     }
+}
+
+/// `name=value`, or one word as only generators make it.
+fn is_session(text: &[u8]) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.%".contains(byte);
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
+    text.contains(&b'=') || text.len() >= 12 && digits >= 2 && text.iter().all(is_word)
 }
 
 #[cfg(test)]

@@ -58,6 +58,32 @@ pub(super) fn decoded(text: &[u8]) -> Vec<u8> {
     BASE64.decode(standard).unwrap_or_default()
 }
 
+/// Looks at a run of capital letters and digits up to seven, which may be base32.
+pub(in crate::redaction) fn examine_base32(scan: &mut Scan<'_>, run: Range<usize>) {
+    let view = scan.view;
+    let is_letter = |byte: u8| matches!(byte, b'A'..=b'Z' | b'2'..=b'7');
+    let length = view.count_while(run.clone(), is_letter);
+    let letters = view.slice(run.start..run.start + length);
+    let padding = view.slice(run.start + length..run.end);
+    if length < SHORTEST || !padding.iter().all(|byte| *byte == b'=') {
+        return;
+    }
+    let (mut bits, mut value, mut bytes) = (0_u32, 0_u32, Vec::new());
+    for letter in letters {
+        let digit = if letter.is_ascii_digit() { letter - b'2' + 26 } else { letter - b'A' };
+        value = (value << 5 | u32::from(digit)) & 0xFFF;
+        bits += 5;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push(u8::try_from(value >> bits & 0xFF).unwrap_or(0));
+        }
+    }
+    let Some(deeper) = scan.depth.deeper() else { return };
+    if is_readable(&bytes) && !scan::examine(&View::of(&bytes), deeper).is_empty() {
+        scan.strike(run, "encoded-secret");
+    }
+}
+
 /// Looks at a run of letters, which may hold several encoded values.
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, run: Range<usize>) {
     let view = scan.view;

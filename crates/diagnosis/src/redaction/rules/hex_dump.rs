@@ -21,6 +21,7 @@ const LONGEST: usize = 64 * 1024;
 /// Looks at every sequence of pairs of digits.
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>) {
     let view = scan.view;
+    examine_lists(scan);
     let mut from = 0;
     while let Some(found) = next_pairs(view.bytes(), from) {
         let (range, bytes) = decoded(view, found);
@@ -53,6 +54,84 @@ pub(in crate::redaction) fn examine_run(scan: &mut Scan<'_>, run: Range<usize>) 
 fn byte(pair: &[u8]) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     u8::try_from(digit(*pair.first()?)? * 16 + digit(*pair.get(1)?)?).ok()
+}
+
+/// Looks at lists of bytes in other forms: `70:61:73`, `0x70,0x61`, `\\160\\141`, `112 97 115`.
+fn examine_lists(scan: &mut Scan<'_>) {
+    let view = scan.view;
+    let Some(deeper) = scan.depth.deeper() else { return };
+    let mut from = 0;
+    while let Some(list) = next_list(view.bytes(), from) {
+        from = list.end;
+        let text = &view.bytes()[list.start..list.end.min(list.start + LONGEST)];
+        for radix in [16, 8, 10] {
+            let Some(bytes) = list_of(text, radix) else { continue };
+            if bytes.len() >= SHORTEST
+                && is_text(&bytes)
+                && !scan::examine(&View::of(&bytes), deeper).is_empty()
+            {
+                scan.look_at(list.start);
+                scan.strike(list, RULE);
+                break;
+            }
+        }
+    }
+}
+
+/// The letters of a list of bytes.
+const LIST_LETTERS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_hexdigit()
+            || matches!(byte, b' ' | b',' | b':' | b'-' | b'\\' | b'x' | b'X');
+        byte += 1;
+    }
+    table
+};
+
+/// The next run of letters of a list that is long enough for [`SHORTEST`] bytes and has as many numbers.
+fn next_list(bytes: &[u8], mut from: usize) -> Option<Range<usize>> {
+    const WINDOW: usize = SHORTEST * 3 - 1;
+    while let Some(window) = bytes.get(from..from + WINDOW) {
+        if let Some(gap) = window.iter().rposition(|&byte| !LIST_LETTERS[usize::from(byte)]) {
+            from += gap + 1;
+            continue;
+        }
+        let rest = &bytes[from + WINDOW..];
+        let more = rest.iter().position(|&byte| !LIST_LETTERS[usize::from(byte)]);
+        let end = from + WINDOW + more.unwrap_or(rest.len());
+        let is_separator = |byte: &&u8| matches!(byte, b' ' | b',' | b':' | b'-' | b'\\');
+        if window.iter().filter(is_separator).count() + 3 >= SHORTEST * 3 / 5 {
+            return Some(from..end);
+        }
+        from = end;
+    }
+    None
+}
+
+/// The bytes of a list of numbers, if all of them are bytes. The offset before the first is left out.
+fn list_of(text: &[u8], radix: u32) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let numbers = text.split(|byte| matches!(byte, b' ' | b',' | b':' | b'-' | b'\\'));
+    for number in numbers.filter(|number| !number.is_empty()) {
+        let number =
+            number.strip_prefix(b"0x").or_else(|| number.strip_prefix(b"x")).unwrap_or(number);
+        let is_wide = match radix {
+            8 => number.len() != 3,
+            16 => number.len() != 2,
+            _ => number.len() > 3,
+        };
+        if is_wide && bytes.is_empty() {
+            continue;
+        }
+        let digits = if is_wide { return None } else { number };
+        let value = digits.iter().try_fold(0_u32, |value, digit| {
+            Some(value * radix + char::from(*digit).to_digit(radix)?)
+        })?;
+        bytes.push(u8::try_from(value).ok()?);
+    }
+    Some(bytes)
 }
 
 /// The letters of a dump. A table, since every text is read through it.

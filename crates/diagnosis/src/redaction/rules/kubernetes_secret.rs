@@ -9,8 +9,6 @@ use std::ops::Range;
 
 use super::named_value::{collection, value_start};
 use crate::redaction::scan::{Look, Scan};
-use crate::redaction::shape;
-use crate::redaction::value;
 use crate::redaction::view::View;
 
 const RULE: &str = "kubernetes-secret";
@@ -70,22 +68,7 @@ fn strike_data(scan: &mut Scan<'_>, start: usize) {
         collection::strike_members(scan, start, RULE);
         return;
     }
-    let end = value::indented_end(view, start);
-    let mut line = start;
-    while line < end {
-        let next = view.next_break(line + 1).min(end);
-        // A line without a name goes on with the value of the one before.
-        let colon = view.find(line..next, b":");
-        let from =
-            colon.map_or(line, |colon| value::after_blanks(view, line + colon + 1)).min(next);
-        let quote = usize::from(value::is_quote(view.at(from)) && from < next);
-        let value =
-            from + quote..next - usize::from(next > from + 1 && value::is_quote(view.before(next)));
-        if value.start < value.end && !shape::is_no_password(view.slice(value.clone())) {
-            scan.strike(value, RULE);
-        }
-        line = next;
-    }
+    collection::strike_lines(scan, start, RULE);
 }
 
 #[cfg(test)]

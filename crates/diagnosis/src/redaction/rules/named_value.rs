@@ -20,6 +20,7 @@ use crate::redaction::value::{self, Value};
 use crate::redaction::view::View;
 use crate::redaction::words::{self, Kind};
 
+mod arguments;
 pub(super) mod collection;
 mod innocent;
 mod markup;
@@ -37,7 +38,9 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         kubernetes_secret::examine(scan, name.range);
         return;
     }
-    let Some((separator, start)) = separator::after(view, &name, kind) else {
+    let Some((separator, start)) =
+        separator::after(view, &name, kind).or_else(|| block(view, &name))
+    else {
         return examine_spoken(scan, &name, kind);
     };
     if kind == Kind::Key {
@@ -56,7 +59,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         scan.skip_to(name.range.end);
     }
     let subject = Subject { name, kind, rule, separator };
-    if view.at(start) == b'[' {
+    if view.at(start) == b'[' && after_type(view, start) == start {
         collection::examine_list(scan, &subject, start + 1);
     } else if is_object(view, start) {
         collection::examine_object(scan, &subject, start);
@@ -65,6 +68,20 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     } else {
         examine_value(scan, &subject, start);
     }
+}
+
+/// At the type of a parameter: `{"type": "securestring", "value": "secret"}`.
+pub(in crate::redaction) fn examine_typed(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let name = Name::around(view, anchor, scan.resume());
+    if !(value::is_quote(view.before(name.range.start)) && value::is_quote(view.at(name.range.end)))
+    {
+        return;
+    }
+    let Some(start) = separator::entry(view, &name) else { return };
+    let subject =
+        Subject { name, kind: Kind::Password, rule: "password", separator: Separator::Entry };
+    examine_value(scan, &subject, start);
 }
 
 /// The longest password that is looked for in a sentence.
@@ -101,10 +118,15 @@ struct Subject<'a> {
 /// What the value of such a name is, if it can be a secret.
 fn rule_for(kind: Kind, name: &Name<'_>) -> Option<(Kind, &'static str)> {
     let rule = match kind {
+        // A program: `docker-credential-pass`.
+        _ if name.has("dockercredential") => return None,
         Kind::Password if name.is("nopasswd") => return None,
         Kind::Password => "password",
         Kind::Token => "token",
         Kind::Secret if name.has("clientsecret") || name.has("principalsecret") => "client-secret",
+        Kind::Weak if CODES.split_ascii_whitespace().any(|code| name.is(code)) => {
+            return Some((Kind::Password, "password"));
+        }
         Kind::Secret | Kind::Weak => "secret",
         Kind::Credential => "credential",
         Kind::SharedAccess => "sas-token",
@@ -120,9 +142,62 @@ fn rule_for(kind: Kind, name: &Name<'_>) -> Option<(Kind, &'static str)> {
     Some((kind, rule))
 }
 
-/// `!!binary`, `!vault`: what YAML writes before a value.
+/// What a `code` is for if it is as good as a password: `mfa_code`.
+const CODES: &str =
+    "mfacode 2facode otpcode authcode unlockcode verificationcode pincode accesscode";
+
+/// The braces after a quoted name: `variable "password" {`.
+fn block(view: &View, name: &Name<'_>) -> Option<(Separator, usize)> {
+    let end = name.range.end;
+    let is_quoted = view.before(name.range.start) == b'"' && view.at(end) == b'"';
+    let brace = value::after_blanks(view, end + 1);
+    (is_quoted && view.at(brace) == b'{').then_some((Separator::Tight, brace))
+}
+
+/// Where a value begins after the type that languages print before it: `string(6) "value"`,
+/// `[]string{"value"}`.
+fn after_type(view: &View, start: usize) -> usize {
+    const LIST: &[u8] = b"[]string{";
+    const TEXT: &[u8] = b"string(";
+    if view.reads(start, LIST) {
+        return start + LIST.len();
+    }
+    if view.reads(start, TEXT) {
+        let digits = start + TEXT.len();
+        let close = (digits..digits + 8).find(|at| !view.at(*at).is_ascii_digit());
+        let close = close.filter(|at| *at > digits && view.at(*at) == b')');
+        return close.map_or(start, |close| value::after_blanks(view, close + 1));
+    }
+    start
+}
+
+/// Where a value begins after the anchor of YAML: `&name value`.
+fn after_anchor(view: &View, subject: &Subject<'_>, start: usize) -> usize {
+    let length = view
+        .count_while((start + 1).min(view.len())..view.len().min(start + 32), |byte| {
+            byte.is_ascii_alphanumeric() || byte == b'_'
+        });
+    let end = start + 1 + length;
+    let is_anchor = subject.separator == Separator::Loose
+        && view.at(start) == b'&'
+        && length > 0
+        && value::is_blank(view.at(end))
+        && !view.is_break(end);
+    if is_anchor { value::after_blanks(view, end) } else { start }
+}
+
+/// The lines of YAML's `!vault |`.
+fn tagged_block(view: &View, start: usize) -> Option<Range<usize>> {
+    matches!(view.at(start), b'!' | b'&').then_some(())?;
+    let limit = view.next_break(start + 1).min(start + 32);
+    let length = view.count_while(start..limit.max(start), |byte| !value::is_blank(byte));
+    value::block(view, value::after_blanks(view, start + length))
+}
+
+/// `!!binary`, `!vault`, `&anchor`: what YAML writes before a value.
 fn is_tag(text: &[u8]) -> bool {
     text.strip_prefix(b"!")
+        .or_else(|| text.strip_prefix(b"&"))
         .is_some_and(|tag| shape::is_word(tag.trim_ascii_start()) || tag.starts_with(b"!"))
 }
 
@@ -135,7 +210,14 @@ fn is_object(view: &View, start: usize) -> bool {
 
 fn examine_value(scan: &mut Scan<'_>, subject: &Subject<'_>, start: usize) {
     let view = scan.view;
+    let start = after_anchor(view, subject, after_type(view, start));
     if examine_form(scan, start) {
+        return;
+    }
+    if subject.separator == Separator::Loose
+        && let Some(block) = tagged_block(view, start)
+    {
+        judge(scan, subject, &Value { range: block, quoted: true });
         return;
     }
     if let Some(block) = value::block(view, start) {
@@ -160,12 +242,13 @@ fn examine_form(scan: &mut Scan<'_>, start: usize) -> bool {
         scan.strike(secret, bootstrap_token::RULE);
         return true;
     }
+    let before = scan.count();
     if let Some(secret) = client_secret::secret_at(view, start) {
         scan.strike(secret, client_secret::RULE);
     } else if view.bytes()[start..].starts_with(b"eyJ") {
         json_web_token::examine(scan, start..start + 3);
     }
-    scan.resume() > start && !is_quoted
+    scan.count() > before && !is_quoted
 }
 
 /// Removes `value` unless it cannot be a secret.

@@ -27,6 +27,21 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     }
 }
 
+/// Digits of a hash of Windows.
+const NT_HASH: usize = 32;
+
+/// At the end of `user:id:LM-HASH:NT-HASH:::`, as programs dump the accounts of Windows.
+pub(in crate::redaction) fn examine_dump(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let Some(start) = anchor.start.checked_sub(2 * NT_HASH + 1) else { return };
+    let hashes = view.slice(start..anchor.start);
+    let is_hash = |hash: &[u8]| hash.iter().all(u8::is_ascii_hexdigit);
+    let is_pair = hashes[NT_HASH] == b':';
+    if is_pair && is_hash(&hashes[..NT_HASH]) && is_hash(&hashes[NT_HASH + 1..]) {
+        scan.strike(start..anchor.start, RULE);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{assert_kept, redacted};

@@ -59,7 +59,11 @@ fn boundary(view: &View, word: &Range<usize>) -> Option<Boundary> {
     if dashes < DASHES.len() && memchr::memmem::find(&kind, b"private").is_none() {
         return None;
     }
-    let closing = view.bytes()[kind_end..].iter().take(8).take_while(|byte| **byte == b'-').count();
+    // Dashes on the next line that do not close a kind open a boundary of their own.
+    let opens_next = kind.is_empty() && view.is_break(kind_end);
+    let most = if opens_next { 0 } else { 8 };
+    let closing =
+        view.bytes()[kind_end..].iter().take(most).take_while(|byte| **byte == b'-').count();
     let kind = Kind::of(&kind, closing > 0);
     Some(Boundary { range: dashes_end - dashes..kind_end + closing, kind })
 }

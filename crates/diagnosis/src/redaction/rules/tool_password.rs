@@ -74,11 +74,27 @@ pub(in crate::redaction) const WORDS: &[(&str, Examine)] = &[
     ("adcli", flags::examine),
     ("requirepass", flags::examine),
     ("masterauth", flags::examine),
+    ("auth_pass", flags::examine),
+    ("rocommunity", flags::examine),
+    ("rwcommunity", flags::examine),
+    ("server community", flags::examine),
+    ("server key", flags::examine),
+    ("stats auth", flags::examine),
+    ("netdom", flags::examine),
+    ("az keyvault", flags::examine),
+    ("http -a", flags::examine),
+    ("https -a", flags::examine),
     ("login", flags::examine_login),
+    (" -u ", flags::examine_user_and_password),
+    (" '-u'", flags::examine_user_and_password),
+    ("\"-u\"", flags::examine_user_and_password),
     ("-user", flags::examine_user),
     ("--creds", flags::examine_user),
     ("from-literal", flags::examine_literal),
     ("net use", words::examine_net),
+    ("net.exe use", words::examine_net),
+    ("pro attach", words::examine_certain),
+    ("ua attach", words::examine_certain),
     ("htpasswd", words::examine_certain),
     ("rabbitmqctl", words::examine_certain),
     ("wpa_passphrase", words::examine_certain),
@@ -93,6 +109,9 @@ pub(in crate::redaction) const WORDS: &[(&str, Examine)] = &[
     (":*:*:", words::examine_database_list),
     ("chpasswd", piped::examine_account_list),
     ("sudo -s", piped::examine),
+    ("realm join", piped::examine),
+    ("runas ", piped::examine),
+    ("| passwd", piped::examine),
     ("-stdin", piped::examine),
     ("kinit", piped::examine),
     ("cryptsetup", piped::examine),
@@ -106,6 +125,7 @@ pub(in crate::redaction) const WORDS: &[(&str, Examine)] = &[
 fn strike_value(scan: &mut Scan<'_>, start: usize) {
     let view = scan.view;
     let start = value::after_blanks(view, start);
+    let start = next_element(view, start).unwrap_or(start);
     if view.at(start) == b'-' {
         return;
     }
@@ -113,6 +133,15 @@ fn strike_value(scan: &mut Scan<'_>, start: usize) {
     if !is_innocent(view.slice(range.clone())) {
         scan.strike(range, RULE);
     }
+}
+
+/// Where the next element begins, if the quotation mark at `position` ends one of a list of arguments:
+/// `'-p', 'value'`.
+fn next_element(view: &View, position: usize) -> Option<usize> {
+    let comma = value::after_blanks(view, position + 1);
+    let next = value::after_blanks(view, comma + 1);
+    (value::is_quote(view.at(position)) && view.at(comma) == b',' && value::is_quote(view.at(next)))
+        .then_some(next)
 }
 
 /// Whether `text` cannot be a password. What is long is not looked at.

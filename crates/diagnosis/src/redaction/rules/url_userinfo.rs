@@ -21,9 +21,33 @@ const LONGEST: usize = 512;
 /// At `://`.
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     if scan.view.before(anchor.start).is_ascii_alphanumeric()
-        && let Some(end) = userinfo_end(scan.view, anchor.end)
+        && let Some(end) = userinfo_end(scan, anchor.end)
     {
         scan.strike(anchor.end..end, RULE);
+    }
+}
+
+/// At `jdbc:oracle:thin:`, after which `user/password@host` stands.
+pub(in crate::redaction) fn examine_oracle(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let end = view.next_break(anchor.end).min(anchor.end + LONGEST).max(anchor.end);
+    let Some(at) = view.find(anchor.end..end, b"@") else { return };
+    if view.slice(anchor.end..anchor.end + at).contains(&b'/') {
+        scan.strike(anchor.end..anchor.end + at, RULE);
+    }
+}
+
+/// The longest `user:password` before an address as Go's drivers write it.
+const LONGEST_BEFORE: usize = 128;
+
+/// At the `@tcp(` of `user:password@tcp(host:port)/database`.
+pub(in crate::redaction) fn examine_go(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let floor = view.line_start(anchor.start).max(anchor.start.saturating_sub(LONGEST_BEFORE));
+    let before = view.slice(floor..anchor.start);
+    let start = before.iter().rposition(|byte| b" \t\"'`=/".contains(byte)).map_or(0, |at| at + 1);
+    if before[start..].contains(&b':') {
+        scan.strike(floor + start..anchor.start, RULE);
     }
 }
 
@@ -32,7 +56,7 @@ pub(in crate::redaction) fn examine_proxy(scan: &mut Scan<'_>, anchor: Range<usi
     let view = scan.view;
     let Some(start) = named_value::value_start(view, anchor.end) else { return };
     let start = start + usize::from(value::is_quote(view.at(start)));
-    let Some(end) = userinfo_end(view, start) else { return };
+    let Some(end) = userinfo_end(scan, start) else { return };
     let userinfo = view.slice(start..end);
     if userinfo.contains(&b':') && !shape::is_address(userinfo) {
         scan.strike(start..end, RULE);
@@ -40,12 +64,13 @@ pub(in crate::redaction) fn examine_proxy(scan: &mut Scan<'_>, anchor: Range<usi
 }
 
 /// Where the user information that begins at `start` ends: at the last `@` before the host.
-fn userinfo_end(view: &View, start: usize) -> Option<usize> {
+fn userinfo_end(scan: &mut Scan<'_>, start: usize) -> Option<usize> {
+    let view = scan.view;
     if view.at(start) == b'[' {
         return None;
     }
     let is_near_end = view.len() < start + LONGEST;
-    if !is_near_end && view.find(start..start + LONGEST, b"@").is_none() {
+    if !is_near_end && scan.next_at_sign(start) >= start + LONGEST {
         return None;
     }
     let (mut colon, mut at, mut slash) = (None, None, None);
@@ -89,9 +114,14 @@ fn cut_userinfo_end(
 ) -> Option<usize> {
     let rest = &view.bytes()[colon + 1..];
     let port = view.slice(colon + 1..slash.unwrap_or(view.len()));
-    let before = view.slice(..start);
+    // Not a slice of the view: all before the address would count as looked at.
+    let before = &view.bytes()[..start];
     let is_web = before.ends_with(b"http://") || before.ends_with(b"https://");
-    let is_cut = rest.len() < LONGEST && !rest.iter().any(|byte| b" \t\"'`<>".contains(byte));
+    // Another address shows that this one was not cut. Without it, of many addresses in a row each round
+    // would remove some more at the end, until the whole text is given up.
+    let is_cut = rest.len() < LONGEST
+        && !rest.iter().any(|byte| b" \t\"'`<>".contains(byte))
+        && memchr::memmem::find(rest, b"://").is_none();
     let is_port = shape::is_number(port) || shape::is_harmless(port) || shape::is_word(port);
     (is_web && is_cut && !is_port).then_some(view.len())
 }

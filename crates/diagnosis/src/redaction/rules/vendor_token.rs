@@ -35,6 +35,8 @@ const MARKS: &[(&str, usize)] = &[
     ("glagent-", 10),
     ("gloas-", 10),
     ("glffct-", 10),
+    ("GR1348941", 16),
+    ("glrtr-", 10),
     ("ATATT3x", 16),
     ("ATBB", 24),
     ("ATCTT3x", 16),
@@ -98,7 +100,30 @@ const MARKS: &[(&str, usize)] = &[
     ("cfk_", 24),
     ("cfut_", 24),
     ("v1.0-", 60),
+    ("sha256~", 24),
+    ("k8s-aws-v1.", 24),
+    ("s.", 24),
+    ("HRKU-", 24),
+    ("AVNS_", 16),
+    ("akab-", 16),
+    ("pscale_", 24),
+    ("sb_secret_", 16),
+    ("CCIPAT_", 24),
+    ("bkua_", 24),
+    ("squ_", 32),
+    ("sqp_", 32),
+    ("sqa_", 32),
+    ("dp.said.", 24),
+    ("dp.scim.", 24),
+    ("dp.audit.", 24),
     // Services
+    ("eyJrIjoi", 40),
+    ("lsv2_pt_", 24),
+    ("lsv2_sk_", 24),
+    ("hcaik_", 24),
+    ("pnu_", 24),
+    ("rdme_", 24),
+    ("shippo_live_", 24),
     ("sk-ant-", 16),
     ("sk-proj-", 16),
     ("sk-or-", 16),
@@ -242,6 +267,11 @@ fn token_end(view: &View, start: usize) -> Option<usize> {
 /// Whether letters can follow a mark. Short marks also begin words and names, which have hardly any
 /// digits; hexadecimal tokens have nothing else.
 fn fits(mark: &[u8], letters: &[u8]) -> bool {
+    // Databricks adds the number of a replica.
+    let letters = match letters {
+        [body @ .., b'-', last] if mark == b"dapi" && last.is_ascii_digit() => body,
+        _ => letters,
+    };
     let is_hexadecimal = letters.iter().all(u8::is_ascii_hexdigit);
     let mix = Mix::of(letters);
     match mark {
@@ -259,6 +289,10 @@ fn fits(mark: &[u8], letters: &[u8]) -> bool {
 /// key. Hexadecimal digits alone are a hash.
 fn examine_without_mark(scan: &mut Scan<'_>, run: Range<usize>) {
     let view = scan.view;
+    if run.len() <= LONGEST_JUDGED && is_of_known_form(view.slice(run.clone())) {
+        scan.strike(run, RULE);
+        return;
+    }
     let mut start = run.start;
     while start < run.end {
         let length = view.count_while(start..run.end, |byte| byte.is_ascii_alphanumeric());
@@ -267,6 +301,23 @@ fn examine_without_mark(scan: &mut Scan<'_>, run: Range<usize>) {
         }
         start += length + 1;
     }
+}
+
+/// The digits of a key of Mailchimp, before `-us12`, which says where it is used.
+const MAILCHIMP: usize = 32;
+
+/// Whether the run from `start` has the form of a key of Mailchimp, or of a bot's token of Discord.
+fn is_of_known_form(run: &[u8]) -> bool {
+    let mailchimp = run.len() > MAILCHIMP + 3
+        && run[..MAILCHIMP].iter().all(u8::is_ascii_hexdigit)
+        && run[MAILCHIMP..].starts_with(b"-us")
+        && run[MAILCHIMP + 3..].iter().all(u8::is_ascii_digit);
+    let parts: Vec<&[u8]> = run.splitn(4, |byte| *byte == b'.').collect();
+    let discord = matches!(parts.as_slice(), [id, time, code]
+        if (24..=28).contains(&id.len()) && time.len() == 6 && code.len() >= 27
+            && id.iter().all(u8::is_ascii_alphanumeric)
+            && Mix::of(code).is_random());
+    mailchimp || discord
 }
 
 fn is_unmarked(letters: &[u8]) -> bool {

@@ -32,6 +32,8 @@ pub(super) struct Reader<'a> {
     has_clixml: bool,
     has_markers: bool,
     has_entities: bool,
+    /// Whether letters could be written as others that look alike.
+    has_disguises: bool,
     /// Whether bytes are special that [`Reader::next_frequent`] and [`Reader::next_rare`] miss.
     has_oddities: bool,
     /// Where the next backslash, line feed or percent is, or a position before the last one asked.
@@ -57,13 +59,18 @@ impl<'a> Reader<'a> {
         let has_markers = memchr::memmem::find(source, MARKER).is_some();
         let has_entities =
             memchr::memchr_iter(b'&', source).any(|at| entity::at(source, at).is_some());
-        let has_oddities =
-            has_clixml || has_markers || has_entities || source.chunks(BLOCK).any(has_oddity);
+        let has_disguises = !source.is_ascii() && source.iter().any(|byte| is_disguise(*byte));
+        let has_oddities = has_clixml
+            || has_markers
+            || has_entities
+            || has_disguises
+            || source.chunks(BLOCK).any(has_oddity);
         let mut reader = Self {
             source,
             has_clixml,
             has_markers,
             has_entities,
+            has_disguises,
             has_oddities,
             frequent: 0,
             rare: 0,
@@ -121,6 +128,7 @@ impl<'a> Reader<'a> {
             || byte == b'%'
             || byte == 0x7F
             || matches!(byte, terminal::C1 | 0xE2 | 0xEF)
+            || self.has_disguises && is_disguise(byte)
             || (self.has_entities && byte == b'&')
             || (self.has_clixml && byte == b'_')
             || (self.has_markers && byte == b'[')
@@ -140,6 +148,9 @@ impl<'a> Reader<'a> {
             0x1B => (Symbol::Nothing, terminal::after_sequence(self.source, position)),
             0x7F => (Symbol::Nothing, position + 1),
             terminal::C1 => self.latin(position),
+            0xCC | 0xCD => self.combining(position),
+            0xD0 | 0xD1 => self.cyrillic(position),
+            0xF0 => self.mathematical(position),
             0xEF => self.full_width(position),
             b'&' => match entity::at(self.source, position) {
                 Some((byte, after)) => (Symbol::Byte(byte), after),
@@ -262,6 +273,66 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Marks over the letter before them.
+    fn combining(&self, position: usize) -> (Symbol, usize) {
+        let is_mark = match self.at(position) {
+            0xCC => self.at(position + 1) >= 0x80,
+            _ => (0x80..=0xAF).contains(&self.at(position + 1)),
+        };
+        let is_over_letter =
+            position.checked_sub(1).is_some_and(|before| self.at(before).is_ascii_alphabetic());
+        if is_mark && is_over_letter {
+            (Symbol::Nothing, position + 2)
+        } else {
+            (Symbol::Plain, position + 1)
+        }
+    }
+
+    /// Cyrillic letters that look like Latin ones, beside a Latin one: no language mixes them.
+    fn cyrillic(&self, position: usize) -> (Symbol, usize) {
+        const ALIKE: [(u8, u8, u8); 12] = [
+            (0xD0, 0xB0, b'a'),
+            (0xD0, 0xB5, b'e'),
+            (0xD0, 0xBE, b'o'),
+            (0xD1, 0x80, b'p'),
+            (0xD1, 0x81, b'c'),
+            (0xD1, 0x83, b'y'),
+            (0xD1, 0x85, b'x'),
+            (0xD1, 0x95, b's'),
+            (0xD1, 0x96, b'i'),
+            (0xD1, 0x98, b'j'),
+            (0xD0, 0x90, b'A'),
+            (0xD0, 0x9E, b'O'),
+        ];
+        let (first, second) = (self.at(position), self.at(position + 1));
+        let after = position + 2;
+        let is_beside = self.at(after).is_ascii_alphabetic()
+            || position.checked_sub(1).is_some_and(|before| self.at(before).is_ascii_alphabetic());
+        let alike = ALIKE.iter().find(|(a, b, _)| (*a, *b) == (first, second));
+        match alike.filter(|_| is_beside) {
+            Some((.., letter)) => (Symbol::Byte(*letter), after),
+            None => (Symbol::Plain, position + 1),
+        }
+    }
+
+    /// Letters of mathematics, U+1D400 and following: alphabets of 52 letters, one after another.
+    fn mathematical(&self, position: usize) -> (Symbol, usize) {
+        let (third, fourth) = (self.at(position + 2), self.at(position + 3));
+        if self.at(position + 1) != 0x9D || third < 0x90 {
+            return (Symbol::Plain, position + 1);
+        }
+        let code = (u16::from(third & 0x3F) << 6 | u16::from(fourth & 0x3F)) - (0x10 << 6);
+        let letter = match u8::try_from(code % 52).unwrap_or(0) {
+            small @ 26.. => b'a' + (small - 26),
+            capital => b'A' + capital,
+        };
+        if code < 52 * 13 {
+            (Symbol::Byte(letter), position + 4)
+        } else {
+            (Symbol::Plain, position + 1)
+        }
+    }
+
     /// ASCII in letters as wide as Chinese ones, and the mark of byte order.
     fn full_width(&self, position: usize) -> (Symbol, usize) {
         let after = position + 3;
@@ -290,6 +361,11 @@ impl<'a> Reader<'a> {
             _ => (Symbol::Plain, position + 1),
         }
     }
+}
+
+/// Whether a byte begins a character that can be read as a Latin letter, or as a mark over one.
+fn is_disguise(byte: u8) -> bool {
+    matches!(byte, 0xCC | 0xCD | 0xD0 | 0xD1 | 0xF0)
 }
 
 /// Whether a byte of `block` is a control byte that logs do not have, or begins a character that is

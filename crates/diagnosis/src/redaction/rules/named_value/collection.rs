@@ -42,17 +42,40 @@ pub(super) fn examine_object(scan: &mut Scan<'_>, subject: &Subject<'_>, brace: 
         strike_members(scan, brace, subject.rule);
         return;
     }
-    let start = value::after_blanks(view, brace + 1);
-    let start = start + usize::from(value::is_quote(view.at(start)));
-    if let Some(start) = member(view, start) {
+    if let Some(start) = member_of(view, brace) {
         examine_value(scan, subject, start);
     }
 }
 
-/// The value of the member `value` at `start`.
+/// Names of members that hold the secret itself.
+const MEMBERS: [&[u8]; 5] = [b"value", b"data", b"primary", b"default", b"plaintext"];
+
+/// How far into an object its members are searched.
+const LONGEST_SEARCH: usize = 256;
+
+/// The value of the member with the secret, of the object that begins with `brace`.
+fn member_of(view: &View, brace: usize) -> Option<usize> {
+    let limit = view.len().min(brace + LONGEST_SEARCH);
+    let object = view.slice(brace + 1..limit.max(brace + 1));
+    // Objects inside this one have names of their own.
+    let length = object.iter().position(|byte| matches!(byte, b'{' | b'}')).unwrap_or(object.len());
+    let mut start = brace + 1;
+    while start < brace + 1 + length {
+        let name = value::after_blanks(view, start);
+        let name = name + usize::from(value::is_quote(view.at(name)));
+        if let Some(value) = member(view, name) {
+            return Some(value);
+        }
+        let next = view.next_break(start + 1);
+        start = view.find(start..limit, b",").map_or(next, |comma| next.min(start + comma + 1));
+    }
+    None
+}
+
+/// The value of the member at `start`, if it is the one with the secret.
 fn member(view: &View, start: usize) -> Option<usize> {
-    view.reads(start, b"value").then_some(())?;
-    separator::assignment(view, start + b"value".len()).map(|(_, start)| start)
+    let name = MEMBERS.iter().find(|name| view.reads(start, name))?;
+    separator::assignment(view, start + name.len()).map(|(_, start)| start)
 }
 
 /// A list of YAML, one value a line; or the member `value` on the line after the name. Whether there
@@ -61,6 +84,9 @@ pub(super) fn examine_lines(scan: &mut Scan<'_>, subject: &Subject<'_>, start: u
     let view = scan.view;
     if subject.separator == Separator::Flag {
         return false;
+    }
+    if subject.kind == Kind::ProtectedSettings {
+        return strike_lines(scan, start, subject.rule);
     }
     if let Some(start) = member(view, start) {
         examine_value(scan, subject, start);
@@ -87,6 +113,33 @@ pub(super) fn examine_lines(scan: &mut Scan<'_>, subject: &Subject<'_>, start: u
     line > start
 }
 
+/// Removes the values of the lines that are indented further than the one before `start`, and leaves
+/// their names. Whether there were any.
+pub(in crate::redaction::rules) fn strike_lines(
+    scan: &mut Scan<'_>,
+    start: usize,
+    rule: &'static str,
+) -> bool {
+    let view = scan.view;
+    let end = value::indented_end(view, start);
+    let mut line = start;
+    while line < end {
+        let next = view.next_break(line + 1).min(end);
+        // A line without a name goes on with the value of the one before.
+        let colon = view.find(line..next, b":");
+        let from =
+            colon.map_or(line, |colon| value::after_blanks(view, line + colon + 1)).min(next);
+        let quote = usize::from(value::is_quote(view.at(from)) && from < next);
+        let value =
+            from + quote..next - usize::from(next > from + 1 && value::is_quote(view.before(next)));
+        if value.start < value.end && !shape::is_no_password(view.slice(value.clone())) {
+            scan.strike(value, rule);
+        }
+        line = next;
+    }
+    end > start
+}
+
 /// Removes every text in the object or list that begins with the bracket at `start`, at any depth,
 /// and leaves its names.
 pub(in crate::redaction::rules) fn strike_members(
@@ -111,6 +164,19 @@ pub(in crate::redaction::rules) fn strike_members(
                 }
                 position = end.max(position + 1);
                 continue;
+            }
+            b':' if value::is_blank(view.at(position + 1)) => {
+                let start = value::after_blanks(view, position + 1);
+                let length = view.count_while(start..limit, |byte| !b",}]".contains(&byte));
+                let value = view.slice(start..start + length);
+                let is_bare = value.first().is_some_and(u8::is_ascii_alphanumeric)
+                    && !value.iter().all(u8::is_ascii_digit)
+                    && !shape::is_no_password(value);
+                if is_bare {
+                    scan.strike(start..start + length, rule);
+                    position = start + length;
+                    continue;
+                }
             }
             _ => {}
         }

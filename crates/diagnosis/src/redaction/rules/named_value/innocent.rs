@@ -31,16 +31,22 @@ fn is_harmless(view: &View, subject: &Subject<'_>, text: &[u8]) -> bool {
             shape::is_no_password(text)
                 || is_spoken_of
                 || is_directory && shape::is_path(text)
-                || subject.name.is("pass") && is_result(subject, text)
+                || subject.name.is("pass") && is_result(view, subject, text)
         }
-        Kind::Weak => !shape::is_opaque(text) || shape::is_address(text),
+        Kind::Weak => {
+            // Sessions of Express begin with it.
+            let text = text.strip_prefix(b"s:").unwrap_or(text);
+            !shape::is_opaque(text) || shape::is_address(text)
+        }
         _ => shape::is_harmless(text),
     }
 }
 
 /// `PASS: test_join`, `pass: 12`: the result of a test.
-fn is_result(subject: &Subject<'_>, text: &[u8]) -> bool {
-    subject.separator == Separator::Loose && (shape::is_word(text) || shape::is_number(text))
+fn is_result(view: &View, subject: &Subject<'_>, text: &[u8]) -> bool {
+    subject.separator == Separator::Loose
+        && view.at(value::after_blanks(view, subject.name.range.end)) != b'='
+        && (shape::is_word(text) || shape::is_number(text))
 }
 
 /// A bare number of JSON. Secrets other than passwords are strings there.

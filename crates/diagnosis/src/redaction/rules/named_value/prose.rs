@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::separator::Separator;
-use crate::redaction::name::Name;
+use crate::redaction::name::{Name, is_name_letter};
 use crate::redaction::shape;
 use crate::redaction::value::{self, Value};
 use crate::redaction::view::View;
@@ -12,7 +12,8 @@ use crate::redaction::words::Kind;
 const WORDS: &str = "flag flags option options argument parameter value to is or and must cannot can \
     not was has for in with requires from of the a an if when as be are does should will may only \
     expired invalid missing via instead using unauthorized forbidden denied failed error eof \
-    incorrect wrong mismatch required changed authentication unexpected no";
+    incorrect wrong mismatch required changed authentication unexpected no empty blank unset expiry \
+    updated too already never";
 
 /// The most words of a passphrase.
 const MOST_WORDS: usize = 12;
@@ -30,7 +31,13 @@ pub(super) fn reads_on(view: &View, subject: &Subject<'_>, value: &Value) -> boo
     if is_word_of_prose(&bare[..word_end]) {
         return true;
     }
+    if begins_program_message(view, subject, value) {
+        return true;
+    }
     if subject.separator == Separator::Flag || is_phrase(view, subject) {
+        return false;
+    }
+    if subject.name.is_identifier() || is_member_of_flow(view, subject, value) {
         return false;
     }
     let is_plain = text.iter().all(|byte| byte.is_ascii_alphabetic() || b"-_'/,".contains(byte));
@@ -50,6 +57,31 @@ pub(super) fn reads_on(view: &View, subject: &Subject<'_>, value: &Value) -> boo
     goes_on || is_in_sentence(view, &subject.name) && subject.kind != Kind::Password
 }
 
+/// `passwd: password updated successfully`: what a program says about its work.
+fn begins_program_message(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
+    subject.name.is("passwd")
+        && view.reads(value.range.start, b"password ")
+        && value.range.len() == b"password".len()
+}
+
+/// Whether the value is a member of YAML's `{name: bob, password: value, type: text}`.
+fn is_member_of_flow(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
+    let start = subject.name.range.start;
+    let before = view.slice(start.saturating_sub(2)..start);
+    let begins = before.ends_with(b"{") || before == b", ";
+    let end = value.range.end;
+    begins
+        && match view.at(end) {
+            b'}' => true,
+            b',' => {
+                let next = value::after_blanks(view, end + 1);
+                let letters = (next..next + 32).take_while(|at| is_name_letter(view.at(*at)));
+                view.at(next + letters.count()) == b':'
+            }
+            _ => false,
+        }
+}
+
 /// A small number before words: `401 Unauthorized`.
 fn is_status(view: &View, value: &Value) -> bool {
     shape::is_number(view.slice(value.range.clone())) && value.range.len() <= 5
@@ -62,16 +94,29 @@ pub(super) fn is_in_sentence(view: &View, name: &Name<'_>) -> bool {
         && start > 1
         && view.before(start - 1).is_ascii_alphabetic()
         && !view.is_break(start)
+        && !name.is_identifier()
 }
 
 /// Whether the value is all that follows on the line, words and all: a passphrase, or a password that
 /// begins its line as a key of YAML does.
 fn is_phrase(view: &View, subject: &Subject<'_>) -> bool {
     let start = subject.name.range.start;
-    let begins_line = start == view.line_start(start + 1) || start == 0;
+    // A French password is three words.
+    let before = view.slice(start.saturating_sub(b"mot de ".len())..start);
+    let start = start - if before.eq_ignore_ascii_case(b"mot de ") { before.len() } else { 0 };
+    let line = view.line_start(start + 1);
+    let begins_line = start == line
+        || start == 0
+        || is_log_prefix(view.slice(line.max(start.saturating_sub(64))..start));
     subject.separator == Separator::Loose
         && subject.kind == Kind::Password
         && (subject.name.has("passphrase") || begins_line || is_indented(view, start))
+}
+
+/// Whether a program's name or the stream of a container stands before, and nothing of a sentence:
+/// `cloud-init[1102]: `, `stdout F `.
+fn is_log_prefix(before: &[u8]) -> bool {
+    before.ends_with(b"]: ") || before.ends_with(b"stdout F ") || before.ends_with(b"stderr F ")
 }
 
 /// Whether only blanks stand before `start` on the first line; the view keeps those.

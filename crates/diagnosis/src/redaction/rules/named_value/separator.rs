@@ -1,7 +1,7 @@
 //! How a value is attached to its name.
 
-use super::{markup, predicate, prose};
-use crate::redaction::name::Name;
+use super::{arguments, markup, predicate, prose};
+use crate::redaction::name::{Name, is_name_letter};
 use crate::redaction::shape;
 use crate::redaction::value::{after_blanks, is_blank, is_quote};
 use crate::redaction::view::View;
@@ -39,26 +39,41 @@ impl Separator {
 /// The separator after `name`, and where the value begins.
 pub(super) fn after(view: &View, name: &Name<'_>, kind: Kind) -> Option<(Separator, usize)> {
     let end = name.range.end;
-    if let Some(found) = assignment(view, end) {
-        return Some(found);
+    if let Some((separator, start)) = assignment(view, end).or_else(|| indexed(view, end)) {
+        let is_tail = is_quote(view.at(end)) && !is_key(view, name.range.start);
+        return Some((if is_tail { Separator::Loose } else { separator }, start));
     }
     if let Some(text) = markup::text_of(view, &name.range) {
         return Some((Separator::Markup { end: text.end }, text.start));
     }
-    if let Some(start) = entry(view, name) {
+    if let Some(start) = entry(view, name).or_else(|| arguments::entry_before(view, name)) {
         return Some((Separator::Entry, start));
+    }
+    if let Some(start) = arguments::second(view, name) {
+        return Some((Separator::Beside, start));
     }
     let start = after_blanks(view, end);
     let is_apart = start > end || view.is_break(end);
     let is_flag = name.is_flag() || kind == Kind::Password && is_switch(view, name.range.start);
+    let is_item = view.is_break(end) && view.at(start) == b'-' && is_blank(view.at(start + 1));
+    if is_flag && is_item {
+        return Some((Separator::Flag, after_blanks(view, start + 1)));
+    }
     if is_apart && is_flag && !matches!(view.at(start), b'-' | b'/' | 0) {
         return Some((Separator::Flag, start));
     }
     if view.at(end) == b'(' && is_quote(view.at(end + 1)) {
-        return Some((Separator::Beside, end + 1));
+        let user = if kind == Kind::Credential { arguments::next(view, end + 1) } else { None };
+        return Some((Separator::Beside, user.unwrap_or(end + 1)));
+    }
+    if let Some(start) = predicate::of_foreign(view, name, kind) {
+        return Some((Separator::Tight, start));
     }
     if !is_apart {
         return None;
+    }
+    if let Some(start) = arguments::of_setting(view, name, start) {
+        return Some((Separator::Beside, start));
     }
     if view.at(start) == b'|' && is_cell(view, name) {
         return Some((Separator::Cell, after_blanks(view, start + 1)));
@@ -76,7 +91,7 @@ pub(super) fn after(view: &View, name: &Name<'_>, kind: Kind) -> Option<(Separat
 
 /// Whether a name that begins at `start` is a switch of Windows: ` /password`.
 fn is_switch(view: &View, start: usize) -> bool {
-    view.before(start) == b'/' && start >= 2 && is_blank(view.before(start - 1))
+    view.before(start) == b'/' && (start == 1 || is_blank(view.before(start - 1)))
 }
 
 /// Whether the name is in a table: `| password | value |`.
@@ -116,9 +131,11 @@ fn beside(view: &View, name: &Name<'_>, start: usize) -> bool {
         return !prose::is_word_of_prose(text);
     }
     let is_marked = text.iter().any(|byte| b"!#%*?^$@~+".contains(byte));
-    let is_named =
-        view.slice(name.range.clone()).contains(&b'_') && ends_line(view, start, text.len());
-    is_mixed(text) && (is_marked || is_named || text.iter().any(u8::is_ascii_uppercase))
+    let is_last = ends_line(view, start, text.len());
+    let is_first = view.line_start(name.range.start + 1) == name.range.start;
+    let is_named = view.slice(name.range.clone()).contains(&b'_') && (is_last || is_first);
+    let has_capitals = text.iter().any(u8::is_ascii_uppercase);
+    is_named && is_last && is_first || is_mixed(text) && (is_marked || is_named || has_capitals)
 }
 
 /// Whether letters and digits are mixed as they are in no word.
@@ -152,14 +169,38 @@ fn is_after_user(view: &View, position: usize) -> bool {
     WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
-/// `=`, `:`, `:=` or `=>` after a name that ends at `end`, with quotation marks and blanks.
+/// Whether the name at `start` begins a quoted key. The last word of a quotation is none:
+/// `Get "https://host/token": dial tcp`.
+fn is_key(view: &View, start: usize) -> bool {
+    let line = view.line_start(start + 1).max(start.saturating_sub(LONGEST_BESIDE));
+    let before = view.slice(line..start);
+    let words = before
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || b" _-.[$@".contains(byte));
+    let quote = before.len() - words.count();
+    quote == 0 || is_quote(before[quote - 1]) || b"<:({,".contains(&before[quote - 1])
+}
+
+/// `passwords[0].value: secret`, as queries of tables name it.
+fn indexed(view: &View, end: usize) -> Option<(Separator, usize)> {
+    (view.at(end) == b'[').then_some(())?;
+    let digits = (end + 1..end + 5).take_while(|at| view.at(*at).is_ascii_digit()).count();
+    let close = end + 1 + digits;
+    (digits > 0 && view.at(close) == b']').then_some(())?;
+    let member =
+        view.bytes()[close + 1..].iter().take(32).take_while(|byte| is_name_letter(**byte));
+    assignment(view, close + 1 + member.count())
+}
+
+/// `=`, `:`, `:=`, `=>` or `->` after a name that ends at `end`, with quotation marks and blanks.
 pub(super) fn assignment(view: &View, end: usize) -> Option<(Separator, usize)> {
     let closed = (end..end + 3)
         .find(|&at| !(is_quote(view.at(at)) || view.at(at) == b']'))
         .unwrap_or(end + 3);
     let mark = after_blanks(view, closed);
     let after = match (view.at(mark), view.at(mark + 1)) {
-        (b':', b'=') | (b'=', b'>' | b'=') => mark + 2,
+        (b':' | b'=', b'=') | (b'=' | b'-', b'>') => mark + 2,
         (b':', b':') => return None,
         (b':', b'/') if view.at(mark + 2) == b'/' => return None,
         (b':' | b'=', _) => mark + 1,
@@ -173,12 +214,12 @@ pub(super) fn assignment(view: &View, end: usize) -> Option<(Separator, usize)> 
 
 /// The list of variables of a container, or a value of Windows' registry: the name is itself a value,
 /// and the value comes next.
-fn entry(view: &View, name: &Name<'_>) -> Option<usize> {
+pub(super) fn entry(view: &View, name: &Name<'_>) -> Option<usize> {
     let before = view.folded(name.range.start.saturating_sub(12)..name.range.start);
     if memchr::memmem::find(&before, b"/v ").is_some() {
         return registry_value(view, name.range.end);
     }
-    if !before.windows(4).any(|word| word == b"name")
+    if !before.windows(4).any(|word| word == b"name" || word == b"type")
         && !before.windows(3).any(|word| word == b"key")
     {
         return None;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{RULE, begins, command_end, is_innocent, strike_value};
+use super::{RULE, begins, command_end, is_innocent, next_element, strike_value, words};
 use crate::redaction::scan::Scan;
 use crate::redaction::shape;
 use crate::redaction::value;
@@ -34,7 +34,7 @@ const TOOLS: &[Tool] = &[
     ("osql", "-P", Takes::NextOrAttached),
     ("isql", "-P", Takes::NextOrAttached),
     ("bcp ", "-P", Takes::NextOrAttached),
-    ("redis-cli", "-a", Takes::Next),
+    ("redis-cli", "-a auth", Takes::Next),
     ("snmp", "-c -A -X", Takes::Next),
     ("ldap", "-w -s", Takes::Next),
     ("smbclient", "-U --user", Takes::Pair(b'%')),
@@ -44,7 +44,18 @@ const TOOLS: &[Tool] = &[
     ("net rpc", "-U --user", Takes::Pair(b'%')),
     ("winexe", "-U", Takes::Pair(b'%')),
     ("winrs", "-p:", Takes::Attached),
-    ("curl", "-u -U --proxy-user --oauth2-bearer", Takes::Pair(b':')),
+    ("curl", "-u -U --proxy-user --oauth2-bearer -E --cert --proxy-cert", Takes::Pair(b':')),
+    ("curl", "-b --cookie", Takes::Pair(b'=')),
+    ("http -a", "http -a", Takes::Pair(b':')),
+    ("https -a", "https -a", Takes::Pair(b':')),
+    ("auth_pass", "auth_pass", Takes::Next),
+    ("rocommunity", "rocommunity", Takes::Next),
+    ("rwcommunity", "rwcommunity", Takes::Next),
+    ("server community", "server community", Takes::Next),
+    ("server key", "server key", Takes::Next),
+    ("stats auth", "stats auth", Takes::Pair(b':')),
+    ("netdom", "/pd: /passwordd: /passwordo: /po:", Takes::Attached),
+    ("az keyvault", "--value", Takes::Next),
     ("ctr ", "-u --user", Takes::Pair(b':')),
     ("lftp", "-u", Takes::Pair(b',')),
     ("ncftp", "-p", Takes::Next),
@@ -85,7 +96,8 @@ pub(super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let program = view.folded(anchor.clone());
     let tools = TOOLS.iter().filter(|(name, ..)| name.as_bytes() == program);
     // `xfreerdp` and `wfreerdp` are the same.
-    if !begins(view, &anchor) && program != b"freerdp" {
+    let is_part = program == b"freerdp" || program.starts_with(b"server ");
+    if !begins(view, &anchor) && !is_part {
         return;
     }
     let end = command_end(view, anchor.end);
@@ -93,8 +105,18 @@ pub(super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     if matches!(program.as_slice(), b"iscsiadm") && !is_about_passwords {
         return;
     }
+    match program.as_slice() {
+        b"curl" => examine_bundle(scan, anchor.end..end),
+        b"mysql" if view.reads(anchor.end, b"admin") => {
+            examine_flag(scan, anchor.end..end, b"password", Takes::Next);
+        }
+        b"smbclient" => words::examine_share(scan, anchor.end),
+        _ => {}
+    }
     for (_, flags, takes) in tools {
-        for flag in flags.split(' ') {
+        // A setting of several words is its own flag.
+        let is_setting = flags.as_bytes() == program;
+        for flag in flags.split(|byte| byte == ' ' && !is_setting) {
             // The flag may be the program itself, whose next word is meant.
             let from = if flag.as_bytes() == program { anchor.start } else { anchor.end };
             examine_flag(scan, from..end, flag.as_bytes(), *takes);
@@ -102,12 +124,64 @@ pub(super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     }
 }
 
+/// Looks at `-fsSLu user:password`: flags of one letter in one word, of which the last takes a value.
+fn examine_bundle(scan: &mut Scan<'_>, command: Range<usize>) {
+    let view = scan.view;
+    let mut from = command.start;
+    while let Some(found) = view.find(from..command.end, b" -") {
+        let start = from + found + b" -".len();
+        let letters = view.count_while(start..command.end, |byte| byte.is_ascii_alphabetic());
+        let end = start + letters;
+        if letters > 1 && view.before(end) == b'u' && value::is_blank(view.at(end)) {
+            strike_pair(scan, end, b':');
+        }
+        from = end.max(start);
+    }
+}
+
+/// Priorities of the journal, which `-p` also takes after `-u`.
+const PRIORITIES: &str = "emerg alert crit err error warning notice info debug";
+
+/// At `-u NAME`: a `-p VALUE` beside it is a password, whatever the program. Ports, paths and priorities
+/// of the journal are not.
+pub(super) fn examine_user_and_password(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let is_list = view.before(anchor.end) != b' ';
+    let end = command_end(view, anchor.end);
+    let user = if is_list { next_element(view, anchor.end - 1) } else { Some(anchor.end) };
+    let Some(user) = user.map(|user| value::after_blanks(view, user)) else { return };
+    let name = value::at(view, user);
+    let close = usize::from(name.quoted && value::is_quote(view.at(name.range.end)));
+    let mut flag = value::after_blanks(view, name.range.end + close);
+    if view.at(flag) == b',' {
+        flag = value::after_blanks(view, flag + 1);
+    }
+    flag += usize::from(value::is_quote(view.at(flag)));
+    let after = flag + b"-p".len();
+    let is_flag = view.reads(flag, b"-p")
+        && (value::is_blank(view.at(after))
+            || value::is_quote(view.at(after))
+            || view.at(after) == b'=');
+    if !is_flag || after >= end || view.at(user) == b'-' {
+        return;
+    }
+    let start = value::after_blanks(view, after + usize::from(view.at(after) == b'='));
+    let start = next_element(view, start).unwrap_or(start);
+    let text = view.slice(value::at(view, start).range);
+    let is_port = text.iter().all(|byte| byte.is_ascii_digit() || b":./-".contains(byte));
+    let is_other = is_port
+        || text.starts_with(b"/")
+        || PRIORITIES.split(' ').any(|priority| text.eq_ignore_ascii_case(priority.as_bytes()));
+    if !is_other {
+        strike_value(scan, start);
+    }
+}
+
 /// Looks at every value of `flag` in a command.
 fn examine_flag(scan: &mut Scan<'_>, command: Range<usize>, flag: &[u8], takes: Takes) {
     let view = scan.view;
     let mut from = command.start;
-    while let Some(found) = view.find(from..command.end, flag) {
-        let start = from + found;
+    while let Some(start) = find_flag(view, from..command.end, flag) {
         let after = start + flag.len();
         from = after;
         let is_word = start == command.start
@@ -115,7 +189,7 @@ fn examine_flag(scan: &mut Scan<'_>, command: Range<usize>, flag: &[u8], takes: 
             || value::is_quote(view.before(start))
             || view.is_break(start);
         let next = view.at(after);
-        let is_apart = value::is_blank(next) || next == b'=';
+        let is_apart = value::is_blank(next) || next == b'=' || next_element(view, after).is_some();
         let fits = match takes {
             Takes::Next => is_apart,
             Takes::NextOrAttached | Takes::Pair(_) => true,
@@ -131,6 +205,14 @@ fn examine_flag(scan: &mut Scan<'_>, command: Range<usize>, flag: &[u8], takes: 
             _ => strike_value(scan, value),
         }
     }
+}
+
+/// Where the next `flag` is. Switches of Windows and words are written in any case.
+fn find_flag(view: &View, command: Range<usize>, flag: &[u8]) -> Option<usize> {
+    if flag.starts_with(b"-") {
+        return view.find(command.clone(), flag).map(|found| command.start + found);
+    }
+    command.clone().find(|at| view.reads(*at, flag))
 }
 
 /// Removes a pair of user and password.
@@ -165,9 +247,14 @@ pub(super) fn examine_login(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let line = view.line_start(anchor.start + 1).max(anchor.start.saturating_sub(super::LINE / 2));
     let before = view.slice(line..anchor.start).to_ascii_lowercase();
-    let is_word = |word: &[u8]| LOGINS.split(' ').any(|program| program.as_bytes() == word);
+    let is_word = |word: &[u8]| {
+        let word =
+            word.strip_suffix(b".exe").or_else(|| word.strip_suffix(b".cmd")).unwrap_or(word);
+        LOGINS.split(' ').any(|program| program.as_bytes() == word)
+    };
     let mut words = before.split(|byte| !(byte.is_ascii_alphanumeric() || b"._-".contains(byte)));
-    if !value::is_blank(view.before(anchor.start)) || !words.any(is_word) {
+    let before = view.before(anchor.start);
+    if !(value::is_blank(before) || value::is_quote(before)) || !words.any(is_word) {
         return;
     }
     let end = command_end(view, anchor.end);

@@ -25,15 +25,67 @@ pub(super) fn examine_account_list(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let near = view.slice(anchor.end..view.len().min(anchor.end + LINE));
     let list = memchr::memmem::find(near, b"list:").map(|at| anchor.end + at + b"list:".len());
+    if let Some(start) = list.filter(|start| view.is_break(*start) && view.at(*start) == b'-') {
+        strike_items(scan, start);
+    }
+    examine_here_document(scan, anchor.end);
     let end = command_end(view, anchor.end);
     let string = view.find(anchor.end..end, b"<<<");
     let string = string.map(|at| anchor.end + at + b"<<<".len());
     for start in [echoed(scan, &anchor), string, list].into_iter().flatten() {
         let start = value::after_blanks(view, start);
         let range = value::block(view, start).unwrap_or_else(|| value::at(view, start).range);
-        if view.slice(range.clone()).contains(&b':') {
+        let text = view.slice(range.clone());
+        let is_encoded = text.ends_with(b"=")
+            && view.find(range.end..anchor.start.max(range.end), b"base64").is_some();
+        let is_formatted = view.find(start.saturating_sub(24)..start, b"%s").is_some();
+        if text.contains(&b':') || is_encoded || is_formatted {
             scan.strike(range, RULE);
         }
+    }
+}
+
+/// The lines of YAML's `- user:password`.
+fn strike_items(scan: &mut Scan<'_>, start: usize) {
+    let view = scan.view;
+    let mut line = start;
+    for _ in 0..MOST_ITEMS {
+        if !(view.is_break(line) && view.at(line) == b'-') {
+            return;
+        }
+        let item = value::at(view, value::after_blanks(view, line + 1)).range;
+        if view.slice(item.clone()).contains(&b':') {
+            scan.strike(item, RULE);
+        }
+        line = view.next_break(line + 1);
+    }
+}
+
+/// The most accounts of one list.
+const MOST_ITEMS: usize = 64;
+
+/// `<<EOF`: the lines that follow, up to one with that word alone, are `user:password`.
+fn examine_here_document(scan: &mut Scan<'_>, from: usize) {
+    let view = scan.view;
+    let end = command_end(view, from);
+    let Some(mark) = view.find(from..end, b"<<") else { return };
+    let word = from + mark + b"<<".len();
+    let word = word + usize::from(view.at(word) == b'-');
+    let word = word + usize::from(value::is_quote(view.at(word)));
+    let length = view.count_while(word..end, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let mut line = view.next_break(end);
+    for _ in 0..MOST_ITEMS {
+        let next = view.next_break(line + 1);
+        if length == 0
+            || !view.is_break(line)
+            || view.slice(line..next) == view.slice(word..word + length)
+        {
+            return;
+        }
+        if view.find(line..next, b":").is_some() {
+            scan.strike(line..next, RULE);
+        }
+        line = next;
     }
 }
 
@@ -69,7 +121,7 @@ fn after_flags(view: &View, start: usize) -> Option<usize> {
     for _ in 0..3 {
         let value = value::at(view, start);
         let text = view.slice(value.range.clone());
-        let is_format = text.starts_with(b"%s") || text.starts_with(b"-");
+        let is_format = memchr::memmem::find(text, b"%s").is_some() || text.starts_with(b"-");
         if !is_format {
             return Some(start);
         }

@@ -48,7 +48,7 @@ pub(super) fn examine_net(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let words = words(view, from);
     let is_switch = |word: &Range<usize>| view.at(word.start) == b'/';
     if is_user {
-        if let Some(word) = words.get(1).filter(|word| !is_switch(word)) {
+        if let Some(word) = words.iter().filter(|word| !is_switch(word)).nth(1) {
             strike(scan, word.clone());
         }
         return;
@@ -73,6 +73,8 @@ const BEFORE: &[(&str, usize)] = &[
     ("bitsadmin", 5),
     ("mc alias set", 3),
     ("mc config host", 4),
+    ("pro attach", 0),
+    ("ua attach", 0),
 ];
 
 /// At programs that take a password as a certain word: `htpasswd -b FILE USER VALUE`.
@@ -92,6 +94,19 @@ pub(super) fn examine_certain(scan: &mut Scan<'_>, anchor: Range<usize>) {
     };
     if is_meant && let Some(word) = words(view, anchor.end).get(*before) {
         strike(scan, word.clone());
+    }
+}
+
+/// `smbclient //server/share VALUE`: the word beside the share.
+pub(super) fn examine_share(scan: &mut Scan<'_>, from: usize) {
+    let view = scan.view;
+    let share = value::after_blanks(view, from);
+    let end = command_end(view, from);
+    let length = view.count_while(share.min(end)..end, |byte| !value::is_blank(byte));
+    let start = value::after_blanks(view, share + length);
+    let is_share = view.reads(share, b"//") || view.reads(share, b"'//");
+    if is_share && start < end && !b"-|;&".contains(&view.at(start)) {
+        strike_value(scan, start);
     }
 }
 
@@ -166,6 +181,9 @@ pub(super) fn examine_secure_string(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let named =
         memchr::memmem::find(command, b"-String ").map(|at| anchor.end + at + b"-String ".len());
     let is_plain = command.windows(12).any(|text| text.eq_ignore_ascii_case(b"-AsPlainText"));
+    if is_plain && let Some(text) = piped_text(view, anchor.start) {
+        strike(scan, text);
+    }
     match view.at(start) {
         b'"' | b'\'' => strike_value(scan, start),
         b'-' if named.is_some() => named.into_iter().for_each(|start| strike_value(scan, start)),
@@ -180,3 +198,18 @@ pub(super) fn examine_secure_string(scan: &mut Scan<'_>, anchor: Range<usize>) {
         _ => {}
     }
 }
+
+/// The quoted text that is piped into the command whose name ends at `end`: `'VALUE' | ConvertTo-…`.
+fn piped_text(view: &View, end: usize) -> Option<Range<usize>> {
+    let line = view.line_start(end + 1).max(end.saturating_sub(LONGEST_PIPED));
+    let before = view.slice(line..end);
+    let pipe = memchr::memrchr(b'|', before)?;
+    let (close, mark) =
+        before[..pipe].iter().copied().enumerate().rfind(|(_, byte)| *byte != b' ')?;
+    value::is_quote(mark).then_some(())?;
+    let open = memchr::memrchr(mark, &before[..close])?;
+    Some(line + open + 1..line + close)
+}
+
+/// How far before a command the text is searched that is piped into it.
+const LONGEST_PIPED: usize = 160;
