@@ -10,7 +10,7 @@ use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::flex::pools::{Cluster, ID, KubePools, LABEL, TYPE};
 use bringup_objects::flex::class::FlexNodeClassSpec;
-use bringup_objects::flex::machine::{FlexMachineSpec, Phase};
+use bringup_objects::flex::machine::{FlexMachineSpec, FlexMachineStatus, Phase, Place};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
 use bringup_provider::listen::{Address, Door};
 use bringup_provider::plugin::agentpools::agent_pools_client::AgentPoolsClient;
@@ -22,7 +22,7 @@ use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::makers::{Maker, arm};
 use bringup_world::stage::shared;
 use hyper_util::rt::TokioIo;
-use kube::api::{ListParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{Condition, await_condition};
 use kube::{Api, Client, ResourceExt as _};
 use prost::{Message as _, Name as _};
@@ -284,6 +284,45 @@ async fn another_cluster_cannot_be_joined() -> Result<()> {
     let PoolError::Field { field, .. } = &refused else { bail!("{refused}") };
     assert_eq!(field, "spec.kubeadm.certificate_authority_data");
     assert_eq!(pools.get("elsewhere").await?, None);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_vm_that_took_the_place_of_a_pools_vm_is_not_restarted() -> Result<()> {
+    let (client, _, cluster) = still().await?;
+    let body = r#"{"name": "taken", "properties": {"vmId": "of-another-team"}}"#;
+    let fault = format!(
+        "faults: [{{on: {{method: GET, pathContains: /virtualmachines/taken}}, fault: {{answer: {{status: 200, body: '{body}'}}}}}}]"
+    );
+    let (azure, arm) = azure(&fault)?;
+    let pools =
+        KubePools::new(client.clone(), arm, cluster.clone(), scopes()?).waiting(Duration::ZERO);
+    let wanted = pool("taken", &cluster);
+    pools.put(wanted.clone()).await?;
+    let machines: Api<AzureFlexMachine> = Api::all(client);
+    let labelled = machines.list(&ListParams::default().labels(&format!("{LABEL}=taken"))).await?;
+    let machine = labelled.items.first().context("a machine of the pool")?.name_any();
+    let place = Place {
+        subscription_id: SUBSCRIPTION.to_owned(),
+        resource_group: "rg-flex".to_owned(),
+        vm: "taken".to_owned(),
+        ..Place::default()
+    };
+    let status = FlexMachineStatus {
+        phase: Phase::Running,
+        place: Some(place),
+        vm_id: Some("made-for-the-pool".to_owned()),
+        ..FlexMachineStatus::default()
+    };
+    let status = Patch::Merge(serde_json::json!({ "status": status }));
+    machines.patch_status(&machine, &PatchParams::default(), &status).await?;
+    let refused = pools.restart(&wanted.id).await.unwrap_err();
+    assert!(
+        matches!(&refused, PoolError::Fixed(why) if why.contains("of-another-team")),
+        "{refused}"
+    );
+    let journal = azure.with(|azure| azure.journal().text().to_owned());
+    assert!(!journal.contains("/restart"), "{journal}");
     Ok(())
 }
 

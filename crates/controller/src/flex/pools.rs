@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bringup_azure::arm::{Verb, Write};
-use bringup_azure::id::{Name, ResourceId};
-use bringup_azure::{Arm, Scopes};
+use bringup_azure::id::{Name, ResourceId, VirtualMachineId};
+use bringup_azure::{Arm, ArmError, Priority, Scopes};
 use bringup_flex::engine::vm_id;
 use bringup_flex::names;
 use bringup_flex::trouble::Trouble;
@@ -145,20 +145,42 @@ impl KubePools {
         }
     }
 
-    async fn place(&self, id: &str) -> Result<Place, PoolError> {
+    /// Where the VM of a pool is, and the vmId that Azure answered when it was made.
+    async fn place(&self, id: &str) -> Result<(Place, String), PoolError> {
         let seen = self.observe(id).await?;
         let machine = seen.machine().ok().flatten();
         let machine = machine.ok_or_else(|| PoolError::Absent(id.to_owned()))?;
         let status = machine.status.unwrap_or_default();
         let running = status.phase == Phase::Running;
-        let place = status.place.filter(|_| running);
+        let place = status.place.zip(status.vm_id).filter(|_| running);
         place.ok_or_else(|| PoolError::Busy(format!("the VM of {id} does not run yet")))
+    }
+
+    /// Reads the VM of a pool, and refuses one that has taken its place.
+    async fn prove(&self, vm: &ResourceId, vm_id: &str) -> Result<(), PoolError> {
+        let what = || format!("cannot restart {vm}");
+        let instance = VirtualMachineId::try_from(vm).map_err(|error| failed(what(), error))?;
+        let found = self.arm.virtual_machine(&instance, Priority::Event).await;
+        let found = found.map_err(|error| azure_failed(&error))?;
+        match found.vm_id {
+            Some(found) if found.eq_ignore_ascii_case(vm_id) => Ok(()),
+            found => Err(PoolError::Fixed(format!(
+                "{vm} is another VM than the one that was made for this pool: its vmId is {}, not {vm_id}",
+                found.unwrap_or_default()
+            ))),
+        }
     }
 }
 
 /// What was read or made, or that it could not be.
 fn failed_or<T>(verb: &str, id: &str, result: Result<T, kube::Error>) -> Result<T, PoolError> {
     result.map_err(|source| failed(format!("cannot {verb} the pool {id}"), source))
+}
+
+/// What Azure refused.
+fn azure_failed(error: &ArmError) -> PoolError {
+    let failure: Failure = Trouble::of_error(error, false).stored();
+    PoolError::Azure(failure)
 }
 
 fn failed(what: String, source: impl Error + Send + Sync + 'static) -> PoolError {
@@ -222,10 +244,12 @@ impl Pools for KubePools {
     }
 
     async fn restart(&self, id: &str) -> Result<(), PoolError> {
-        let id_of_vm = vm_id(&self.place(id).await?);
+        let (place, made) = self.place(id).await?;
+        let id_of_vm = vm_id(&place);
         let what = || format!("cannot restart {id_of_vm}");
         let resource: ResourceId = id_of_vm.parse().map_err(|error| failed(what(), error))?;
         limits::check_resource(&self.scopes, "id", &resource)?;
+        self.prove(&resource, &made).await?;
         let action: Name = "restart".parse().map_err(|error| failed(what(), error))?;
         let write = Write {
             verb: Verb::Post,
@@ -236,9 +260,6 @@ impl Pools for KubePools {
             body: None,
         };
         // What Azure has accepted it does; nobody waits for it.
-        self.arm.start(&write).await.map(drop).map_err(|error| {
-            let failure: Failure = Trouble::of_error(&error, false).stored();
-            PoolError::Azure(failure)
-        })
+        self.arm.start(&write).await.map(drop).map_err(|error| azure_failed(&error))
     }
 }
