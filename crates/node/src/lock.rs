@@ -4,10 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
+use crate::clock::Moment;
 use crate::paths::Root;
 use crate::steps;
 use crate::store;
@@ -19,7 +20,7 @@ pub(crate) fn take(root: &Root) -> io::Result<Option<File>> {
 
 /// Takes a lock, if the one who has it gives it back in time.
 pub(crate) fn take_within(path: &Path, limit: Duration) -> io::Result<Option<File>> {
-    let begun = Instant::now();
+    let begun = Moment::now();
     loop {
         match take_at(path) {
             Ok(None) if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(20)),

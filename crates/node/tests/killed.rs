@@ -14,8 +14,8 @@ mod life;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 
-use common::{Ended, pipe};
-use life::{CONFIG, FAILURE, Life, NO_RESULT, SUCCESS, end_those_with, for_each, until};
+use common::{Ended, pipe, until};
+use life::{CONFIG, FAILURE, Life, NO_RESULT, SUCCESS, end_those_with, for_each};
 
 /// What is to happen, and what it comes to when nobody is killed.
 struct Story {
@@ -88,7 +88,7 @@ fn again_after_a_reboot(story: &Story, life: &Life, told: &str) {
     let told = format!("{told}, and rebooted");
     let before = life.count("succeeded");
     let done = before > 0 && life.machine.has("provision.complete");
-    let beside = life.machine.start(&["provision-wait", "--timeout=120s", "--start-timeout=120s"]);
+    let beside = life.machine.start(&["provision-wait", "--timeout=240s", "--start-timeout=240s"]);
     assert_eq!(life.provision(), story.comes_to, "{told}");
     let waited = Ended::of(&beside.wait_with_output().unwrap());
     assert_eq!(waited.code, story.comes_to, "{told}: {}", waited.err);
