@@ -44,8 +44,8 @@ pub(crate) fn drain(
 /// Waits until there is something to read, or the program has ended; whether it has.
 fn has_ended(from: &impl AsFd, ended: &PipeReader) -> bool {
     let mut fds = [PollFd::new(from, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
-    // What interrupts it lets the caller read, which waits as well.
-    poll(&mut fds, None).is_ok() && !fds[1].revents().is_empty()
+    // Without an answer there is no way to wait: what is there is read, and nothing more counts.
+    rustix::io::retry_on_intr(|| poll(&mut fds, None)).is_err() || !fds[1].revents().is_empty()
 }
 
 /// How many bytes can be read without waiting.
@@ -65,7 +65,7 @@ mod tests {
     fn what_was_written_before_the_end_counts_though_the_pipe_stays_open() {
         let (from, mut to) = io::pipe().unwrap();
         let (ended, end) = io::pipe().unwrap();
-        to.write_all(&[7; 40_000]).unwrap();
+        to.write_all(&vec![7; 40_000]).unwrap();
         drop(end);
         let (sender, receiver) = mpsc::channel();
         let (caught_up, all) = (sender.clone(), sender);

@@ -1,5 +1,7 @@
 //! How long the waiter waits.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
 mod common;
 
 use std::fs;
