@@ -13,25 +13,13 @@ use crate::paths::Root;
 use crate::steps;
 use crate::store;
 
-/// A lock that is held. It is given back when this is dropped, and when the process ends. To close
-/// the file is not enough: a process that another thread is just starting has a copy of it until
-/// it is another program.
-#[derive(Debug)]
-pub(crate) struct Held(File);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = flock(&self.0, FlockOperation::Unlock);
-    }
-}
-
-/// Takes the lock; nothing if another process has it.
-pub(crate) fn take(root: &Root) -> io::Result<Option<Held>> {
+/// Takes the lock, which is held as long as the file is open; nothing if another has it.
+pub(crate) fn take(root: &Root) -> io::Result<Option<File>> {
     take_at(&root.lock())
 }
 
 /// Takes a lock, if the one who has it gives it back in time.
-pub(crate) fn take_within(path: &Path, limit: Duration) -> io::Result<Option<Held>> {
+pub(crate) fn take_within(path: &Path, limit: Duration) -> io::Result<Option<File>> {
     let begun = Moment::now();
     loop {
         match take_at(path) {
@@ -41,7 +29,7 @@ pub(crate) fn take_within(path: &Path, limit: Duration) -> io::Result<Option<Hel
     }
 }
 
-fn take_at(path: &Path) -> io::Result<Option<Held>> {
+fn take_at(path: &Path) -> io::Result<Option<File>> {
     if let Some(directory) = path.parent() {
         store::directory_for(directory)?;
     }
@@ -51,7 +39,7 @@ fn take_at(path: &Path) -> io::Result<Option<Held>> {
     how.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link);
     let file = how.open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(Held(file))),
+        Ok(()) => Ok(Some(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
         Err(error) => Err(error.into()),
     }

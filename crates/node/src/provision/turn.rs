@@ -1,10 +1,11 @@
 //! One attempt at a time: whose turn it is.
 
+use std::fs::File;
 use std::time::{Duration, Instant};
 
 use crate::agent::Agent;
 use crate::code::Own;
-use crate::lock::{self, Held};
+use crate::lock;
 use crate::process::Process;
 use crate::run::Run;
 use crate::watch::Watch;
@@ -15,8 +16,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Whose turn it is.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// Ours, as long as the lock is held; without one where there is no place for locks.
-    Ours(Option<Held>),
+    /// Ours, as long as the file is open; without one where there is no place for locks.
+    Ours(Option<File>),
     /// It was another one's, and it ended with this code.
     Ended(i32),
 }
