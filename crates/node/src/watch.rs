@@ -53,7 +53,8 @@ impl Watch {
         let fds = self.0.as_ref().map(|fd| fd.as_fd()).into_iter().chain(other);
         let mut fds: Vec<PollFd<'_>> =
             fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        let limit = limit.min(poll_at_most()).max(Duration::from_millis(1));
+        let most = if self.0.is_some() { poll_at_most() } else { POLL };
+        let limit = limit.min(most).max(Duration::from_millis(1));
         let limit = Timespec::try_from(limit).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         let _ = poll(&mut fds, Some(&limit));
         let Some(fd) = &self.0 else { return };

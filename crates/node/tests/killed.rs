@@ -63,14 +63,14 @@ fn sweep(story: &Story, wanted: &[&str]) {
 /// The scripts may still run.
 fn again_at_once(story: &Story, life: &Life, told: &str) {
     let told = format!("{told}, and begun again at once");
-    assert_eq!(life.provision(), story.comes_to, "{told}");
+    assert_eq!(life.provision(), story.comes_to, "{told}: {}", life.machine.result());
     life.assert_ended_with(story.comes_to, &told);
 }
 
 fn again_in_the_same_boot(story: &Story, life: &Life, told: &str) {
     let waited = life.wait_meanwhile();
     let expected = (story.meanwhile)(life);
-    assert!(expected.contains(&waited.code), "{told}: {} is not in {expected:?}", waited.code);
+    assert!(expected.contains(&waited.code), "{told}: {} is not in {expected:?}", waited.err);
     assert_eq!(waited.document()["ExitCode"], waited.code.to_string(), "{told}");
     let said = life.machine.has("provision.failed") && life.machine.has("provision.complete");
     let before = life.count("begun");
