@@ -5,7 +5,7 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_objects::flex::AzureFlexMachine;
@@ -19,7 +19,7 @@ use crate::common::{Field, machine};
 
 const MANY: usize = 1_000;
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(8);
+const FOREVER: Duration = Duration::from_mins(20);
 /// What we allow ourselves: so many writes at once, and so many a second.
 const AT_ONCE: usize = 100;
 const A_SECOND: usize = 5;
@@ -45,7 +45,7 @@ async fn a_thousand_machines_at_once_all_run_and_azure_refuses_nothing() -> Resu
     let subnet = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/16}]";
     let field = Field::with(subnet).await?;
     field.ready_class("plain").await?;
-    let began = (Instant::now(), field.azure.clock().now());
+    let began = field.azure.clock().now();
     let all =
         (0..MANY).map(|number| machine(&format!("m-{number:04}"), "plain", "Standard_D8s_v5"));
     let all = all.collect::<Result<Vec<_>>>()?;
@@ -53,7 +53,7 @@ async fn a_thousand_machines_at_once_all_run_and_azure_refuses_nothing() -> Resu
     made.buffer_unordered(16).try_collect::<Vec<()>>().await?;
     let running = tokio::time::timeout(FOREVER, until_all_run(&field)).await;
     running.context("waited in vain for all to run")??;
-    let took = (began.0.elapsed(), began.1.duration_until(field.azure.clock().now()));
+    let took = began.duration_until(field.azure.clock().now());
 
     let (mut refused, mut writes) = (0, Vec::new());
     field.azure.with(|azure| {
@@ -76,7 +76,6 @@ async fn a_thousand_machines_at_once_all_run_and_azure_refuses_nothing() -> Resu
     }
     let held = field.held();
     assert_eq!(held.len(), 3 * MANY, "a VM, a NIC and a disk for each");
-    let (here, there) = (took.0.as_secs(), took.1.as_secs());
-    println!("{MANY} machines run after {there} s of Azure's time ({here} s here)");
+    println!("{MANY} machines run after {} s of Azure's time", took.as_secs());
     Ok(())
 }

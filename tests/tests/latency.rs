@@ -1,7 +1,6 @@
 //! How soon a failure is on its claim, and how much a healthy node costs.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, find};
@@ -9,15 +8,21 @@ use bringup_objects::{BootstrapReport, NodeClaim};
 use bringup_world::crowd::Reads;
 use bringup_world::fast::Fast;
 use bringup_world::order::Order;
-use bringup_world::stage::Stage;
+use bringup_world::provider::Provider;
 use jiff::{SignedDuration, Timestamp};
 use kube::Api;
 use kube::api::ListParams;
 
 /// So many times faster than the wall's is the clock of Azure and of the controller.
 const TIMES: f64 = 10.0;
-/// The longest pause between two scheduled reads, jitter included.
-const POLL: SignedDuration = SignedDuration::from_secs(72);
+/// A clock that all but stands still: minutes of the wall's pass before the first scheduled read, and
+/// a wait in these tests ends in vain before that.
+const STILL: f64 = 0.1;
+/// The first scheduled read of a VM.
+const FIRST: SignedDuration = SignedDuration::from_secs(45);
+/// How long after its first read a VM is read for the sixth time, and from then on again.
+const SIX_READS: SignedDuration = SignedDuration::from_secs(150);
+const AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
 fn says(claim: &NodeClaim, kind: &str, status: &str) -> bool {
     let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
@@ -28,32 +33,20 @@ fn says(claim: &NodeClaim, kind: &str, status: &str) -> bool {
 async fn what_karpenter_tells_is_on_the_claim_at_once() -> Result<()> {
     // Over before the first scheduled read, so that only the Event brings it to light.
     let scenario = "rules: [{name: all, boot: {vmReadyAfter: 2s, script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 1s, output: \"oras: command not found\\n+ exit 211\"}}}}]";
-    let stage = Stage::set("latency", scenario).await?;
-    let _controller = stage.observe();
-    let mut took = Vec::new();
+    let fast = Fast::set("latency", scenario, STILL).await?;
+    let _controller = fast.observe_with(fast.client.clone());
+    let now = || fast.azure.clock().now();
     for nth in 0..15 {
-        let claim = stage.claim_name(&nth.to_string());
-        stage.karpenter.launch(&claim, stage.pool(), "202601.13.0").await?;
-        stage
-            .claim_when(&claim, "a claim that is looked after", |claim| {
-                says(claim, BOOTSTRAP_SUCCEEDED, "Unknown")
-            })
-            .await?;
-        let error = stage.karpenter.bootstrap(&claim)?.context("the script should fail")?;
-        let visible = Instant::now();
-        stage.karpenter.report_failure(&claim, &error).await?;
-        stage
-            .claim_when(&claim, "a verdict", |claim| says(claim, BOOTSTRAP_SUCCEEDED, "False"))
-            .await?;
-        took.push(visible.elapsed());
+        let (claim, launched) = (fast.claim_name(nth), now());
+        fast.karpenter.launch(&claim, "latency", "202601.13.0").await?;
+        fast.claim_when(&claim, |claim| says(claim, BOOTSTRAP_SUCCEEDED, "Unknown")).await?;
+        let error = fast.karpenter.bootstrap(&claim)?.context("the script should fail")?;
+        assert_eq!(Reads::of(&fast.azure).of_claim(&claim), 0, "{claim} is read too early");
+        fast.karpenter.report_failure(&claim, &error).await?;
+        fast.claim_when(&claim, |claim| says(claim, BOOTSTRAP_SUCCEEDED, "False")).await?;
+        let took = launched.duration_until(now());
+        assert!(took < FIRST, "{claim}: {took} after its launch, by Azure's clock");
     }
-    took.sort_unstable();
-    let (median, most) = (took[took.len() / 2], took[took.len() - 1]);
-    println!(
-        "from the failure to the condition, told by Karpenter: median {median:?}, most {most:?}"
-    );
-    // Tenfold slack on what is promised for 99 of 100.
-    assert!(most < Duration::from_secs(30), "{took:?}");
     Ok(())
 }
 
@@ -70,7 +63,7 @@ fn shown(fast: &Fast) -> Result<BTreeMap<String, Timestamp>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nobody_tells_is_on_the_claim_within_one_interval_of_reading() -> Result<()> {
+async fn what_karpenter_does_not_tell_is_on_the_claim_with_the_next_read() -> Result<()> {
     let claims = 30;
     let scenario = "rules: [{name: all, boot: {script: {ends: {exitCode: 211, outerExitCode: 1, output: \"oras: command not found\\n+ exit 211\"}}}}]";
     let mut fast = Fast::set("untold", scenario, TIMES).await?;
@@ -87,16 +80,24 @@ async fn what_nobody_tells_is_on_the_claim_within_one_interval_of_reading() -> R
     let shown = shown(fast)?;
     let reports: Api<BootstrapReport> =
         Api::namespaced(fast.client.clone(), &fast.settings.namespace);
-    let mut took = Vec::new();
+    let (reads, mut took) = (Reads::of(&fast.azure), Vec::new());
     for report in reports.list(&ListParams::default()).await.context("list the reports")? {
-        let visible = shown.get(&report.spec.target_ref.name).context("ARM showed the failure")?;
-        took.push(visible.duration_until(report.finished_at().context("a verdict has a time")?));
+        let claim = &report.spec.target_ref.name;
+        let visible = *shown.get(claim).context("ARM showed the failure")?;
+        // The API server stores whole seconds.
+        let second = SignedDuration::from_secs(1);
+        let finished = report.finished_at().context("a verdict has a time")? + second;
+        // The times between reads are those of the schedule; on a busy machine they are longer.
+        let path = Provider::vm_path(claim).to_ascii_lowercase();
+        let since =
+            |(at, vm): &&(Timestamp, String)| *vm == path && (visible..=finished).contains(at);
+        assert_eq!(reads.of_vms.iter().filter(since).count(), 1, "reads of {claim} that showed it");
+        took.push(visible.duration_until(finished));
     }
     took.sort_unstable();
     assert_eq!(took.len(), claims);
     let (median, most) = (took[claims / 2], took[claims - 1]);
-    println!("from the failure to the verdict, told by nobody: median {median}, most {most}");
-    assert!(most <= POLL, "{took:?}");
+    println!("from the failure to the verdict, without Events: median {median}, most {most}");
     Ok(())
 }
 
@@ -125,7 +126,15 @@ async fn a_healthy_node_costs_at_most_six_reads() -> Result<()> {
     let most = counts.values().copied().max().unwrap_or_default();
     println!("{claims} healthy nodes: {} reads of VMs, at most {most} of one", reads.of_vms.len());
     assert_eq!(counts.len(), claims, "each was read");
-    assert!(most <= 6, "{counts:?}");
+    // Azure's time goes on while this machine is busy: a VM that takes longer is read once a minute.
+    for (vm, count) in &counts {
+        let mut at = reads.of_vms.iter().filter(|(_, read)| read == vm).map(|(at, _)| *at);
+        let first = at.next().context("it was read")?;
+        let last = at.next_back().unwrap_or(first);
+        let longer = (first.duration_until(last) - SIX_READS).max(SignedDuration::ZERO);
+        let allowed = 6.0 + (longer.as_secs_f64() / AGAIN.as_secs_f64()).ceil();
+        assert!(f64::from(u32::try_from(*count)?) <= allowed, "{vm}: {counts:?}");
+    }
     assert_eq!(reads.refused, 0);
     Ok(())
 }

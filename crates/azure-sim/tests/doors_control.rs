@@ -3,7 +3,7 @@
 
 mod clients;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bringup_azure_sim::Simulator;
 use bringup_azure_sim::clock::Pace;
@@ -13,6 +13,9 @@ use bytes::Bytes;
 use clients::{MACHINES, control};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+
+/// The end of a wait that only a broken test reaches; much less than the jump.
+const FOREVER: Duration = Duration::from_mins(4);
 
 async fn open(pace: Pace) -> (Simulator, ControlDoor) {
     let simulator = Simulator::new(Scenario::default(), pace, Timestamp::now());
@@ -49,15 +52,14 @@ async fn the_clock_is_shown_and_jumps() {
 }
 
 #[tokio::test]
-async fn a_program_under_test_jumps_fifteen_minutes_in_under_a_second() {
+async fn a_program_under_test_jumps_fifteen_minutes_and_does_not_wait_for_them() {
     let (simulator, door) = open(Pace::Real).await;
     let clock = FollowedClock::follow(&door.endpoint()).await.unwrap();
     let before = clock.now();
-    let began = Instant::now();
     control(&door.endpoint(), "POST", "/clock", r#"{"advance": "15m"}"#).await;
-    clock.reach(before + SignedDuration::from_mins(15)).await;
-    // Tenfold slack for a busy machine: the jump itself costs microseconds.
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let reached = clock.reach(before + SignedDuration::from_mins(15));
+    tokio::time::timeout(FOREVER, reached).await.unwrap();
+    assert_eq!(clock.jumped(), SignedDuration::from_mins(15));
     assert_eq!(clock.jumped(), simulator.clock().jumped());
 }
 

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::clock::{self, Moment};
+
 /// More than this nobody reads.
 const MOST: u64 = 4 << 20;
 
@@ -27,6 +29,7 @@ pub(crate) fn ask_with(
     let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
     let command = command.process_group(0).stdin(stdin);
     let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let begun = Moment::now();
     let mut child = command.spawn().map_err(|error| format!("{name} cannot be run: {error}"))?;
     let stdout = child.stdout.take();
     if let Some(mut stdin) = child.stdin.take() {
@@ -42,15 +45,15 @@ pub(crate) fn ask_with(
         }
         let _ = sender.send(text);
     });
-    let said = receiver.recv_timeout(limit);
+    let said = clock::receive(&receiver, begun, limit);
     // Who closes its output is about to end; who does not is killed.
-    let status = said.is_ok().then(|| child.wait());
+    let status = said.is_some().then(|| child.wait());
     let group = rustix::process::Pid::from_child(&child);
     // Fails when nobody is left, which is what is wanted.
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     let _ = child.wait();
     let said = said
-        .map_err(|_| format!("{name} said nothing for {} ms and was ended", limit.as_millis()))?;
+        .ok_or_else(|| format!("{name} said nothing for {} ms and was ended", limit.as_millis()))?;
     match status {
         Some(Ok(status)) if !status.success() => Err(format!("{name} ended with {status}")),
         _ => Ok(String::from_utf8_lossy(&said).into_owned()),
@@ -64,29 +67,32 @@ mod tests {
     #[test]
     fn a_program_that_hangs_in_a_child_is_ended_with_it() {
         let folder = tempfile::tempdir().unwrap();
-        let pid = folder.path().join("pid");
-        let script = format!("sleep 1000 & echo $! >{}; wait", pid.display());
+        let (pid, time) = (folder.path().join("pid"), folder.path().join("clock"));
+        clock::tests::follow(&time);
+        // Its time is up when the child runs, and not before.
+        let script =
+            format!("sleep 1000 & echo $! >{}; echo 500 >{}; wait", pid.display(), time.display());
         let limit = Duration::from_millis(500);
         let said = ask(Command::new("bash").args(["-c", &script]), limit);
         assert_eq!(said, Err("bash said nothing for 500 ms and was ended".to_owned()));
         let pid = std::fs::read_to_string(pid).unwrap();
         let stat = format!("/proc/{}/stat", pid.trim());
         let began = std::time::Instant::now();
-        // Gone, or dead and not yet collected by whoever collects orphans.
+        // Gone, or dead and not yet collected by the process that collects orphans.
         let lives = || std::fs::read_to_string(&stat).is_ok_and(|state| !state.contains(" Z "));
         while lives() {
-            assert!(began.elapsed() < Duration::from_secs(30), "it lives");
+            assert!(began.elapsed() < Duration::from_mins(4), "it lives");
             std::thread::yield_now();
         }
     }
 
     #[test]
     fn what_it_prints_is_the_answer() {
-        let said = ask(Command::new("echo").arg("x"), Duration::from_secs(30));
+        let said = ask(Command::new("echo").arg("x"), Duration::from_mins(4));
         assert_eq!(said.as_deref(), Ok("x\n"));
         assert!(ask(&mut Command::new("/nowhere/x"), Duration::from_secs(1)).is_err());
         assert_eq!(
-            ask(&mut Command::new("false"), Duration::from_secs(30)),
+            ask(&mut Command::new("false"), Duration::from_mins(4)),
             Err("false ended with exit status: 1".to_owned())
         );
     }

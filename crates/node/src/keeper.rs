@@ -20,7 +20,7 @@ mod ends;
 mod strainer;
 
 use std::ffi::OsString;
-use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::io::{self, BufRead as _, BufReader, PipeReader, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -35,7 +35,9 @@ use serde::{Deserialize, Serialize};
 
 use self::ends::Ends;
 use self::strainer::Strainer;
+use crate::clock::{self, Moment};
 use crate::config;
+use crate::drain::drain;
 use crate::lock;
 use crate::paths::Root;
 use crate::process::Process;
@@ -49,8 +51,9 @@ pub(crate) const GATE: &str = "__gate";
 /// The word.
 const GO: &str = "go";
 
-/// How long is waited for the rest of the output when the scripts have ended.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long is waited for the rest of the output when the scripts have ended. It is read at once;
+/// only a reader of this program's own output that does not read takes longer.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// How long another keeper may take to notice that its agent is gone, or its scripts.
 const OTHERS: Duration = Duration::from_secs(10);
@@ -226,49 +229,59 @@ fn attend(
     strainer: &Strainer,
 ) -> io::Result<(ExitStatus, Vec<JoinHandle<()>>)> {
     let (out, err) = (child.stdout.take(), child.stderr.take());
-    let (done, end) = mpsc::channel::<()>();
+    let (ended, end) = io::pipe()?;
+    let ended = Arc::new(ended);
+    let (done, caught_up) = mpsc::channel::<()>();
     let readers = [
-        out.map(|from| reader(from, io::stdout(), &kept[0], strainer.clone(), done.clone())),
-        err.map(|from| reader(from, io::stderr(), &kept[1], strainer.clone(), done.clone())),
+        out.map(|from| {
+            reader(from, io::stdout(), &kept[0], strainer.clone(), &ended, done.clone())
+        }),
+        err.map(|from| {
+            reader(from, io::stderr(), &kept[1], strainer.clone(), &ended, done.clone())
+        }),
     ];
     drop(done);
     let status = child.wait()?;
-    // Nobody sends; the channel ends with the last reader. What the scripts left running may hold
-    // the pipes open for ever, and the end of the scripts is told all the same.
-    let _ = end.recv_timeout(LAST_WORDS);
+    let begun = Moment::now();
+    drop(end);
+    // Nothing is sent; the channel ends when the last reader has caught up with the scripts. What
+    // they left running may hold the pipes open for ever, and their end is told all the same.
+    let _ = clock::receive(&caught_up, begun, LAST_WORDS);
     Ok((status, readers.into_iter().flatten().collect()))
 }
 
 fn reader(
-    from: impl Read + Send + 'static,
+    from: impl Read + AsFd + Send + 'static,
     to: impl Write + Send + 'static,
     ends: &Arc<Mutex<Ends>>,
     strainer: Strainer,
+    ended: &Arc<PipeReader>,
     done: mpsc::Sender<()>,
 ) -> JoinHandle<()> {
-    let ends = Arc::clone(ends);
-    std::thread::spawn(move || {
-        pass_on(from, to, &ends, strainer);
-        drop(done);
-    })
+    let (ends, ended) = (Arc::clone(ends), Arc::clone(ended));
+    std::thread::spawn(move || pass_on(from, to, &ends, strainer, &ended, done))
 }
 
 fn ended(status: ExitStatus, output: String) -> Told {
     Told::Ended { code: status.code(), signal: status.signal(), output }
 }
 
-/// Passes a stream on, without its secrets, and keeps its ends. Nobody may be left to read it; it
-/// is drained all the same.
-fn pass_on(mut from: impl Read, mut to: impl Write, ends: &Mutex<Ends>, mut strainer: Strainer) {
-    let mut buffer = [0; 16 * 1024];
+/// Passes a stream on, without its secrets, and keeps its ends. When it has caught up with the end
+/// of the scripts, it lets go of `done`. Nothing may be left to read it; it is drained all the same.
+fn pass_on(
+    from: impl Read + AsFd,
+    mut to: impl Write,
+    ends: &Mutex<Ends>,
+    mut strainer: Strainer,
+    ended: &PipeReader,
+    done: mpsc::Sender<()>,
+) {
     let mut give = |bytes: &[u8]| {
         let _ = to.write_all(bytes).and_then(|()| to.flush());
         if let Ok(mut ends) = ends.lock() {
             ends.add(bytes);
         }
     };
-    while let Ok(count @ 1..) = from.read(&mut buffer) {
-        give(&strainer.pass(&buffer[..count]));
-    }
+    drain(from, ended, |bytes| give(&strainer.pass(bytes)), || drop(done));
     give(&strainer.rest());
 }

@@ -4,13 +4,20 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
+use crate::clock::Moment;
 use crate::paths::Root;
 use crate::steps;
 use crate::store;
+
+/// The shortest page of a kernel.
+const PIECE: usize = 4096;
+
+/// How often a list is read that may be incomplete. On a busy machine, one of fifty is.
+const LOOKS: usize = 5;
 
 /// Takes the lock, which is held as long as the file is open; nothing if another has it.
 pub(crate) fn take(root: &Root) -> io::Result<Option<File>> {
@@ -19,7 +26,7 @@ pub(crate) fn take(root: &Root) -> io::Result<Option<File>> {
 
 /// Takes a lock, if the one who has it gives it back in time.
 pub(crate) fn take_within(path: &Path, limit: Duration) -> io::Result<Option<File>> {
-    let begun = Instant::now();
+    let begun = Moment::now();
     loop {
         match take_at(path) {
             Ok(None) if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(20)),
@@ -48,8 +55,19 @@ fn take_at(path: &Path) -> io::Result<Option<File>> {
 /// moment, in which a provisioner would believe that another one runs.
 pub(crate) fn held(root: &Root) -> bool {
     let Ok(data) = root.lock().metadata() else { return false };
-    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    lists(&locks, data.ino())
+    is_listed(data.ino(), || std::fs::read_to_string("/proc/locks").unwrap_or_default())
+}
+
+/// The kernel hands the list out in pieces of a page. When a lock before the end of a piece is given
+/// back before the next one is read, a lock is left out. A list in one piece is exact, and a longer
+/// one without the lock is read again.
+fn is_listed(inode: u64, mut read: impl FnMut() -> String) -> bool {
+    let mut look = || match read() {
+        locks if lists(&locks, inode) => Some(true),
+        locks if locks.len() < PIECE => Some(false),
+        _ => None,
+    };
+    (0..LOOKS).find_map(|_| look()).unwrap_or(false)
 }
 
 fn lists(locks: &str, inode: u64) -> bool {
@@ -74,5 +92,23 @@ mod tests {
         assert!(taken.is_some() && held(&root) && take(&root).unwrap().is_none());
         drop(taken);
         assert!(!held(&root));
+    }
+
+    #[test]
+    fn a_long_list_without_the_lock_is_read_again() {
+        let line = |inode: u64| format!("1: FLOCK  ADVISORY  WRITE 77 fe:00:{inode} 0 EOF\n");
+        let long: String = (100..200).map(line).collect();
+        assert!(long.len() > PIECE);
+        let found = |lists: &[&str]| {
+            let mut lists = lists.iter();
+            let is_listed =
+                is_listed(7, || lists.next().map(ToString::to_string).unwrap_or_default());
+            (is_listed, lists.count())
+        };
+        let with = format!("{long}{}", line(7));
+        assert_eq!(found(&[&with, "", ""]), (true, 2));
+        assert_eq!(found(&[&long, &with, ""]), (true, 1));
+        assert_eq!(found(&[&line(8), &with]), (false, 1));
+        assert_eq!(found(&[long.as_str(); 9]), (false, 9 - LOOKS));
     }
 }

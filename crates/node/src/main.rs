@@ -10,6 +10,7 @@ mod agent;
 mod args;
 #[cfg(unix)]
 mod ask;
+mod clock;
 #[cfg(unix)]
 mod code;
 #[cfg(unix)]
@@ -21,6 +22,8 @@ mod commands;
 mod config;
 #[cfg(unix)]
 mod customdata;
+#[cfg(unix)]
+mod drain;
 #[cfg(unix)]
 mod endpoints;
 #[cfg(unix)]

@@ -15,13 +15,14 @@ mod programs;
 mod system;
 
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bringup_contract::Cause;
 use bringup_diagnosis::redaction::{Redacted, redact};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::clock::{Moment, receive};
 use crate::endpoints::Endpoints;
 use crate::environment::Variables;
 use crate::paths::Root;
@@ -167,7 +168,7 @@ pub(crate) fn run(subject: &Subject, which: Which) -> Vec<Finding> {
         ("image", system::image),
     ];
     let chosen: Vec<_> = all.into_iter().filter(|(name, _)| which.has(name)).collect();
-    let begun = Instant::now();
+    let begun = Moment::now();
     let (sender, receiver) = mpsc::channel();
     for (at, (_, check)) in chosen.iter().copied().enumerate() {
         let (sender, subject) = (sender.clone(), subject.clone());
@@ -179,7 +180,7 @@ pub(crate) fn run(subject: &Subject, which: Which) -> Vec<Finding> {
     }
     drop(sender);
     let mut found: Vec<Option<Finding>> = chosen.iter().map(|_| None).collect();
-    while let Ok((at, finding)) = receiver.recv_timeout(BUDGET.saturating_sub(begun.elapsed())) {
+    while let Some((at, finding)) = receive(&receiver, begun, BUDGET) {
         found[at] = Some(finding);
     }
     let late = |name| Finding {
@@ -188,4 +189,14 @@ pub(crate) fn run(subject: &Subject, which: Which) -> Vec<Finding> {
     };
     let pairs = chosen.iter().zip(found);
     pairs.map(|((name, _), finding)| finding.unwrap_or_else(|| late(name))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_that_waits_in_vain_is_over_before_all_of_them_and_that_within_a_second() {
+        assert!(EACH.saturating_mul(2) < BUDGET && BUDGET < Duration::from_secs(1));
+    }
 }

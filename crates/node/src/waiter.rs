@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use crate::agent::Agent;
+use crate::clock::Moment;
 use crate::code::Own;
 use crate::faces;
 use crate::leftovers::{BASE_PREPARED, Leftovers};
@@ -45,7 +46,7 @@ fn wait(agent: &Agent) -> Ended {
     let directories = [marks.as_path(), spare.as_path()];
     let watch = Watch::on(&directories);
     let begun = Instant::now();
-    let (mut complete_since, mut idle_since): (Option<Instant>, Option<Instant>) = (None, None);
+    let (mut complete_since, mut idle_since): (Option<Moment>, Option<Moment>) = (None, None);
     let mut told = Instant::now();
     loop {
         watch.arm(&directories);
@@ -53,9 +54,9 @@ fn wait(agent: &Agent) -> Ended {
         let run = Run::load(root);
         let identity = Identity::observe(root);
         let work = work(agent, run.as_ref().filter(|run| run.is_of(&identity)));
-        let since = |mark: &mut Option<Instant>, holds: bool| {
+        let since = |mark: &mut Option<Moment>, holds: bool| {
             if holds {
-                mark.get_or_insert_with(Instant::now).elapsed()
+                mark.get_or_insert_with(Moment::now).elapsed()
             } else {
                 *mark = None;
                 Duration::ZERO

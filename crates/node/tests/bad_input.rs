@@ -8,40 +8,21 @@ mod common;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use common::{Ended, Killed, Machine, pipe};
-
-/// What ends at all ends within this time, however slow the machine.
-const LONG: Duration = Duration::from_mins(1);
-
-/// Runs a command that may hang; what hangs is ended, and fails the test.
-fn run_to_the_end(machine: &Machine, arguments: &[&str]) -> Ended {
-    let mut child = Killed(machine.start(arguments));
-    let begun = Instant::now();
-    while child.0.try_wait().unwrap().is_none() {
-        assert!(begun.elapsed() < LONG, "it hangs: {arguments:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let mut text = (String::new(), String::new());
-    std::io::Read::read_to_string(child.0.stdout.as_mut().unwrap(), &mut text.0).unwrap();
-    std::io::Read::read_to_string(child.0.stderr.as_mut().unwrap(), &mut text.1).unwrap();
-    let code = child.0.wait().unwrap().code().unwrap_or(-1);
-    Ended { code, out: text.0, err: text.1 }
-}
+use common::{Machine, pipe};
 
 /// `provision` with what is at a path is refused; what the result says.
 fn refusal_of(machine: &Machine, path: &Path) -> String {
     machine.start_script("touch $R/ran");
     let flag = format!("--provision-config={}", path.display());
-    let ended = run_to_the_end(machine, &["provision", &flag]);
+    let ended = machine.run(&["provision", &flag]);
     assert_eq!(ended.code, 240, "{}", path.display());
     assert!(!machine.at("/ran").exists(), "it was run");
     let result = machine.result();
     assert_eq!(result["ExitCode"], "240");
     assert!(machine.has("provision.complete") && machine.has("provision.failed"));
     assert!(!machine.has("provision.succeeded"));
-    let waited = run_to_the_end(machine, &["provision-wait"]);
+    let waited = machine.run(&["provision-wait"]);
     assert_eq!(waited.code, 240);
     assert_eq!(waited.document()["Error"], result["Error"]);
     assert_eq!(waited.summary()["name"], "ERR_AKS_NODE_CONTROLLER_ERROR");
@@ -216,8 +197,8 @@ fn a_ready_made_command_that_is_no_file_is_refused_too() {
         let path = machine.at("/command.sh");
         make(&path);
         let flag = format!("--nbc-cmd={}", path.display());
-        assert_eq!(run_to_the_end(&machine, &["provision", &flag]).code, 240);
-        assert_eq!(run_to_the_end(&machine, &["provision-wait"]).code, 240);
+        assert_eq!(machine.run(&["provision", &flag]).code, 240);
+        assert_eq!(machine.run(&["provision-wait"]).code, 240);
         let error = machine.result()["Error"].as_str().unwrap().to_owned();
         error.replace(&path.display().to_string(), "P")
     };
@@ -245,6 +226,6 @@ fn other_files_that_are_pipes_hold_nothing_up() {
     }
     machine.start_script("exit 7");
     machine.configuration("{\"version\":\"v1\"}");
-    assert_eq!(run_to_the_end(&machine, &["launch", "--hostname-timeout=10ms"]).code, 7);
-    assert_eq!(run_to_the_end(&machine, &["provision-wait"]).code, 7);
+    assert_eq!(machine.run(&["launch", "--hostname-timeout=10ms"]).code, 7);
+    assert_eq!(machine.run(&["provision-wait"]).code, 7);
 }

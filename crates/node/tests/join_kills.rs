@@ -6,18 +6,12 @@ mod join_common;
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use join_common::Plain;
-use join_common::common::Killed;
+use join_common::common::{Killed, until};
 
-/// Waits for something that comes, however busy this machine is.
 fn wait_until(holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_mins(2), "it does not come");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("the join", holds);
 }
 
 /// The steps of a whole join, by their numbers.

@@ -14,8 +14,8 @@ mod life;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 
-use common::{Ended, pipe};
-use life::{CONFIG, FAILURE, Life, NO_RESULT, SUCCESS, end_those_with, for_each, until};
+use common::{Ended, pipe, until};
+use life::{CONFIG, FAILURE, Life, NO_RESULT, SUCCESS, end_those_with, for_each};
 
 /// What is to happen, and what it comes to when nobody is killed.
 struct Story {
@@ -63,14 +63,14 @@ fn sweep(story: &Story, wanted: &[&str]) {
 /// The scripts may still run.
 fn again_at_once(story: &Story, life: &Life, told: &str) {
     let told = format!("{told}, and begun again at once");
-    assert_eq!(life.provision(), story.comes_to, "{told}");
+    assert_eq!(life.provision(), story.comes_to, "{told}: {}", life.machine.result());
     life.assert_ended_with(story.comes_to, &told);
 }
 
 fn again_in_the_same_boot(story: &Story, life: &Life, told: &str) {
     let waited = life.wait_meanwhile();
     let expected = (story.meanwhile)(life);
-    assert!(expected.contains(&waited.code), "{told}: {} is not in {expected:?}", waited.code);
+    assert!(expected.contains(&waited.code), "{told}: {} is not in {expected:?}", waited.err);
     assert_eq!(waited.document()["ExitCode"], waited.code.to_string(), "{told}");
     let said = life.machine.has("provision.failed") && life.machine.has("provision.complete");
     let before = life.count("begun");
@@ -88,7 +88,7 @@ fn again_after_a_reboot(story: &Story, life: &Life, told: &str) {
     let told = format!("{told}, and rebooted");
     let before = life.count("succeeded");
     let done = before > 0 && life.machine.has("provision.complete");
-    let beside = life.machine.start(&["provision-wait", "--timeout=120s", "--start-timeout=120s"]);
+    let beside = life.machine.start(&["provision-wait", "--timeout=240s", "--start-timeout=240s"]);
     assert_eq!(life.provision(), story.comes_to, "{told}");
     let waited = Ended::of(&beside.wait_with_output().unwrap());
     assert_eq!(waited.code, story.comes_to, "{told}: {}", waited.err);

@@ -131,14 +131,15 @@ fn only_oras_has_three_answers_to_what_is_wrong_and_writes_nothing() {
 }
 
 #[test]
-fn a_package_database_that_hangs_is_called_late_within_the_second() {
+fn a_package_database_that_hangs_is_given_up_before_the_check_is_late() {
     let machine = Machine::new();
     machine.remove("/usr/bin/oras");
     machine.program("/usr/bin/rpm", 0o755);
-    machine.file("/usr/bin/rpm", "#!/bin/bash\nread x < <(tail -f /dev/null --pid=$$)\n");
-    let begun = std::time::Instant::now();
+    // More than the database is given, and less than all checks have.
+    let passes = machine.time_passes(500);
+    let hangs = format!("#!/bin/bash\n{passes}\nread x < <(tail -f /dev/null --pid=$$)\n");
+    machine.file("/usr/bin/rpm", &hangs);
     let ended = only_oras(&machine);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(10));
     assert_eq!(ended.code, 232);
     assert!(ended.out.contains("package: rpm said nothing"), "{}", ended.out);
 }

@@ -7,7 +7,7 @@ mod common;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -43,7 +43,7 @@ impl BlackHole {
         bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         listen(&listener, 0).unwrap();
         let address = rustix::net::getsockname(&listener).unwrap().try_into().unwrap();
-        let brief = Duration::from_millis(300);
+        let brief = Duration::from_secs(1);
         let waiting: Vec<_> =
             std::iter::from_fn(|| TcpStream::connect_timeout(&address, brief).ok())
                 .take(64)
@@ -54,7 +54,7 @@ impl BlackHole {
 }
 
 #[test]
-fn test_e38_where_nobody_answers_the_checks_end_within_their_second_and_say_timeout() {
+fn test_e38_where_nothing_answers_each_check_gives_up_by_itself_and_says_timeout() {
     let machine = Machine::new();
     let (hole, silent) = (BlackHole::new(), UdpSocket::bind("127.0.0.1:0").unwrap());
     let at = hole.address;
@@ -65,13 +65,14 @@ fn test_e38_where_nobody_answers_the_checks_end_within_their_second_and_say_time
             silent.local_addr().unwrap()
         ),
     );
-    let begun = Instant::now();
-    let (found, ended) = preflight(&machine, &[("API_SERVER_NAME", "api.example.io")]);
-    // The limit is one second; this machine may be busy.
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    // The time of all checks stands still: what ends, ends by the limit of its own.
+    let variables = [("API_SERVER_NAME", "api.example.io"), ("BRINGUP_NODE_TEST_PATIENCE", "1")];
+    let (found, ended) = preflight(&machine, &variables);
     assert_eq!(ended.code, 0, "{}", ended.err);
     for name in ["dns", "imds", "wireserver"] {
-        assert_eq!(check(&found, name)["state"], "timeout", "{found}");
+        let check = check(&found, name);
+        assert_eq!(check["state"], "timeout", "{found}");
+        assert!(check["detail"].as_str().unwrap().contains("timeout"), "{found}");
     }
     assert_eq!(check(&found, "disk")["state"], "ok");
 }

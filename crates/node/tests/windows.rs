@@ -84,7 +84,7 @@ fn test_51_when_cloudbase_init_has_ended_the_sentinel_gets_time_to_settle() {
     let started = Instant::now();
     let ended = machine.wait(&["--timeout=10m", "--settle=1s"]);
     assert_eq!(ended.code, 20, "{}", ended.err);
-    assert!(started.elapsed() >= Duration::from_secs(1) && started.elapsed() < SOON);
+    assert!(started.elapsed() >= Duration::from_secs(1));
 
     fs::remove_file(machine.at(STATE)).unwrap();
     machine.file(LOG, &format!("{begun}INFO cloudbaseinit.init [-] Rebooting\r\n"));

@@ -3,7 +3,7 @@
 //! Where a verdict is waited for, Azure's clock stands still: whatever would wait for it, would wait for
 //! ever.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::clock::Pace;
@@ -64,18 +64,13 @@ async fn what_the_provider_tells_is_judged_while_the_clock_stands_on_every_form(
     launch(&ground, &cells).await?;
     // By now each has failed, and Azure shows it; the first look is still to come.
     ground.azure.advance(Duration::from_secs(25));
-    println!(
-        "| form and failure | from the provider's word to the condition, by the wall's clock |"
-    );
     for (row, case) in cells {
         let name = case.machine(row);
         let before = looks(&ground);
         assert!(!is_failed(&ground.machines().get(&name).await?), "{name} is judged too early");
-        let told = Instant::now();
         tell(&ground, row, &name).await.with_context(|| name.clone())?;
         let what = format!("a verdict of {name}");
         let machine = ground.until(ground.machines(), &name, &what, is_failed).await?;
-        println!("| {name} | {:.2?} |", told.elapsed());
         assert!(looks(&ground) > before, "{name} was looked at because of it");
         let reports = ground.reports().await?;
         let report = reports.iter().find(|report| report.spec.target_ref.name == name);

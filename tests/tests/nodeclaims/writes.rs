@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_controller::witness::Witness;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, OURS, find};
 use bringup_objects::{BootstrapReport, NodeClaim};
+use bringup_world::crowd::Reads;
 use bringup_world::order::Order;
 use bringup_world::provider::Provider;
 use bringup_world::stage::{Running, Stage};
@@ -37,11 +38,11 @@ async fn test_19_conditions_that_karpenter_wipes_are_back_as_they_were() -> Resu
     let before = ours(&told);
     assert_eq!(before.len(), 2);
 
+    // A verdict stands, so nothing is due any more: only the wipe itself brings them back.
+    let reads = Reads::of(&stage.azure).of_claim(&claim);
     stage.karpenter.overwrite(&claim).await?;
-    let began = Instant::now();
     let back = stage.claim_when(&claim, "our conditions", |claim| ours(claim).len() == 2).await?;
-    // A second, with tenfold slack.
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(Reads::of(&stage.azure).of_claim(&claim), reads);
     // Test 30: the message is the same too, since there is no clock in it.
     assert_eq!(ours(&back), before, "with the moment of their transition");
     assert_eq!(stage.events(&claim).await?.len(), 1);
@@ -330,7 +331,7 @@ async fn a_dry_run_reaches_its_verdict_and_writes_nothing() -> Result<()> {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_mins(1), told).await.context("no verdict")?;
+    tokio::time::timeout(Duration::from_mins(4), told).await.context("no verdict")?;
     assert_eq!(stage.claims().get(&claim).await?.metadata.resource_version, version);
     assert!(stage.events(&claim).await?.is_empty());
     assert!(stage.reports_when("no report", <[_]>::is_empty).await?.is_empty());

@@ -15,8 +15,8 @@ use super::settings::{Meant, Unusable};
 use super::status::{self, Status};
 use super::waiter::{finish, told};
 use super::{Role, Stage, exit, system};
-use crate::output;
 use crate::sentinel::{self, files};
+use crate::{clock, output};
 
 /// The guest agent ends `enable` after five minutes and then tells its own story; this is earlier.
 const HARD_STOP: Duration = Duration::from_secs(20);
@@ -84,7 +84,7 @@ fn is_updating(mark: &Path) -> bool {
 /// `enable`: sees to it that it is waited for the number that counts, and returns.
 pub(crate) fn enable(stage: &Stage<'_>) -> u8 {
     std::thread::spawn(|| {
-        std::thread::sleep(HARD_STOP);
+        clock::wait(HARD_STOP);
         std::process::exit(exit::INTERNAL.into());
     });
     match enabled(stage) {

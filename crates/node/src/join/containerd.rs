@@ -3,13 +3,14 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bringup_contract::Cause;
 
 use super::effective::{Effective, Problem, corrected};
 use super::task::{self, Failure, Task};
 use super::units::{self, Unit};
+use crate::clock::{self, Moment};
 use crate::paths::Root;
 use crate::store;
 
@@ -218,7 +219,7 @@ const ENOUGH: Duration = Duration::from_secs(2);
 
 /// The interface that kubelet uses must be there.
 fn answer(task: &mut Task<'_>) -> Result<(), Failure> {
-    let begun = Instant::now();
+    let begun = Moment::now();
     loop {
         let said = task.ask("ctr", &["--address", SOCKET, "plugins", "ls"]);
         let state = interface(&said.out);
@@ -238,7 +239,7 @@ fn answer(task: &mut Task<'_>) -> Result<(), Failure> {
             let cause = failure.cause.or(Some(Cause::ContainerRuntimeFailure));
             return Err(Failure { error, cause, ..failure });
         }
-        std::thread::sleep(task.pause());
+        clock::pause(task.pause());
     }
 }
 

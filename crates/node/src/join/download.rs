@@ -79,7 +79,7 @@ pub(super) fn fetch(
         if task.left() <= task.pause() {
             break;
         }
-        std::thread::sleep(task.pause());
+        crate::clock::pause(task.pause());
     }
     Err(last.unwrap_or_else(|| Failure::unexplained(format!("{name} was not downloaded"))))
 }

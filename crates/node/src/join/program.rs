@@ -1,16 +1,21 @@
 //! Running the programs of the system: each has a time limit, and what it says is kept.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::{Read, Write as _};
+use std::io::{self, PipeReader, Read, Write as _};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bringup_contract::node_config::never_passed;
 
+use crate::clock::Moment;
+use crate::drain::drain;
 use crate::paths::Root;
 
 /// Where programs are looked for: those that are installed here come before those of the image.
@@ -19,10 +24,6 @@ const FOLDERS: [&str; 6] =
 
 /// Of what a program says, nobody reads more.
 const MOST: usize = 1 << 20;
-
-/// How long is waited for the last words of a program that has ended: what it left running may
-/// hold the pipe.
-const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +127,7 @@ pub(super) fn run(
     command.args(arguments).env("PATH", search_path(root)).env("LC_ALL", "C");
     command.env("DEBIAN_FRONTEND", "noninteractive").process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let begun = Moment::now();
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return said(Ending::NotRun(error.to_string()), Vec::new(), Vec::new()),
@@ -134,29 +136,43 @@ pub(super) fn run(
         // It may not want it. What is written is shorter than a pipe, so this does not wait.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let (out, err) = (reader(child.stdout.take()), reader(child.stderr.take()));
-    let ending = wait(&mut child, limit);
-    let last = |from: &Receiver<Vec<u8>>| from.recv_timeout(LAST_WORDS).unwrap_or_default();
-    said(ending, last(&out), last(&err))
+    let (ended, end) = match io::pipe() {
+        Ok((ended, end)) => (Arc::new(ended), end),
+        Err(error) => {
+            end_group(rustix::process::Pid::from_child(&child));
+            let _ = child.wait();
+            return said(Ending::NotRun(error.to_string()), Vec::new(), Vec::new());
+        }
+    };
+    let out = child.stdout.take().map(|from| reader(from, &ended));
+    let err = child.stderr.take().map(|from| reader(from, &ended));
+    let ending = wait(&mut child, begun, limit);
+    drop(end);
+    let all = |from: Option<Receiver<Vec<u8>>>| {
+        from.and_then(|from| from.recv().ok()).unwrap_or_default()
+    };
+    said(ending, all(out), all(err))
 }
 
-/// Reads on while the program runs; a program that cannot write waits for ever.
-fn reader(from: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+/// Reads on while the program runs: a program that cannot write waits for ever. What it wrote is
+/// sent when it has ended, and the rest of the pipe is read for what it left running.
+fn reader(from: impl Read + AsFd + Send + 'static, ended: &Arc<PipeReader>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
+    let ended = Arc::clone(ended);
     std::thread::spawn(move || {
-        let (mut kept, mut buffer) = (Vec::new(), [0; 16 * 1024]);
-        let mut from = from;
-        while let Some(Ok(count @ 1..)) = from.as_mut().map(|from| from.read(&mut buffer)) {
-            let room = MOST.saturating_sub(kept.len()).min(count);
-            kept.extend_from_slice(&buffer[..room]);
-        }
-        let _ = sender.send(kept);
+        let kept = RefCell::new(Vec::new());
+        let keep = |bytes: &[u8]| {
+            let mut kept = kept.borrow_mut();
+            let room = MOST.saturating_sub(kept.len()).min(bytes.len());
+            kept.extend_from_slice(&bytes[..room]);
+        };
+        // The receiver waits for it.
+        drain(from, &ended, keep, || drop(sender.send(kept.take())));
     });
     receiver
 }
 
-fn wait(child: &mut Child, limit: Duration) -> Ending {
-    let begun = Instant::now();
+fn wait(child: &mut Child, begun: Moment, limit: Duration) -> Ending {
     let mut pause = Duration::from_millis(1);
     loop {
         match child.try_wait() {
@@ -209,11 +225,27 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_ended_and_what_it_said_is_kept() {
         let root = Root::new(None);
-        let said =
-            run(&root, "sh", &["-c", "echo said; sleep 1000"], "", Duration::from_millis(500));
+        let folder = tempfile::tempdir().unwrap();
+        let time = folder.path().join("clock");
+        crate::clock::tests::follow(&time);
+        // Its time is up when it has said something, and not before.
+        let script = format!("echo said; echo 500 >{}; sleep 1000", time.display());
+        let said = run(&root, "sh", &["-c", &script], "", Duration::from_millis(500));
         assert_eq!(said.ending, Ending::TimedOut(Duration::from_millis(500)));
         assert_eq!(said.out, "said\n");
         assert!(said.told().contains("had not ended after 500ms"), "{}", said.told());
+    }
+
+    #[test]
+    fn what_a_program_said_is_kept_though_it_left_something_running() {
+        let root = Root::new(None);
+        let script = "echo said; sleep 1000 & echo $!";
+        let said = run(&root, "sh", &["-c", script], "", Duration::from_mins(4));
+        assert_eq!(said.ending, Ending::Exited(0));
+        let (word, pid) = said.out.trim_end().split_once('\n').unwrap();
+        assert_eq!(word, "said");
+        let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     }
 
     #[test]

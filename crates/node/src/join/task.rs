@@ -5,13 +5,14 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bringup_contract::Cause;
 use bringup_contract::join_config::JoinConfig;
 
 use super::program::{self, Ending, Said};
 use crate::agent::Agent;
+use crate::clock::Moment;
 use crate::paths::Root;
 use crate::{steps, store};
 
@@ -78,7 +79,7 @@ impl Failure {
 pub(super) struct Task<'a> {
     pub(super) agent: &'a Agent,
     pub(super) config: &'a JoinConfig,
-    begun: Instant,
+    begun: Moment,
     limit: Duration,
     /// What used the time up.
     slow: RefCell<Option<Said>>,
@@ -91,7 +92,7 @@ pub(super) struct Task<'a> {
 impl<'a> Task<'a> {
     /// A step that begins now.
     pub(super) fn begin(agent: &'a Agent, config: &'a JoinConfig, limit: Duration) -> Self {
-        let (begun, slow, evidence) = (Instant::now(), RefCell::default(), Vec::new());
+        let (begun, slow, evidence) = (Moment::now(), RefCell::default(), Vec::new());
         Self { agent, config, begun, limit, slow, evidence, changed: false }
     }
 

@@ -1,8 +1,7 @@
 //! Units of systemd: written, enabled, and asked how they are.
 
-use std::time::Instant;
-
 use super::task::{Failure, Task};
+use crate::clock::{self, Moment};
 
 const KUBELET: &str = "\
 [Unit]
@@ -118,7 +117,7 @@ pub(super) fn wait_until_active(
     name: &str,
     limit: std::time::Duration,
 ) -> Result<(), Failure> {
-    let begun = Instant::now();
+    let begun = Moment::now();
     let pause = task.pause().min(std::time::Duration::from_secs(1));
     let mut before: Option<Unit> = None;
     loop {
@@ -135,6 +134,6 @@ pub(super) fn wait_until_active(
             return Err(Failure { late: true, ..Failure::unexplained(error) });
         }
         before = Some(unit);
-        std::thread::sleep(pause);
+        clock::pause(pause);
     }
 }

@@ -8,6 +8,7 @@ use bringup_contract::Cause;
 use serde_json::json;
 
 use super::{EACH, Finding, State, Subject};
+use crate::clock::network;
 
 /// How many names are asked for.
 const MOST: usize = 6;
@@ -132,7 +133,7 @@ fn ask(server: SocketAddr, names: &[String]) -> Vec<Answer> {
     let mut waiting = names.len();
     let mut packet = [0; 1232];
     while waiting > 0 {
-        let left = EACH.saturating_sub(begun.elapsed());
+        let left = network(EACH).saturating_sub(begun.elapsed());
         if left.is_zero() || socket.set_read_timeout(Some(left)).is_err() {
             break;
         }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{EACH, Finding, State, Subject};
+use crate::clock::network;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub(super) struct Reply {
 /// Asks once, without a proxy.
 pub(super) fn ask(address: SocketAddr, path: &str) -> Result<Reply, Silence> {
     let begun = Instant::now();
-    let left = || EACH.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
+    let left = || network(EACH).saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
     let silence = |error: std::io::Error| Silence::of(&error);
     let mut stream = TcpStream::connect_timeout(&address, left()).map_err(silence)?;
     stream.set_write_timeout(Some(left())).map_err(silence)?;
@@ -113,7 +114,7 @@ pub(super) fn wire_server(subject: &Subject) -> Finding {
     let silent_one = std::thread::scope(|scope| {
         let tries: Vec<_> = addresses
             .iter()
-            .map(|at| (*at, scope.spawn(|| TcpStream::connect_timeout(at, EACH))))
+            .map(|at| (*at, scope.spawn(|| TcpStream::connect_timeout(at, network(EACH)))))
             .collect();
         let mut outcomes = tries.into_iter().filter_map(|(at, one)| Some((at, one.join().ok()?)));
         outcomes.find_map(|(at, outcome)| Some((at, Silence::of(&outcome.err()?))))

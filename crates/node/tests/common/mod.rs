@@ -7,9 +7,17 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// Where the agent finds the time that a test has set, in milliseconds.
+pub(crate) const CLOCK: &str = "/clock";
+
+/// What ends at all ends within this time, however busy the machine: only a hang takes longer.
+pub(crate) const LONG: Duration = Duration::from_mins(4);
 
 pub(crate) struct Machine {
     folder: TempDir,
@@ -117,11 +125,28 @@ impl Machine {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bringup-node"));
         command.arg("--root").arg(self.folder.path()).args(arguments);
         command.env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        // Limits are reached when the test says so, and not because this machine is busy.
+        command.env("BRINGUP_NODE_TEST_CLOCK", self.at(CLOCK));
+        command.env("BRINGUP_NODE_TEST_PATIENCE", "600");
         command
     }
 
+    /// A command of a stub program that moves the clock of the agent on by milliseconds.
+    pub(crate) fn time_passes(&self, by: u64) -> String {
+        let clock = self.at(CLOCK).display().to_string();
+        format!(
+            "echo $(($(cat '{clock}' 2>/dev/null || echo 0) + {by})) >'{clock}.new'; mv '{clock}.new' '{clock}'"
+        )
+    }
+
+    /// Sets the clock of the agent.
+    pub(crate) fn set_clock(&self, time: Duration) {
+        let beside = self.file(&format!("{CLOCK}.new"), &time.as_millis().to_string());
+        fs::rename(beside, self.at(CLOCK)).unwrap();
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
-        Ended::of(&self.command(arguments).output().unwrap())
+        Ended::of_child(self.start(arguments))
     }
 
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
@@ -135,9 +160,9 @@ impl Machine {
         self.run(&[&["provision", &flag], more].concat())
     }
 
-    /// `provision-wait` with short limits.
+    /// `provision-wait` with limits that only a hang reaches.
     pub(crate) fn wait(&self) -> Ended {
-        self.run(&["provision-wait", "--timeout=60s", "--start-timeout=60s"])
+        self.run(&["provision-wait", "--timeout=240s", "--start-timeout=240s"])
     }
 
     pub(crate) fn read(&self, path: &str) -> String {
@@ -195,6 +220,21 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// Waits for a child whose output is piped. One that hangs is killed.
+    pub(crate) fn of_child(child: Child) -> Self {
+        let (ended, end) = mpsc::channel::<()>();
+        let pid = child.id().to_string();
+        let guard = std::thread::spawn(move || {
+            if end.recv_timeout(LONG) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = Command::new("kill").args(["-9", &pid]).status();
+            }
+        });
+        let output = child.wait_with_output().unwrap();
+        drop(ended);
+        guard.join().unwrap();
+        Self::of(&output)
+    }
+
     pub(crate) fn of(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
@@ -220,6 +260,15 @@ impl Ended {
             serde_json::from_str(line.strip_prefix("BRINGUP-NODE/1 ").unwrap()).unwrap();
         assert_eq!(value["end"], 1);
         value
+    }
+}
+
+/// Waits for something that comes, however busy this machine is.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < LONG, "it does not happen: {what}");
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -163,7 +163,7 @@ impl Plain {
 
     /// Joins with what is there.
     pub(crate) fn join_again(&self) -> Ended {
-        Ended::of(&self.command().output().unwrap())
+        Ended::of_child(self.command().spawn().unwrap())
     }
 
     pub(crate) fn report(&self) -> Value {

@@ -6,11 +6,11 @@
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use serde_json::Value;
 
-use crate::common::{Ended, Killed, Machine};
+use crate::common::{self, Ended, Killed, Machine};
 
 pub(crate) const SENTINEL: &str = "/run/cluster-api/bootstrap-success.complete";
 pub(crate) const FAILURE: &str = "/run/cluster-api/bootstrap-failed.json";
@@ -22,9 +22,6 @@ pub(crate) const OUTPUT: &str = "/var/log/cloud-init-output.log";
 
 /// A wait that ends by itself long before any of its limits.
 pub(crate) const PATIENT: [&str; 3] = ["--timeout=10m", "--start-timeout=10m", "--settle=0s"];
-
-/// Longer than anything takes here that does not wait for a limit.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 pub(crate) fn wait(machine: &Machine, flags: &[&str]) -> Ended {
     machine.run(&[&["wait"], flags].concat())
@@ -38,22 +35,16 @@ pub(crate) fn start(machine: &Machine, flags: &[&str]) -> Killed {
     child
 }
 
-pub(crate) fn until(mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < SOON, "it does not happen");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+pub(crate) fn until(holds: impl FnMut() -> bool) {
+    common::until("the wait", holds);
 }
 
 pub(crate) fn end_of(mut child: Killed) -> Ended {
-    let begun = Instant::now();
     let mut ended = None;
     until(|| {
         ended = child.0.try_wait().unwrap();
         ended.is_some()
     });
-    assert!(begun.elapsed() < SOON);
     let read = |pipe: Option<&mut dyn std::io::Read>| {
         let mut text = String::new();
         pipe.unwrap().read_to_string(&mut text).unwrap();

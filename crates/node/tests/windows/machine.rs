@@ -28,7 +28,7 @@ pub(crate) const LOG: &str =
 pub(crate) const PATIENT: [&str; 3] = ["--timeout=10m", "--start-timeout=10m", "--settle=0s"];
 
 /// Longer than anything takes here that does not wait for a limit.
-pub(crate) const SOON: Duration = Duration::from_mins(1);
+pub(crate) const SOON: Duration = Duration::from_mins(4);
 
 /// What is needed to run a program for Windows.
 struct Tools {
