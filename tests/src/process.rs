@@ -32,20 +32,35 @@ impl ControllerProcess {
         namespace: &str,
         arguments: &[&str],
     ) -> Result<Self> {
+        let fixed =
+            ["--azure-credential", "workload-identity", "--azure-scope", crate::SUBSCRIPTION];
+        let arguments = [&fixed[..], arguments].concat();
+        Self::start_as(program, world, namespace, world.kubeconfig(), &[], &arguments).await
+    }
+
+    /// The same with the rights of another kubeconfig than the administrator's, and with variables
+    /// such as those of the chart's Deployment. Only what must point to this world is fixed.
+    pub async fn start_as(
+        program: &Path,
+        world: &World,
+        namespace: &str,
+        kubeconfig: &Path,
+        variables: &[(String, String)],
+        arguments: &[&str],
+    ) -> Result<Self> {
         let token = world.directory().join("federated-token");
         std::fs::write(&token, "signed by nobody").context("write the federated token")?;
         let mut command = Command::new(program);
         command
             .arg("controller")
             .args(["--namespace", namespace, "--listen", "127.0.0.1:0", "--identity", "one"])
-            .args(["--azure-credential", "workload-identity"])
-            .args(["--azure-scope", crate::SUBSCRIPTION])
             .args(["--azure-endpoint", &world.azure_endpoint()])
             .arg("--azure-ca-file")
             .arg(world.azure_ca_file())
             .arg("--kubeconfig")
-            .arg(world.kubeconfig())
+            .arg(kubeconfig)
             .args(arguments)
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .env("AZURE_CLIENT_ID", "11111111-1111-1111-1111-111111111111")
             .env("AZURE_TENANT_ID", "22222222-2222-2222-2222-222222222222")
             .env("AZURE_FEDERATED_TOKEN_FILE", &token)
@@ -98,6 +113,11 @@ impl ControllerProcess {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait().context("look after the controller")?.is_none())
     }
 
     /// Asks it to end, as the kubelet does, and waits for its exit code.

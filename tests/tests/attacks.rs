@@ -1,0 +1,57 @@
+//! The attacks of a security audit, replayed on what is installed: the rendered chart on a real API
+//! server, `bringup controller` as a process with a token of the chart's `ServiceAccount`, and the
+//! simulated Azure over HTTPS. Every attack is refused, and a neighbour gets what it needs.
+//!
+//! The attacks on one controller run at the same time: each proves that the others do no harm.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::Result;
+use futures::future::BoxFuture;
+
+mod attacks {
+    mod claims;
+    mod clients;
+    mod flex;
+    mod foreign;
+    mod installed;
+    mod machines;
+    mod observer;
+    mod reports;
+    mod secrets;
+    mod texts;
+}
+
+const NAMESPACE: &str = "bringup-system";
+/// The namespace of a tenant, who may write Machines there.
+const TENANT: &str = "tenant";
+/// The end of a wait that only a hang reaches.
+const FOREVER: Duration = Duration::from_mins(5);
+
+/// Whether attacks that take minutes are replayed too. If not, it prints one line.
+fn takes_long(attack: &str) -> bool {
+    let is_long = std::env::var_os("BRINGUP_LONG").is_some_and(|value| value == "1");
+    if !is_long {
+        let line = format!("attacks: skipped without BRINGUP_LONG=1: {attack}");
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+    is_long
+}
+
+/// An attack, named after what is protected.
+type Attack<'a> = (&'a str, BoxFuture<'a, Result<()>>);
+
+/// Replays attacks at the same time. The error names all that were not refused.
+async fn replay(attacks: Vec<Attack<'_>>) -> Result<()> {
+    let attacks = attacks.into_iter().map(|(name, attack)| async move { (name, attack.await) });
+    let mut failed = String::new();
+    for (name, ended) in futures::future::join_all(attacks).await {
+        if let Err(error) = ended {
+            let _ = write!(failed, "\n- {name}: {error:#}");
+        }
+    }
+    anyhow::ensure!(failed.is_empty(), "{failed}");
+    Ok(())
+}

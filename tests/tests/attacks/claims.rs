@@ -1,0 +1,102 @@
+//! Machines that name the claims of others.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use bringup_objects::NodeClaim;
+use bringup_objects::flex::AzureFlexMachine;
+use bringup_objects::flex::machine::FlexMachineStatus;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::flex::{CLASS, create_machine, machines};
+use super::installed::{Installed, until};
+
+const OWN: &str = "azure-flex:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/its-own";
+
+/// Machines whose VMs fail, by the scenario.
+const FAILING: [&str; 4] = ["fails-honest", "fails-pending", "fails-named", "fails-registered"];
+/// Longer than Azure waits for an operating system.
+const GIVEN_UP: Duration = Duration::from_mins(25);
+
+fn claims(installed: &Installed) -> Api<NodeClaim> {
+    Api::all(installed.admin())
+}
+
+/// A claim, as a machine refers to it.
+async fn create_claim(installed: &Installed, name: &str) -> Result<Value> {
+    let claim = json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+        "metadata": { "name": name },
+        "spec": { "requirements": [], "nodeClassRef": {
+            "group": "flex.aks.azure.com", "kind": "AzureFlexNodeClass", "name": CLASS } },
+    });
+    let resource = ApiResource::erase::<NodeClaim>(&());
+    let all: Api<DynamicObject> = Api::all_with(installed.admin(), &resource);
+    let claim = all.create(&PostParams::default(), &serde_json::from_value(claim)?).await?;
+    Ok(json!({ "name": name, "uid": claim.uid().context("a uid")? }))
+}
+
+/// What Karpenter writes of a claim.
+async fn accept(installed: &Installed, claim: &str, id: &str, is_registered: bool) -> Result<()> {
+    let mut status = json!({ "providerID": id, "imageID": "ubuntu" });
+    if is_registered {
+        status["conditions"] = json!([{
+            "type": "Registered", "status": "True", "reason": "Registered", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }]);
+    }
+    let patch = Patch::Merge(json!({ "status": status }));
+    claims(installed).patch_status(claim, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// Waits until the status of a machine is like this.
+async fn status_when(
+    installed: &Installed,
+    name: &str,
+    what: &str,
+    is: impl Fn(&FlexMachineStatus) -> bool + Send,
+) -> Result<()> {
+    let is = |machine: Option<&AzureFlexMachine>| {
+        machine.and_then(|machine| machine.status.as_ref()).is_some_and(&is)
+    };
+    until(machines(installed), name, &format!("{name} to be {what}"), is).await.map(drop)
+}
+
+/// Machines whose VMs fail, which ends the claim that names one; those here are forged.
+pub(super) async fn are_not_deleted(installed: &Installed) -> Result<()> {
+    let pending = create_claim(installed, "pending").await?;
+    let named = create_claim(installed, "named").await?;
+    accept(installed, "named", OWN, false).await?;
+    let registered = create_claim(installed, "registered").await?;
+    accept(installed, "registered", OWN, true).await?;
+    let honest = create_claim(installed, "fails-honest").await?;
+    create_machine(installed, "fails-honest", Some(honest)).await?;
+    for claim in [pending, named, registered] {
+        let name = format!("fails-{}", claim["name"].as_str().unwrap_or_default());
+        create_machine(installed, &name, Some(claim)).await?;
+    }
+    for name in FAILING {
+        status_when(installed, name, "accepted", |status| status.accepted_at.is_some()).await?;
+    }
+    let status = machines(installed).get("fails-honest").await?.status;
+    let id = status.and_then(|status| status.provider_id).context("an id")?;
+    accept(installed, "fails-honest", &id, false).await?;
+    // Azure gives up waiting for their operating systems.
+    installed.world.azure.advance(GIVEN_UP);
+    for name in FAILING {
+        status_when(installed, name, "failed", |status| status.failure.is_some()).await?;
+    }
+    // The claim of the honest machine is deleted: the way to that works.
+    let is_gone = |claim: Option<&NodeClaim>| {
+        claim.is_none_or(|claim| claim.metadata.deletion_timestamp.is_some())
+    };
+    until(claims(installed), "fails-honest", "the claim to be deleted", is_gone).await?;
+    for name in ["pending", "named", "registered"] {
+        let claim = claims(installed).get(name).await?;
+        ensure!(claim.metadata.deletion_timestamp.is_none(), "{name} is deleted");
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! The chart, rendered and applied, and the controller as its Deployment would run it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use bringup_azure_sim::journal::Recorded;
+use bringup_world::World;
+use bringup_world::process::ControllerProcess;
+use bringup_world::program::built;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::PostParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::wait::{Condition, await_condition};
+use kube::{Api, Client, Config};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::super::{FOREVER, NAMESPACE};
+
+/// A right that the chart gives: group, resource, verb, namespace.
+pub(super) type Right<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+/// A world on which the chart is installed.
+pub(super) struct Installed {
+    pub(super) world: World,
+    /// The kubeconfig with the token of the chart's `ServiceAccount`.
+    kubeconfig: PathBuf,
+    /// The literal variables of the Deployment.
+    variables: Vec<(String, String)>,
+}
+
+impl Installed {
+    /// Renders the chart with these options and applies it, as an administrator does. It is in
+    /// force when the `ServiceAccount` has the last of `rights`.
+    pub(super) async fn new(world: World, options: &[&str], rights: &[Right<'_>]) -> Result<Self> {
+        let client = world.control_plane.client();
+        let namespace = json!({ "metadata": { "name": NAMESPACE } });
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
+        let manifests = world.directory().join("chart.yaml");
+        std::fs::write(&manifests, render(options)?)?;
+        let file = manifests.to_str().context("a path that is no text")?;
+        let fixed = ["apply", "--server-side", "--validate=strict", "--warnings-as-errors"];
+        kubectl(&world, &[&fixed[..], &["--filename", file]].concat())?;
+        let definition = "customresourcedefinition/bootstrapreports.bringup.dev";
+        kubectl(&world, &["wait", "--for=condition=Established", definition])?;
+
+        let deployments: Api<Deployment> = Api::namespaced(client, NAMESPACE);
+        let pod = deployments.get("bringup").await?.spec.and_then(|spec| spec.template.spec);
+        let environment = pod.context("a pod")?.containers.remove(0).env.unwrap_or_default();
+        let literal = environment.into_iter().filter_map(|one| Some((one.name, one.value?)));
+        let variables = literal.filter(|(name, _)| name.starts_with("BRINGUP_")).collect();
+
+        let kubeconfig = world.directory().join("account.kubeconfig");
+        let account = token_kubeconfig(&world)?;
+        std::fs::write(&kubeconfig, account.to_string())?;
+        let installed = Self { world, kubeconfig, variables };
+        let account = installed.account().await?;
+        for right in rights {
+            until_allowed(&account, *right).await?;
+        }
+        Ok(installed)
+    }
+
+    /// The administrator.
+    pub(super) fn admin(&self) -> Client {
+        self.world.control_plane.client()
+    }
+
+    /// The controller's own `ServiceAccount`, by its token.
+    pub(super) async fn account(&self) -> Result<Client> {
+        let file = Kubeconfig::read_from(&self.kubeconfig)?;
+        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        Ok(Client::try_from(config)?)
+    }
+
+    /// The controller, with further flags.
+    pub(super) async fn start(&self, flags: &[&str]) -> Result<ControllerProcess> {
+        let program = built("BRINGUP", "bringup")?;
+        let (world, account) = (&self.world, &self.kubeconfig);
+        ControllerProcess::start_as(&program, world, NAMESPACE, account, &self.variables, flags)
+            .await
+    }
+
+    /// The requests in the journal of Azure, but for the first so many; their paths in small letters.
+    pub(super) fn requests(&self, since: usize) -> Vec<Recorded> {
+        let mut all = self.world.azure.with(|azure| azure.journal().requests()[since..].to_vec());
+        for one in &mut all {
+            one.path.make_ascii_lowercase();
+        }
+        all
+    }
+
+    /// Waits until a request that meets a fault is in the journal of Azure.
+    pub(super) async fn until_struck(&self, path: &str) -> Result<()> {
+        let path = path.to_ascii_lowercase();
+        let is_struck = |one: &Recorded| one.fault.is_some() && one.path.contains(&path);
+        let mut steps = self.world.azure.steps();
+        let struck = async {
+            while !self.requests(0).iter().any(is_struck) {
+                self.world.azure.stirred(&mut steps).await;
+            }
+        };
+        let struck = tokio::time::timeout(FOREVER, struck).await;
+        struck.with_context(|| format!("no request for {path} meets the fault"))
+    }
+}
+
+/// A kubeconfig with a new token of the chart's `ServiceAccount`.
+fn token_kubeconfig(world: &World) -> Result<serde_json::Value> {
+    let token = kubectl(world, &["create", "token", "bringup", "--namespace", NAMESPACE])?;
+    let authority = world.control_plane.directory().join("authority.crt");
+    Ok(json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "account",
+        "clusters": [{ "name": "test", "cluster": {
+            "server": world.control_plane.url(), "certificate-authority": authority } }],
+        "users": [{ "name": "account", "user": { "token": token.trim() } }],
+        "contexts": [{ "name": "account", "context": { "cluster": "test", "user": "account" } }],
+    }))
+}
+
+/// Waits until the API server acts on a right that the chart gives.
+async fn until_allowed(account: &Client, right: Right<'_>) -> Result<()> {
+    let (group, resource, verb, namespace) = right;
+    let text = |text: &str| Some(text.to_owned());
+    let attributes = ResourceAttributes {
+        group: text(group),
+        resource: text(resource),
+        verb: text(verb),
+        namespace: text(namespace),
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec {
+        resource_attributes: Some(attributes),
+        ..SelfSubjectAccessReviewSpec::default()
+    };
+    let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(account.clone());
+    let allowed = async {
+        loop {
+            let answer = reviews.create(&PostParams::default(), &review).await?;
+            if answer.status.is_some_and(|status| status.allowed) {
+                return anyhow::Ok(());
+            }
+        }
+    };
+    let allowed = tokio::time::timeout(FOREVER, allowed).await;
+    allowed.with_context(|| format!("{verb} {resource} in {namespace:?} is not allowed"))?
+}
+
+pub(super) fn kubectl(world: &World, arguments: &[&str]) -> Result<String> {
+    output(world.control_plane.kubectl()?.args(arguments))
+}
+
+fn render(options: &[&str]) -> Result<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut build = Command::new(root.join("charts/tools/build.sh"));
+    let tools = output(build.stderr(Stdio::inherit()))?;
+    let home = tempfile::tempdir()?;
+    let mut helm = Command::new(Path::new(tools.trim_end()).join("helm"));
+    for variable in ["HELM_CONFIG_HOME", "HELM_CACHE_HOME", "HELM_DATA_HOME"] {
+        helm.env(variable, home.path());
+    }
+    helm.current_dir(root)
+        .args(["template", "bringup", "charts/bringup", "--namespace", NAMESPACE])
+        .args(options);
+    output(&mut helm)
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("run {command:?}"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?} failed: {errors}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Waits until an object is as wanted.
+pub(super) async fn until<K>(
+    api: Api<K>,
+    name: &str,
+    what: &str,
+    is: impl Condition<K>,
+) -> Result<Option<K>>
+where
+    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+{
+    let found = tokio::time::timeout(FOREVER, await_condition(api, name, is)).await;
+    found.with_context(|| format!("waited in vain for {what}"))?.with_context(|| what.to_owned())
+}
+
+/// Status and body of an answer of the controller's own port.
+pub(super) async fn get(address: &str, path: &str) -> Result<(u16, String)> {
+    let answer = async {
+        let mut stream = TcpStream::connect(address).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: bringup\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+        anyhow::Ok((status.with_context(|| answer.clone())?, answer))
+    };
+    let answer = tokio::time::timeout(FOREVER, answer).await;
+    answer.with_context(|| format!("GET {path}"))?.with_context(|| format!("GET {path}"))
+}
+
+/// Checks that nothing has crashed and that every right of the chart that is needed is there.
+pub(super) async fn is_well(controller: &mut ControllerProcess) -> Result<()> {
+    ensure!(controller.is_running()?, "the controller has ended");
+    let (_, metrics) = get(controller.address(), "/metrics").await?;
+    ensure!(metrics.lines().any(|line| line == "bringup_panics_total 0"), "{metrics}");
+    let lacks = metrics.lines().find(|line| {
+        line.starts_with("bringup_degraded{what=\"rights\"}") && !line.ends_with(" 0")
+    });
+    let (ready, told) = get(controller.address(), "/readyz").await?;
+    ensure!(lacks.is_none(), "the chart lacks a right: {told}");
+    ensure!(ready == 200, "{told}");
+    Ok(())
+}

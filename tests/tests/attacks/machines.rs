@@ -1,0 +1,203 @@
+//! Machines of a tenant, and NodeClaims beside them.
+
+use anyhow::{Context as _, Result};
+use bringup_azure_sim::fault::FaultRule;
+use bringup_objects::NodeClaim;
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
+use bringup_world::order::Order;
+use bringup_world::provider::Provider;
+use bringup_world::{SUBSCRIPTION, World};
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::super::TENANT;
+use super::installed::until;
+
+const CORE: &str = "cluster.x-k8s.io";
+const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
+/// Long enough ago that a Machine is looked at at once.
+const DUE: SignedDuration = SignedDuration::from_mins(2);
+pub(super) const POOL: &str = "neighbours";
+/// An image whose script fails, by the scenario.
+const IMAGE: &str = "202601.27.0";
+
+/// Answers requests whose path has this in it with something fixed.
+pub(super) fn answer(method: &str, path: &str, status: u16, headers: &Value, body: &str) -> Value {
+    json!({
+        "on": { "method": method, "pathContains": path },
+        "fault": { "answer": { "status": status, "headers": headers, "body": body } },
+    })
+}
+
+/// Has Azure answer like this from now on.
+pub(super) fn arm(world: &World, fault: Value) -> Result<()> {
+    let fault: FaultRule = serde_json::from_value(fault)?;
+    world.azure.with(|azure| azure.arm_fault(fault));
+    Ok(())
+}
+
+fn api(world: &World, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk(group, version, kind);
+    let plural = format!("{}s", kind.kind.to_lowercase());
+    let resource = ApiResource::from_gvk_with_plural(&kind, &plural);
+    Api::namespaced_with(world.control_plane.client(), TENANT, &resource)
+}
+
+pub(super) fn machines(world: &World) -> Api<DynamicObject> {
+    api(world, CORE, "v1beta2", "Machine")
+}
+
+async fn create(api: &Api<DynamicObject>, object: Value) -> Result<()> {
+    let what = format!("create {}", object["kind"]);
+    api.create(&PostParams::default(), &serde_json::from_value(object)?).await.context(what)?;
+    Ok(())
+}
+
+/// A cluster whose VMs are in this subscription.
+pub(super) async fn create_cluster(world: &World, name: &str, subscription: &str) -> Result<()> {
+    let endpoint = json!({ "host": "prod.example", "port": 6443 });
+    create(
+        &api(world, INFRASTRUCTURE, "v1beta1", "AzureCluster"),
+        json!({
+            "apiVersion": format!("{INFRASTRUCTURE}/v1beta1"), "kind": "AzureCluster",
+            "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": name } },
+            "spec": { "resourceGroup": format!("rg-{name}"), "subscriptionID": subscription,
+                      "location": "eastus", "controlPlaneEndpoint": endpoint },
+        }),
+    )
+    .await?;
+    create(&api(world, CORE, "v1beta2", "Cluster"), json!({
+        "apiVersion": format!("{CORE}/v1beta2"), "kind": "Cluster",
+        "metadata": { "name": name },
+        "spec": { "infrastructureRef": { "apiGroup": INFRASTRUCTURE, "kind": "AzureCluster", "name": name },
+                  "controlPlaneEndpoint": endpoint },
+    })).await
+}
+
+/// A VM as the provider makes it, and its vmId.
+pub(super) fn put_vm(world: &World, name: &str) -> Result<(String, String)> {
+    let base = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-prod/providers");
+    let nic = format!("{base}/Microsoft.Network/networkInterfaces/{name}-nic");
+    let subnet = format!(
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes"
+    );
+    let ip = json!({ "name": "ip", "properties": { "subnet": { "id": subnet } } });
+    let arm = world.arm();
+    arm.put(
+        &format!("{nic}?api-version=2024-05-01"),
+        &json!({ "location": "eastus", "properties": { "ipConfigurations": [ip] } }),
+    )?;
+    let id = format!("{base}/Microsoft.Compute/virtualMachines/{name}");
+    let key = json!({ "path": "/home/capi/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA" });
+    let made = arm.put(&id, &json!({
+        "location": "eastus",
+        "properties": {
+            "hardwareProfile": { "vmSize": "Standard_D4s_v5" },
+            "storageProfile": {
+                "imageReference": { "publisher": "cncf-upstream", "offer": "capi", "sku": "ubuntu-2404", "version": "1.34.2" },
+                "osDisk": { "name": format!("{name}-osdisk"), "createOption": "FromImage", "osType": "Linux" },
+            },
+            "osProfile": {
+                "computerName": name, "adminUsername": "capi", "customData": "I2Nsb3VkLWNvbmZpZwo=",
+                "linuxConfiguration": { "disablePasswordAuthentication": true, "ssh": { "publicKeys": [key] } },
+            },
+            "networkProfile": { "networkInterfaces": [{ "id": nic }] },
+            "diagnosticsProfile": { "bootDiagnostics": { "enabled": true } },
+        },
+    }))?;
+    arm.finish(&made)?;
+    let vm = arm.get(&id)?.body["properties"]["vmId"].as_str().context("a vmId")?.to_owned();
+    Ok((id, vm))
+}
+
+/// A Machine of a cluster, and the provider's object behind it. Its VM is said to be there
+/// since long enough for a look.
+pub(super) async fn introduce(
+    world: &World,
+    name: &str,
+    cluster: &str,
+    id: Option<&str>,
+) -> Result<()> {
+    let provider_id = id.map(|id| format!("azure://{id}"));
+    let labels = json!({ "cluster.x-k8s.io/cluster-name": cluster });
+    let disk = json!({ "osType": "Linux", "diskSizeGB": 128 });
+    create(&api(world, INFRASTRUCTURE, "v1beta1", "AzureMachine"), json!({
+        "apiVersion": format!("{INFRASTRUCTURE}/v1beta1"), "kind": "AzureMachine",
+        "metadata": { "name": name, "labels": labels },
+        "spec": { "vmSize": "Standard_D4s_v5", "sshPublicKey": "", "providerID": provider_id, "osDisk": disk },
+    })).await?;
+    create(&machines(world), json!({
+        "apiVersion": format!("{CORE}/v1beta2"), "kind": "Machine",
+        "metadata": { "name": name, "labels": labels },
+        "spec": { "clusterName": cluster, "providerID": provider_id,
+                  "bootstrap": { "dataSecretName": "never-read" },
+                  "infrastructureRef": { "apiGroup": INFRASTRUCTURE, "kind": "AzureMachine", "name": name } },
+    })).await?;
+    let since = Time(jiff::Timestamp::now().saturating_sub(DUE)?);
+    let status = json!({ "status": {
+        "initialization": { "infrastructureProvisioned": true },
+        "conditions": [{ "type": "InfrastructureReady", "status": "True", "reason": "Ready",
+                         "message": "", "lastTransitionTime": since }] } });
+    machines(world).patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
+    Ok(())
+}
+
+/// Waits until a Machine has a condition like this.
+pub(super) async fn machine_told(
+    world: &World,
+    name: &str,
+    what: &str,
+    is: impl Fn(&Value) -> bool + Send + Sync,
+) -> Result<Value> {
+    let told = |object: &DynamicObject| -> Option<Value> {
+        let all = object.data.pointer("/status/conditions")?.as_array()?;
+        let own = all.iter().find(|one| one["type"] == BOOTSTRAP_SUCCEEDED && is(one));
+        own.cloned()
+    };
+    let is_told = |object: Option<&DynamicObject>| object.and_then(&told).is_some();
+    let machine = until(machines(world), name, &format!("{what} on {name}"), is_told).await?;
+    machine.as_ref().and_then(told).context("it has the condition")
+}
+
+/// The provider of NodeClaims.
+pub(super) fn karpenter(world: &World) -> Provider {
+    Provider::new(world)
+}
+
+pub(super) fn condition(claim: &NodeClaim) -> Option<&Condition> {
+    find(claim.status.as_ref().map_or(&[], |status| &status.conditions), BOOTSTRAP_SUCCEEDED)
+}
+
+/// A NodeClaim whose script fails. Karpenter tells of it, after `before` has been done.
+pub(super) async fn fail(
+    world: &World,
+    name: &str,
+    before: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let (karpenter, order) = (karpenter(world), Order::of(IMAGE));
+    karpenter.launch_as(name, POOL, &order).await?;
+    let error = karpenter.bootstrap_as(name, &order)?.context("the script should fail")?;
+    before()?;
+    karpenter.report_failure(name, &error).await
+}
+
+/// An innocent NodeClaim: its script fails, and its verdict is the right one.
+pub(super) async fn neighbour(world: &World, name: &str) -> Result<()> {
+    fail(world, name, || Ok(())).await?;
+    verdict(world, name).await
+}
+
+/// Waits for the right verdict on a NodeClaim whose script has failed.
+pub(super) async fn verdict(world: &World, name: &str) -> Result<()> {
+    let claims: Api<NodeClaim> = Api::all(world.control_plane.client());
+    let is_told = |claim: Option<&NodeClaim>| {
+        claim.and_then(condition).is_some_and(|one| one.status == "False")
+    };
+    let told = until(claims, name, &format!("a verdict on {name}"), is_told).await?;
+    let reason = told.as_ref().and_then(condition).map(|one| one.reason.clone());
+    anyhow::ensure!(reason.as_deref() == Some("BinaryMissing"), "{name}: {reason:?}");
+    Ok(())
+}
