@@ -1,6 +1,7 @@
 //! The shell around [`crate::plan`]: takes whoever is due, looks at everything, does one step.
 
 mod effects;
+mod looking;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,9 +21,8 @@ use crate::collect::Collect;
 use crate::health::{Pulse, advice};
 use crate::listening::{Heard, Lines};
 use crate::lost::ActivityMemo;
-use crate::memory::{Memories, Memory};
+use crate::memory::Memories;
 use crate::metrics::Metrics;
-use crate::observation::Observation;
 use crate::plan::Step;
 use crate::set_aside::{self, SetAside};
 use crate::settings::Settings;
@@ -36,9 +36,6 @@ const AT_ONCE: usize = 16_384;
 /// The pauses after errors, and between writes of a condition that somebody keeps dropping.
 const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
-
-/// A refusal of reads that ends sooner than this is not worth a word on a condition.
-const SHORT_REFUSAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// When to come back.
 #[derive(Debug, Clone, Copy)]
@@ -190,39 +187,9 @@ impl Observer {
                     Some(signal) if memory.looks.signalled == 0 => signal.heard,
                     _ => self.clock.now(),
                 };
-                let known = observation.clone();
-                let look = self.collect.look(&subject, known, signal.as_ref(), priority, since);
-                // A refusal is said on the subject once; then the look waits for its end.
-                let soon = self.clock.now().plus(SHORT_REFUSAL);
-                let than = memory.reads_refused_until.map_or(soon, |known| known.max(soon));
-                let look = async {
-                    tokio::select! {
-                        biased;
-                        seen = look => Ok(seen),
-                        until = self.collect.refused_beyond(&subject, than) => Err(until),
-                    }
-                };
-                let goes_on = |step: &Step| match step {
-                    Step::Look(other) => *other >= priority,
-                    // What is about to be gone is read before anything is written.
-                    Step::Apply(_) => priority < Priority::Forced,
-                    _ => false,
-                };
-                let Some(seen) = self.as_long_as(uid, goes_on, look).await else {
-                    return Ok(Next::Now);
-                };
-                let seen = match seen {
-                    Ok(seen) => seen,
-                    Err(until) => {
-                        let at = self.clock.now();
-                        let seen = observation
-                            .unwrap_or_else(|| Observation { at, ..Observation::default() });
-                        let remember =
-                            |memory: &mut Memory| memory.reads_refused_until = Some(until);
-                        self.memories.saw(uid, seen.refused_until(until), remember);
-                        return Ok(Next::Now);
-                    }
-                };
+                let turn = (priority, since, memory.reads_refused_until);
+                let look = self.look(&subject, observation, signal.as_ref(), turn);
+                let Some(seen) = Box::pin(look).await else { return Ok(Next::Now) };
                 self.memories.saw(uid, seen, |memory| {
                     if is_up {
                         memory.looks.joined += 1;

@@ -1,6 +1,7 @@
 //! Extremes of everything that Azure can answer, through the whole observer: nothing panics, each VM is
 //! read a bounded number of times, and another claim gets its verdict.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -141,7 +142,7 @@ fn ascii(json: &str) -> String {
             text.push(letter);
         } else {
             for unit in letter.encode_utf16(&mut [0; 2]) {
-                text.push_str(&format!("\\u{unit:04x}"));
+                let _ = write!(text, "\\u{unit:04x}");
             }
         }
     }
