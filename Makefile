@@ -39,7 +39,7 @@ test: cargo ## Runs everything: lint, unit, end-to-end, chart, Karpenter, evalua
 	@MAKE="$(MAKE)" scripts/parts.sh $(PARTS)
 
 test-all: cargo ## Runs everything and what takes longer or needs more tools
-	@MAKE="$(MAKE)" scripts/parts.sh $(PARTS) $(LONG_PARTS)
+	@BRINGUP_LONG=1 MAKE="$(MAKE)" scripts/parts.sh $(PARTS) $(LONG_PARTS)
 
 # Which targets `make fresh` makes there.
 FRESH_TARGETS ?= demo test

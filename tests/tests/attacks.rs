@@ -28,7 +28,7 @@ const NAMESPACE: &str = "bringup-system";
 /// The namespace of a tenant, who may write Machines there.
 const TENANT: &str = "tenant";
 /// The end of a wait that only a hang reaches.
-const FOREVER: Duration = Duration::from_mins(5);
+const FOREVER: Duration = Duration::from_mins(10);
 
 /// Whether attacks that take minutes are replayed too. If not, it prints one line.
 fn takes_long(attack: &str) -> bool {

@@ -65,19 +65,20 @@ async fn status_when(
     until(machines(installed), name, &format!("{name} to be {what}"), is).await.map(drop)
 }
 
-/// Machines whose VMs fail, which ends the claim that names one; those here are forged.
-pub(super) async fn are_not_deleted(installed: &Installed) -> Result<()> {
+/// Machines whose VMs fail, which ends the claim that names one: an honest one, and forged ones.
+pub(super) async fn forge(installed: &Installed) -> Result<()> {
     let pending = create_claim(installed, "pending").await?;
     let named = create_claim(installed, "named").await?;
     accept(installed, "named", OWN, false).await?;
     let registered = create_claim(installed, "registered").await?;
     accept(installed, "registered", OWN, true).await?;
-    let honest = create_claim(installed, "fails-honest").await?;
-    create_machine(installed, "fails-honest", Some(honest)).await?;
     for claim in [pending, named, registered] {
         let name = format!("fails-{}", claim["name"].as_str().unwrap_or_default());
         create_machine(installed, &name, Some(claim)).await?;
     }
+    // The last of all: when its claim is deleted, the others had their turn.
+    let honest = create_claim(installed, "fails-honest").await?;
+    create_machine(installed, "fails-honest", Some(honest)).await?;
     for name in FAILING {
         status_when(installed, name, "accepted", |status| status.accepted_at.is_some()).await?;
     }
@@ -89,7 +90,11 @@ pub(super) async fn are_not_deleted(installed: &Installed) -> Result<()> {
     for name in FAILING {
         status_when(installed, name, "failed", |status| status.failure.is_some()).await?;
     }
-    // The claim of the honest machine is deleted: the way to that works.
+    Ok(())
+}
+
+pub(super) async fn are_not_deleted(installed: &Installed) -> Result<()> {
+    // The claim of the honest machine is deleted, a minute after it failed: the way to that works.
     let is_gone = |claim: Option<&NodeClaim>| {
         claim.is_none_or(|claim| claim.metadata.deletion_timestamp.is_some())
     };

@@ -101,7 +101,7 @@ async fn foreign_resources_secrets_claims_and_the_provider_port_are_protected() 
         ("the provider's port", clients::only_karpenter_is_served(&authority, door).boxed()),
         ("an honest machine", honest_machine_runs(installed, "honest").boxed()),
         ("Secrets in kube-system", secrets::are_out_of_reach(installed).boxed()),
-        ("foreign claims", claims::are_not_deleted(installed).boxed()),
+        ("foreign claims", claims::forge(installed).boxed()),
     ])
     .await?;
     clients::idle_connections_keep_no_client_out(&authority, door).await?;
@@ -113,6 +113,7 @@ async fn foreign_resources_secrets_claims_and_the_provider_port_are_protected() 
     let (mut controller, _) = start(installed, &authority).await?;
     honest_machine_runs(installed, "later").await?;
     foreign::is_left_alone_when_its_machine_goes(installed, "honest", &replaced).await?;
+    claims::are_not_deleted(installed).await?;
     foreign::are_untouched(installed, &planted)?;
     is_well(&mut controller).await
 }
