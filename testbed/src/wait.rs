@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 use crate::{Error, LogTail, Result};
 
 /// Far more than anything here takes on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_mins(1);
+pub(crate) const LIMIT: Duration = Duration::from_mins(5);
 
 const INTERVAL: Duration = Duration::from_millis(20);
 

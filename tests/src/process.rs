@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::World;
 
 /// The end of a wait that only a broken program reaches.
-const FOREVER: Duration = Duration::from_mins(1);
+const FOREVER: Duration = Duration::from_mins(5);
 
 /// A controller that runs. It ends when it is dropped, or with the world.
 #[derive(Debug)]

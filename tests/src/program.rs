@@ -13,7 +13,7 @@ use bringup_testbed::ControlPlane;
 use tokio::sync::watch;
 
 /// The end of a wait that only a broken program reaches.
-const FOREVER: Duration = Duration::from_mins(3);
+const FOREVER: Duration = Duration::from_mins(5);
 /// How much of the log is shown when something went wrong.
 const SHOWN: usize = 60;
 

@@ -17,7 +17,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(3);
+const FOREVER: Duration = Duration::from_mins(5);
 const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-flex";
 const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
 const TOKEN: &str = "abcdef.0123456789abcdef";

@@ -36,7 +36,7 @@ const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
 const TOKEN: &str = "abcdef.0123456789abcdef";
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(2);
+const FOREVER: Duration = Duration::from_mins(5);
 
 /// The shared control plane, with our definitions.
 async fn plane() -> Result<&'static ControlPlane> {

@@ -34,7 +34,7 @@ mod manifests {
 const NAMESPACE: &str = "bringup-system";
 const ACCOUNT: &str = "system:serviceaccount:bringup-system:bringup";
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(2);
+const FOREVER: Duration = Duration::from_mins(5);
 
 #[tokio::test]
 async fn the_plain_manifests_are_accepted_and_applying_them_again_changes_nothing() -> Result<()> {

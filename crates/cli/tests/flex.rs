@@ -32,7 +32,7 @@ use crate::common::{Ran, ran};
 
 const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
-const FOREVER: Duration = Duration::from_mins(3);
+const FOREVER: Duration = Duration::from_mins(5);
 const STORM: usize = 200;
 
 /// A claim, and its machine, for which there is no quota.

@@ -31,7 +31,7 @@ use tonic::transport::{Channel, Endpoint};
 pub(crate) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 pub(crate) const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(2);
+const FOREVER: Duration = Duration::from_mins(5);
 
 /// A cluster whose machines are run. In its Azure a minute takes a second.
 pub(crate) struct Field {

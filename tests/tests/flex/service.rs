@@ -21,7 +21,7 @@ const SIZE: &str = "node.kubernetes.io/instance-type";
 const ORDINARY: &str = "Standard_D8s_v5";
 const GPU: &str = "Standard_NC24ads_A100_v4";
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(2);
+const FOREVER: Duration = Duration::from_mins(5);
 
 type Provider = ProviderClient<Channel>;
 

@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(1);
+const FOREVER: Duration = Duration::from_mins(5);
 
 /// Changes the versions of a definition.
 pub(crate) async fn edit(

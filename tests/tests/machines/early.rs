@@ -13,7 +13,7 @@ use crate::conditions::FAILS;
 use crate::launch::Wanted;
 
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(2);
+const FOREVER: Duration = Duration::from_mins(5);
 
 fn status(machine: &DynamicObject) -> Option<&str> {
     condition(machine, "BootstrapSucceeded")?["status"].as_str()

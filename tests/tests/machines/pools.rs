@@ -20,7 +20,7 @@ use crate::conditions::FAILS;
 use crate::launch::{Form, Wanted};
 
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(2);
+const FOREVER: Duration = Duration::from_mins(5);
 
 fn is_failed(machine: &DynamicObject) -> bool {
     condition(machine, "BootstrapSucceeded").is_some_and(|it| it["status"] == "False")

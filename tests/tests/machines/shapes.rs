@@ -14,7 +14,7 @@ use crate::definitions::{edit, serve_only};
 use crate::launch::Wanted;
 
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(1);
+const FOREVER: Duration = Duration::from_mins(5);
 /// More than the time after which definitions are looked at again.
 const LATER: Duration = Duration::from_mins(6);
 

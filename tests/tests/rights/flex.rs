@@ -41,7 +41,7 @@ const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
 const SIZE: &str = "Standard_D8s_v5";
 /// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(2);
+const FOREVER: Duration = Duration::from_mins(5);
 
 /// A cluster of its own: machines are the whole cluster's.
 async fn plane() -> Result<ControlPlane> {
