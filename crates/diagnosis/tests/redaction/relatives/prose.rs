@@ -34,7 +34,7 @@ pub(super) const PROSE: &[&str] = &[
     "Your identification has been saved in /etc/ssh/ssh_host_rsa_key",
     "The key fingerprint is:",
     "256 SHA256:uNiVztksCsDhcc0u9e8BrrJXVGDnKFp1ZB0SpLQYiKk root@node1 (ED25519)",
-    "Load key \"/root/.ssh/id_rsa\": Permission denied",
+    "Load key \"/home/azureuser/.ssh/id_rsa\": Permission denied",
     "x509: certificate has expired or is not yet valid: current time 2026-11-18T04:00:00Z is after 2026-11-17T00:00:00Z",
     "tls: private key does not match public key",
     "tls: failed to find any PEM data in key input",
