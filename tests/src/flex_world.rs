@@ -37,7 +37,7 @@ pub const NAMESPACE: &str = "bringup-system";
 pub const CLUSTER: &str = "world";
 
 /// The end of a wait that only a broken program reaches.
-pub const FOREVER: Duration = Duration::from_mins(8);
+pub const FOREVER: Duration = Duration::from_mins(20);
 /// How much of what happened in Azure is shown when something went wrong.
 const SHOWN: usize = 60;
 

@@ -32,7 +32,7 @@ use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 
 /// The end of a test that only a broken program reaches.
-const FOREVER: Duration = Duration::from_mins(9);
+const FOREVER: Duration = Duration::from_mins(25);
 
 type Test = fn(Arc<FlexWorld>) -> BoxFuture<'static, Result<()>>;
 

@@ -236,6 +236,14 @@ impl Azure {
         self.faults.disarm(id)
     }
 
+    /// From now on a region can hold any number of VMs of a size, whatever the scenario says.
+    pub fn lift_capacity_limit(&mut self, region: &str, size: &str) {
+        self.scenario.capacity.retain(|capacity| {
+            !(capacity.region.eq_ignore_ascii_case(region)
+                && capacity.size.eq_ignore_ascii_case(size))
+        });
+    }
+
     /// The faults in force, each with how often it struck.
     pub fn faults(&self) -> impl Iterator<Item = (u64, &FaultRule, u32)> {
         self.faults.list()

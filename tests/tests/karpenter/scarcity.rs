@@ -71,6 +71,7 @@ pub(crate) async fn a_hunter_takes_what_appears_in_one_region_and_waits_on_in_th
     never.pod("never-pod", 8).await?;
     let first = remembered(&later, LATER, "a first no", |_| true).await?;
     remembered(&never, NEVER, "a first no", |_| true).await?;
+    world.ground.azure.with(|azure| azure.lift_capacity_limit(LATER, H200));
 
     let node = later.running("later-pod").await?;
     ensure!(label(&node, "topology.kubernetes.io/region") == LATER, "{:?}", node.metadata.labels);
