@@ -115,6 +115,8 @@ mod tests {
         assert_eq!(handshakes.begin(idle, ready("same address")), Some(idle));
         assert_eq!(handshakes.next().await, "same address");
         assert_eq!(handshakes.order.len(), PER_ADDRESS - 1);
+        // What was ended is not held open any longer.
+        assert_eq!(handshakes.running.len(), PER_ADDRESS - 1);
     }
 
     #[tokio::test]
