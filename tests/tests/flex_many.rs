@@ -20,9 +20,6 @@ use crate::common::{Field, machine};
 const MANY: usize = 1_000;
 /// The end of a wait that only a broken test reaches.
 const FOREVER: Duration = Duration::from_mins(20);
-/// What we allow ourselves: so many writes at once, and so many a second.
-const AT_ONCE: usize = 100;
-const A_SECOND: usize = 5;
 
 /// Waits until all run; none may fail.
 async fn until_all_run(field: &Field) -> Result<()> {
@@ -55,25 +52,17 @@ async fn a_thousand_machines_at_once_all_run_and_azure_refuses_nothing() -> Resu
     running.context("waited in vain for all to run")??;
     let took = began.duration_until(field.azure.clock().now());
 
-    let (mut refused, mut writes) = (0, Vec::new());
+    // How closely writes follow our own budget is asserted where time is injected, in crates/azure: here the
+    // clock runs on while the machine is busy. Azure refuses what exceeds its own limit.
+    let (mut refused, mut writes) = (0, 0);
     field.azure.with(|azure| {
         for request in azure.journal().requests() {
             refused += usize::from(request.status == Some(429));
-            if request.method == "PUT" {
-                writes.push(request.at);
-            }
+            writes += usize::from(request.method == "PUT");
         }
     });
     assert_eq!(refused, 0, "Azure refused requests as too many");
-    assert_eq!(writes.len(), 2 * MANY, "one NIC and one VM for each");
-    // In any stretch of time there are no more than we allow ourselves.
-    for (first, at) in writes.iter().enumerate() {
-        for (last, end) in writes.iter().enumerate().skip(first + AT_ONCE).step_by(97) {
-            let seconds = usize::try_from(at.duration_until(*end).as_secs() + 1).unwrap_or(0);
-            let allowed = AT_ONCE + A_SECOND * seconds;
-            assert!(last - first < allowed, "{} writes in {seconds} s", last - first);
-        }
-    }
+    assert_eq!(writes, 2 * MANY, "one NIC and one VM for each");
     let held = field.held();
     assert_eq!(held.len(), 3 * MANY, "a VM, a NIC and a disk for each");
     println!("{MANY} machines run after {} s of Azure's time", took.as_secs());

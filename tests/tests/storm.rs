@@ -27,9 +27,6 @@ const TIMES: f64 = 3.0;
 const SCENARIO: &str = "rules: [{name: all, boot: {vmReadyAfter: 10s, script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 5s, output: \"oras: command not found\\n+ exit 211\"}}}}]";
 /// The longest that the deletion of a VM takes.
 const DELETION: Duration = Duration::from_secs(62);
-/// How many reads may arrive together that were allowed one after the other: what our budget allows
-/// in a second of the wall's clock, while the machine is busy with other things.
-const ON_THE_WAY: usize = 36;
 /// Who was read this soon after Karpenter's Event did not wait for others: it may have been a
 /// scheduled read, just before the Event was heard of.
 const AT_ONCE: SignedDuration = SignedDuration::from_secs(10);
@@ -174,7 +171,9 @@ async fn a_thousand_claims_that_fail_at_once_are_all_reported_within_the_budget(
         counts.writes,
     );
     assert_eq!(reads.refused, 0, "requests that were one too many");
-    assert!(reads.beyond_budget() <= ON_THE_WAY, "{} too many", reads.beyond_budget());
+    // How closely reads follow our own budget is asserted where time is injected: `no_stretch_of_time_sees_
+    // more_than_burst_and_rate` in crates/azure. Here requests that were allowed one by one can arrive
+    // together, since the clock runs on while the machine is busy.
     assert!(lost > 0 && unknown <= lost / 20, "{unknown} of {lost} were not found");
     assert!(reads.of_vms.len() <= 3 * CLAIMS, "{} reads of VMs", reads.of_vms.len());
     assert!(reads.of_activity.len() <= 5, "one for all of a group, each minute");

@@ -23,7 +23,7 @@ use kube::runtime::wait::await_condition;
 
 const NAMESPACE: &str = "bringup-system";
 /// The end of a wait that only a broken program reaches.
-const FOREVER: Duration = Duration::from_mins(1);
+const FOREVER: Duration = Duration::from_mins(5);
 
 #[tokio::main]
 async fn main() -> Result<()> {
