@@ -182,11 +182,13 @@ impl Observation {
         self
     }
 
-    /// That Azure allows too few reads for this one to be made in time.
+    /// That a source was not read and judged before the verdict was due: because Azure allows too few reads,
+    /// or because other evidence was being judged.
     #[must_use]
     pub fn without_turn(mut self, name: &str, now: Timestamp) -> Self {
         self.at = now;
-        let detail = "too many reads wait for their turn";
+        let detail = "not read before the verdict was due: other reads, or long evidence of other nodes, \
+                      came first";
         self.collected(collected(name, CollectorState::Throttled, detail));
         self
     }
