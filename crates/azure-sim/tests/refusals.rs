@@ -86,10 +86,7 @@ fn a_size_without_capacity_is_accepted_and_then_fails_to_be_allocated() {
 #[test]
 fn a_limit_of_capacity_that_is_lifted_refuses_nothing_more() {
     let client = Client::new("capacity: [{region: eastus, size: Standard_D4s_v5}]");
-    assert_eq!(
-        client.finish(&client.create_vm("a", "1"))["error"]["code"],
-        "AllocationFailed"
-    );
+    assert_eq!(client.finish(&client.create_vm("a", "1"))["error"]["code"], "AllocationFailed");
     client.simulator.with(|azure| azure.lift_capacity_limit("EastUS", "standard_d4s_v5"));
     assert_eq!(client.finish(&client.create_vm("b", "1"))["status"], "Succeeded");
 }
