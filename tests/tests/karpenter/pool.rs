@@ -1,8 +1,10 @@
 //! One test's part of the world: a class, a pool, and what becomes of them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use bringup_azure_sim::journal::Recorded;
 use bringup_objects::NodeClaim;
 use bringup_objects::flex::AzureFlexNodeClass;
 use bringup_world::flex_world::{FOREVER, FlexWorld};
@@ -208,15 +210,40 @@ impl Pool {
         names.collect()
     }
 
-    /// When VMs of this pool were asked for.
-    pub(crate) fn attempts(&self) -> Vec<Timestamp> {
+    /// Requests to Azure in the resource group of this pool, of one kind of operation.
+    fn requests<T>(&self, operation: &str, read: impl Fn(&Recorded) -> T) -> Vec<T> {
         let group = format!("/resourcegroups/rg-{}/", self.name);
         self.world.ground.azure.with(|azure| {
-            let puts = azure.journal().requests().iter().filter(|request| {
-                request.operation == "PutVm" && request.path.to_ascii_lowercase().contains(&group)
+            let all = azure.journal().requests().iter().filter(|request| {
+                request.operation == operation && request.path.to_ascii_lowercase().contains(&group)
             });
-            puts.map(|request| request.at).collect()
+            all.map(read).collect()
         })
+    }
+
+    /// When VMs of this pool were asked for.
+    pub(crate) fn attempts(&self) -> Vec<Timestamp> {
+        self.requests("PutVm", |request| request.at)
+    }
+
+    /// How many requests for VMs of this pool Azure refused.
+    pub(crate) fn refusals(&self) -> usize {
+        let refused = self.requests("PutVm", |request| request.status == Some(409));
+        refused.into_iter().filter(|refused| *refused).count()
+    }
+
+    /// The resources for which an operation was asked.
+    pub(crate) fn asked(&self, operation: &str) -> BTreeSet<String> {
+        let paths = self.requests(operation, |request| {
+            request.path.split('?').next().unwrap_or_default().to_owned()
+        });
+        paths.into_iter().collect()
+    }
+
+    /// Whether each VM was asked for once. How many VMs there are is up to Karpenter, which on a busy machine
+    /// sometimes makes two claims for one pod.
+    pub(crate) fn each_vm_was_asked_for_once(&self) -> bool {
+        self.attempts().len() == self.asked("PutVm").len()
     }
 }
 
