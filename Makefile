@@ -33,7 +33,7 @@ sim: cargo ## Starts a real control plane and a simulated Azure to look around i
 
 # Parts of `make test`, in their order, and those that only `make test-all` has.
 PARTS := lint unit charts karpenter eval conformance
-LONG_PARTS := windows-where-possible
+LONG_PARTS := windows-where-possible bench-memory
 
 test: cargo ## Runs everything: lint, unit, end-to-end, chart, Karpenter, evaluation and conformance tests
 	@MAKE="$(MAKE)" scripts/parts.sh $(PARTS)

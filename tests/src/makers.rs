@@ -10,17 +10,21 @@ use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::flex::{Flex, Home};
 use bringup_flex::engine::Bootstrap;
 use bringup_objects::flex::AzureFlexMachine;
-use kube::Client;
+use kube::{Client, ResourceExt as _};
 use tokio::task::JoinHandle;
 
 use crate::stage::SimulatedClock;
+
+/// A machine whose name begins like this makes its controller panic.
+pub const FAULTY: &str = "faulty-";
 
 /// User data that does nothing.
 struct Nothing;
 
 #[async_trait]
 impl Bootstrap for Nothing {
-    async fn custom_data(&self, _: &AzureFlexMachine) -> Result<String, String> {
+    async fn custom_data(&self, machine: &AzureFlexMachine) -> Result<String, String> {
+        assert!(!machine.name_any().starts_with(FAULTY), "a fault that only this machine meets");
         Ok("I2Nsb3VkLWNvbmZpZwo=".to_owned())
     }
 }
@@ -54,6 +58,11 @@ impl Maker {
         let clock = Arc::new(SimulatedClock(azure.clone()));
         let flex = Flex::new(client, arm(azure), clock, &home(), Nothing);
         Self(tokio::spawn(async move { Box::pin(flex.run()).await }))
+    }
+
+    /// Whether it has ended, which it never should.
+    pub fn is_finished(&self) -> bool {
+        self.0.is_finished()
     }
 }
 

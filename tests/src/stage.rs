@@ -88,12 +88,14 @@ impl Drop for Running {
 /// The API server that all tests of a program share.
 pub async fn shared() -> Result<&'static ControlPlane> {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
-    let start = || async {
-        let started = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
-        started.install_definitions([definition()]).await?;
-        anyhow::Ok(started)
-    };
-    SHARED.get_or_try_init(start).await
+    SHARED.get_or_try_init(own).await
+}
+
+/// An API server for one test, whose objects would disturb the others.
+pub async fn own() -> Result<ControlPlane> {
+    let started = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
+    started.install_definitions([definition()]).await?;
+    Ok(started)
 }
 
 impl Stage {
@@ -108,8 +110,12 @@ impl Stage {
     /// The same with a clock that is an hour behind: minutes that pass in Azure do not make claims
     /// old, which the API server stamps by the wall's clock.
     pub async fn set_behind(name: &str, scenario: &str) -> Result<Self> {
+        Self::on_behind(shared().await?.client(), name, scenario).await
+    }
+
+    /// The same on an API server of its own.
+    pub async fn on_behind(client: Client, name: &str, scenario: &str) -> Result<Self> {
         let scenario = scenario::parse(name, scenario)?;
-        let client = shared().await?.client();
         let start = Timestamp::now() - SignedDuration::from_hours(1);
         let stage = Self::starting(client, name, scenario, start).await?;
         stage.karpenter.create_pool(name).await?;

@@ -1,5 +1,7 @@
 //! Machines of Cluster API, with the real definitions on a real API server and a simulated Azure.
 
+#![allow(clippy::print_stdout, reason = "what a test saw helps when it fails")]
+
 #[path = "machines/agents.rs"]
 mod agents;
 #[path = "machines/commands.rs"]
@@ -15,6 +17,9 @@ mod consoles;
 mod definitions;
 #[path = "machines/early.rs"]
 mod early;
+#[path = "generators/mod.rs"]
+#[allow(dead_code, reason = "each test program uses its own part")]
+mod generators;
 #[path = "machines/hosts.rs"]
 mod hosts;
 #[path = "machines/latency.rs"]
@@ -23,6 +28,8 @@ mod latency;
 mod launch;
 #[path = "machines/matrix.rs"]
 mod matrix;
+#[path = "machines/objects.rs"]
+mod objects;
 #[path = "machines/paused.rs"]
 mod paused;
 #[path = "machines/pools.rs"]

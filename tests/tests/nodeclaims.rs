@@ -3,6 +3,9 @@
 
 #![allow(clippy::print_stdout, reason = "what a test saw helps when it fails")]
 
+#[path = "generators/mod.rs"]
+#[allow(dead_code, reason = "each test program uses its own part")]
+mod generators;
 mod nodeclaims {
     mod attacks;
     mod common;
@@ -10,6 +13,8 @@ mod nodeclaims {
     mod inputs;
     mod limits;
     mod modes;
+    mod objects;
+    mod panics;
     mod races;
     mod verdicts;
     mod writes;

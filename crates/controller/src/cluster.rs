@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bringup_azure::id::Name;
 use bringup_azure::{ProviderId, ResourceId};
+use bringup_contract::bounds;
 use bringup_objects::Node;
 use bringup_objects::report::BootstrapReport;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
+use kube::api::ObjectMeta;
 
 use crate::judge::{Joined, Signal};
 use crate::subject::{Kind, Place, Subject};
@@ -36,6 +39,12 @@ impl ReportKey {
     /// The key of a report.
     pub fn of(report: &BootstrapReport) -> Self {
         Self { namespace: report.namespace().unwrap_or_default(), name: report.name_any() }
+    }
+
+    /// The key of a report of which only the metadata is known.
+    pub(crate) fn at(metadata: &ObjectMeta) -> Self {
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        Self { namespace: text(&metadata.namespace), name: text(&metadata.name) }
     }
 }
 
@@ -167,6 +176,7 @@ impl Cluster {
 
     /// A report was seen; whoever has to do with it is answered.
     pub fn report_seen(&self, report: BootstrapReport) -> Vec<Key> {
+        let report = bounded(report);
         let key = ReportKey::of(&report);
         let mut inner = self.lock();
         let version = |report: &BootstrapReport| report.resource_version().unwrap_or_default();
@@ -330,6 +340,22 @@ impl Inner {
             }
         }
     }
+}
+
+/// The report with times that can be: one that the API server would refuse could never be written anew.
+fn bounded(mut report: BootstrapReport) -> BootstrapReport {
+    let bound = |time: &mut Time| time.0 = bounds::time(time.0);
+    report.spec.created_at.iter_mut().for_each(bound);
+    let Some(status) = &mut report.status else { return report };
+    status.finished_at.iter_mut().for_each(bound);
+    if let Some(cse) = &mut status.cse {
+        cse.started_at.iter_mut().chain(&mut cse.ended_at).for_each(bound);
+    }
+    let lines = status.root_evidence.iter_mut().chain(&mut status.evidence);
+    lines.flat_map(|line| &mut line.at).for_each(bound);
+    status.timeline.iter_mut().map(|moment| &mut moment.at).for_each(bound);
+    status.conditions.iter_mut().map(|held| &mut held.last_transition_time).for_each(bound);
+    report
 }
 
 /// Whether one version of an object is older than another. The answer to a write may come after

@@ -31,6 +31,7 @@ use bringup_flex::class::Class;
 use bringup_flex::engine::{ArmCloud, Bootstrap, Engine, Next, StoreError, Sweeper};
 use bringup_flex::machine::Around;
 use bringup_flex::time::later;
+use bringup_objects::Readable;
 use bringup_objects::flex::machine::{AzureFlexMachine, Phase, Place};
 use bringup_objects::karpenter::NodeClaim;
 use futures::StreamExt as _;
@@ -39,6 +40,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::OnceCell;
 use tracing::warn;
 
@@ -53,6 +55,7 @@ use self::store::KubeStore;
 use self::tokens::Tokens;
 use crate::agenda::Agenda;
 use crate::metrics::Metrics;
+use crate::set_aside::SetAside;
 
 pub use self::classes::is_ready;
 pub use self::inquiries::Quota;
@@ -134,6 +137,8 @@ pub struct Flex<B> {
     recorder: Recorder,
     tokens: Tokens,
     metrics: FlexMetrics,
+    set_aside: SetAside<Key>,
+    panics: Counter,
     /// Whoever made it has thrown the private half away.
     key: String,
 }
@@ -164,6 +169,8 @@ impl<B: Bootstrap> Flex<B> {
             recorder,
             tokens: Tokens::new(client.clone()),
             metrics: FlexMetrics::default(),
+            set_aside: SetAside::default(),
+            panics: Counter::default(),
             key: unusable_key(),
             client,
             arm,
@@ -175,6 +182,7 @@ impl<B: Bootstrap> Flex<B> {
     #[must_use]
     pub fn with_metrics(mut self, metrics: &Metrics) -> Self {
         self.metrics = metrics.flex().clone();
+        self.panics = metrics.panics().clone();
         self
     }
 
@@ -207,11 +215,15 @@ impl<B: Bootstrap> Flex<B> {
     }
 
     async fn handle(&self, key: Key) {
-        let next = match &key {
-            Key::Class(name) => self.check(name).await,
-            Key::Machine(name) => self.pass(name).await,
-            Key::Node(name) => self.visit(name).await,
+        let step = async {
+            match &key {
+                Key::Class(name) => self.check(name).await,
+                Key::Machine(name) => self.pass(name).await,
+                Key::Node(name) => self.visit(name).await,
+            }
         };
+        let next = self.set_aside.guard(&key, self.clock.now(), &self.panics, step).await;
+        let next = next.unwrap_or_else(Some);
         self.agenda.done(&key, next);
     }
 
@@ -317,15 +329,18 @@ impl<B: Bootstrap> Flex<B> {
         let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
         let machines = machines.list(&all).await?.items.into_iter();
         let machines = machines.filter(|machine| machine.spec.node_class == class);
-        let claims: Api<NodeClaim> = Api::all(self.client.clone());
+        let claims: Api<Readable<NodeClaim>> = Api::all(self.client.clone());
         let claims = match claims.list(&all).await {
             Ok(found) => found.items,
             // Karpenter is not installed.
             Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
             Err(error) => return Err(error),
         };
-        let claims =
-            claims.iter().filter(|claim| Claim::of(claim).is_some_and(|it| it.class == class));
+        let claims = claims.iter().filter(|claim| match &claim.0 {
+            Ok(claim) => Claim::of(claim).is_some_and(|it| it.class == class),
+            // It may be one of this class.
+            Err(_) => true,
+        });
         let names: BTreeSet<String> =
             claims.map(ResourceExt::name_any).chain(machines.map(|it| it.name_any())).collect();
         Ok(names.into_iter().collect())

@@ -39,6 +39,7 @@ mod set_aside;
 pub mod settings;
 pub mod shape;
 pub mod subject;
+mod unreadable;
 mod view;
 pub mod watch;
 pub mod witness;

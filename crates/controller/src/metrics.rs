@@ -282,9 +282,9 @@ impl Metrics {
         self.writes.get_or_create(&WriteLabel { what }).inc();
     }
 
-    /// The handling of an object panicked.
-    pub(crate) fn panicked(&self) {
-        self.panics.inc();
+    /// Objects that were set aside because handling them panicked.
+    pub(crate) fn panics(&self) -> &Counter {
+        &self.panics
     }
 
     /// A condition was written again that another writer had dropped.

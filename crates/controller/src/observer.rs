@@ -3,17 +3,16 @@
 mod effects;
 mod looking;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bringup_azure::Priority;
 use bringup_azure::clock::Clock;
 use bringup_contract::bounds::TimeMath as _;
 use bringup_objects::report::BootstrapReport;
+use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use futures::{FutureExt as _, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
-use tracing::{error, warn};
+use tracing::warn;
 
 use crate::agenda::Agenda;
 use crate::cluster::{Cluster, Entry, Key, ReportKey};
@@ -24,7 +23,7 @@ use crate::lost::ActivityMemo;
 use crate::memory::Memories;
 use crate::metrics::Metrics;
 use crate::plan::Step;
-use crate::set_aside::{self, SetAside};
+use crate::set_aside::SetAside;
 use crate::settings::Settings;
 use crate::view::View;
 use crate::watch::{Listed, Watches};
@@ -36,6 +35,8 @@ const AT_ONCE: usize = 16_384;
 /// The pauses after errors, and between writes of a condition that somebody keeps dropping.
 const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
+/// The pause after a report that the API server refuses for what it holds.
+const INVALID_PAUSE: SignedDuration = SignedDuration::from_mins(30);
 
 /// When to come back.
 #[derive(Debug, Clone, Copy)]
@@ -121,19 +122,11 @@ impl Observer {
                 Key::Sweep => self.sweep().await,
             }
         };
-        let next = match AssertUnwindSafe(step).catch_unwind().await {
-            Ok(Ok(next)) => {
-                self.set_aside.forgive(&key);
-                next
-            }
+        let now = self.clock.now();
+        let next = match self.set_aside.guard(&key, now, self.metrics.panics(), step).await {
+            Ok(Ok(next)) => next,
             Ok(Err(error)) => self.pause(&key, &error),
-            Err(panic) => {
-                let pause = self.set_aside.panicked(&key);
-                let panic = set_aside::words(panic.as_ref());
-                error!(?key, panic, ?pause, "a step panicked; setting this object aside");
-                self.metrics.panicked();
-                Next::At(self.clock.now().plus(pause))
-            }
+            Err(until) => Next::At(until),
         };
         let at = match next {
             Next::Now => Some(self.clock.now()),
@@ -146,11 +139,13 @@ impl Observer {
     /// After an error: later, and later each time.
     fn pause(&self, key: &Key, error: &kube::Error) -> Next {
         warn!(?key, error = %advice(error), "a step failed; trying again");
-        let errors = match key {
-            Key::Subject(uid) => self.memories.failed(uid),
-            Key::Report(_) | Key::Sweep => 3,
+        let pause = match key {
+            Key::Subject(uid) => growing(self.memories.failed(uid)),
+            // What is stored of it makes no report any more: no second attempt will.
+            Key::Report(_) if is_invalid(error) => INVALID_PAUSE,
+            Key::Report(_) | Key::Sweep => growing(3),
         };
-        Next::At(self.clock.now().plus(growing(errors)))
+        Next::At(self.clock.now().plus(pause))
     }
 
     async fn subject(&self, uid: &str) -> kube::Result<Next> {
@@ -283,6 +278,11 @@ impl Observer {
             }
         }
     }
+}
+
+/// Whether the API server refuses an object for what it holds.
+fn is_invalid(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 422)
 }
 
 /// A pause that doubles each time.

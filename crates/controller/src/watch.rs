@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bringup_azure::clock::Clock;
 use bringup_diagnosis::redaction::redact;
 use bringup_objects::report::BootstrapReport;
-use bringup_objects::{Node, NodeClaim};
+use bringup_objects::{Node, NodeClaim, Readable};
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event as KubernetesEvent;
@@ -26,6 +26,7 @@ use crate::health::{Health, Right};
 use crate::judge::Signal;
 use crate::kinds::Kinds;
 use crate::subject::Kind;
+use crate::unreadable::{Seen, Unreadable};
 use crate::watch::trust::Foreign;
 
 /// The Event with which Karpenter's Azure provider says that a VM failed, before it deletes it.
@@ -95,54 +96,60 @@ impl Watches {
     }
 
     async fn claims(&self) {
-        let api: Api<NodeClaim> = Api::all(self.client.clone());
+        let api: Api<Readable<NodeClaim>> = Api::all(self.client.clone());
         let mut uids = HashSet::new();
         let seen = |claim: NodeClaim| {
             let subject = self.kinds.claim(&claim.trimmed());
             subject.and_then(|subject| self.cluster.seen(subject))
         };
         self.follow(api, Config::default(), Right::NodeClaims, |event| match event {
-            Event::Init => uids.clear(),
-            Event::InitApply(claim) => {
+            Seen::Init => uids.clear(),
+            Seen::InitApply(claim) => {
                 uids.extend(claim.uid());
                 self.plan(seen(claim));
             }
-            Event::InitDone => {
+            Seen::InitDone => {
                 self.plan(self.cluster.only(Kind::NodeClaim, &std::mem::take(&mut uids)));
                 self.all_known(Kind::NodeClaim);
             }
-            Event::Apply(claim) => self.plan(seen(claim)),
-            Event::Delete(claim) => {
+            Seen::Apply(claim) => self.plan(seen(claim)),
+            Seen::Delete(claim) => {
                 let uid = claim.uid();
                 // Its last state, with the moment of its deletion, counts.
                 seen(claim);
                 self.plan(uid.and_then(|uid| self.cluster.gone(&uid)));
             }
+            Seen::Unread(metadata) | Seen::DeleteUnread(metadata) => self.forget(metadata.uid),
         })
         .await;
     }
 
     async fn nodes(&self) {
-        let api: Api<Node> = Api::all(self.client.clone());
+        let api: Api<Readable<Node>> = Api::all(self.client.clone());
         let mut names = HashSet::new();
         self.follow(api, Config::default(), Right::Nodes, |event| match event {
-            Event::Init => names.clear(),
-            Event::InitApply(node) => {
+            Seen::Init => names.clear(),
+            Seen::InitApply(node) => {
                 names.insert(node.name_any());
                 self.plan(self.cluster.node_seen(node.trimmed()));
             }
-            Event::InitDone => {
+            // It is there: nothing else is known of it now.
+            Seen::Unread(metadata) => names.extend(metadata.name),
+            Seen::InitDone => {
                 self.plan(self.cluster.only_nodes(&std::mem::take(&mut names)));
                 self.ready.send_modify(|listed| listed.nodes = true);
             }
-            Event::Apply(node) => self.plan(self.cluster.node_seen(node.trimmed())),
-            Event::Delete(node) => self.plan(self.cluster.node_gone(&node.name_any())),
+            Seen::Apply(node) => self.plan(self.cluster.node_seen(node.trimmed())),
+            Seen::Delete(node) => self.plan(self.cluster.node_gone(&node.name_any())),
+            Seen::DeleteUnread(metadata) => {
+                self.plan(metadata.name.and_then(|name| self.cluster.node_gone(&name)));
+            }
         })
         .await;
     }
 
     async fn reports(&self) {
-        let api: Api<BootstrapReport> = if self.machines {
+        let api: Api<Readable<BootstrapReport>> = if self.machines {
             Api::all(self.client.clone())
         } else {
             Api::namespaced(self.client.clone(), &self.namespace)
@@ -150,44 +157,49 @@ impl Watches {
         let mut keys = HashSet::new();
         let mut foreign = Foreign::default();
         self.follow(api, Config::default(), Right::Reports, |event| match event {
-            Event::Init => keys.clear(),
-            Event::InitApply(report) => {
+            Seen::Init => keys.clear(),
+            Seen::InitApply(report) => {
                 if foreign.ours(&report, &self.namespace) {
                     keys.insert(ReportKey::of(&report));
                     self.plan(self.cluster.report_seen(without_managers(report)));
                 }
             }
-            Event::InitDone => {
+            Seen::InitDone => {
                 self.cluster.only_reports(&std::mem::take(&mut keys));
                 self.ready.send_modify(|listed| listed.reports = true);
             }
-            Event::Apply(report) => {
+            Seen::Apply(report) => {
                 if foreign.ours(&report, &self.namespace) {
                     self.plan(self.cluster.report_seen(without_managers(report)));
                 }
             }
-            Event::Delete(report) => self.cluster.report_gone(&ReportKey::of(&report)),
+            Seen::Delete(report) => self.cluster.report_gone(&ReportKey::of(&report)),
+            Seen::Unread(metadata) | Seen::DeleteUnread(metadata) => {
+                self.cluster.report_gone(&ReportKey::at(&metadata));
+            }
         })
         .await;
     }
 
     async fn events(&self) {
-        let api: Api<KubernetesEvent> = Api::all(self.client.clone());
+        let api: Api<Readable<KubernetesEvent>> = Api::all(self.client.clone());
         let fields = format!("reason={SIGNAL},involvedObject.kind=NodeClaim");
         let mut uids = HashSet::new();
         self.follow(api, Config::default().fields(&fields), Right::Events, |event| match event {
-            Event::Init => uids.clear(),
-            Event::InitApply(event) => {
+            Seen::Init => uids.clear(),
+            Seen::InitApply(event) => {
                 uids.extend(event.involved_object.uid.clone());
                 self.plan(self.signal(&event));
             }
-            Event::InitDone => self.cluster.only_signalled(&std::mem::take(&mut uids)),
-            Event::Apply(event) => self.plan(self.signal(&event)),
-            Event::Delete(event) => {
+            Seen::InitDone => self.cluster.only_signalled(&std::mem::take(&mut uids)),
+            Seen::Apply(event) => self.plan(self.signal(&event)),
+            Seen::Delete(event) => {
                 if let Some(uid) = &event.involved_object.uid {
                     self.cluster.unsignalled(uid);
                 }
             }
+            // Which claim it is about is not known.
+            Seen::Unread(_) | Seen::DeleteUnread(_) => {}
         })
         .await;
     }
@@ -207,6 +219,14 @@ impl Watches {
         self.agenda.plan_now(Key::Sweep);
     }
 
+    /// A subject that cannot be read is not observed.
+    fn forget(&self, uid: Option<String>) {
+        if let Some(uid) = uid {
+            self.cluster.forget(&uid);
+            self.agenda.plan_now(Key::Subject(uid));
+        }
+    }
+
     fn plan(&self, keys: impl IntoIterator<Item = Key>) {
         for key in keys {
             self.agenda.plan_now(key);
@@ -216,13 +236,14 @@ impl Watches {
     /// Follows one kind of object, with a pause after each trouble.
     async fn follow<K>(
         &self,
-        api: Api<K>,
+        api: Api<Readable<K>>,
         config: Config,
         right: Right,
-        mut handle: impl FnMut(Event<K>),
+        mut handle: impl FnMut(Seen<K>),
     ) where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
+        let mut unreadable = Unreadable::default();
         let stream = watcher(api, config).default_backoff();
         let mut stream = std::pin::pin!(stream.into_stream());
         while let Some(next) = stream.next().await {
@@ -233,7 +254,7 @@ impl Watches {
                         self.health.may(right);
                         self.health.waits(right.name(), None);
                     }
-                    handle(event);
+                    handle(unreadable.pass(&K::kind(&()), event));
                 }
                 Err(error) => self.trouble(right, &K::kind(&()), error),
             }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod claim;
+mod stored_report;
 
 use bringup_azure::model::VirtualMachine;
 use bringup_controller::judge::Signal;
@@ -134,6 +135,52 @@ fn reported() -> impl Strategy<Value = Option<BootstrapReport>> {
         }
         report
     }))
+}
+
+/// A number or a time anywhere, and a text in every field of a stored report.
+fn stored() -> impl Strategy<Value = BootstrapReport> {
+    let texts = prop::collection::vec(prop_oneof![word(), text()], 24);
+    let phases = ["Collecting", "Final", "Lost", "Superseded"].map(str::to_owned).to_vec();
+    let numbers = (any::<u32>(), any::<i32>(), any::<u64>());
+    let times = prop::collection::vec(moment(), 8);
+    (texts, prop::sample::select(phases), numbers, times).prop_map(
+        |(texts, phase, (attempt, code, count), times)| {
+            let mut texts = texts.into_iter().cycle();
+            let mut word = || texts.next().unwrap_or_default();
+            let mut times = times.into_iter().cycle().map(|at| at.to_string());
+            let mut time = || times.next().unwrap_or_default();
+            let mut condition = |kind: &str| json!({ "type": kind, "status": word(), "reason": word(), "message": word(), "lastTransitionTime": time() });
+            let conditions = ["BootstrapSucceeded", "CSEProvisioned", "Announced"].map(&mut condition);
+            serde_json::from_value(json!({
+                "apiVersion": "bringup.dev/v1alpha1", "kind": "BootstrapReport",
+                "metadata": { "name": word(), "namespace": word(), "resourceVersion": word() },
+                "spec": {
+                    "targetRef": { "apiVersion": word(), "kind": word(), "name": word(), "uid": word() },
+                    "parentRef": { "kind": word(), "name": word() },
+                    "providerID": word(), "vmId": word(), "attempt": attempt, "nodeName": word(),
+                    "imageVersion": word(), "provisionMode": word(), "createdAt": time(),
+                },
+                "status": {
+                    "phase": phase, "finishedAt": time(), "conditions": conditions,
+                    "verdict": { "cause": word(), "family": word(), "owner": word(), "retryable": word(), "confidence": word(), "title": word() },
+                    "cse": { "exitCode": code, "constantCandidates": [word()], "endedAt": time() },
+                    "rootEvidence": { "source": word(), "line": word(), "at": time() },
+                    "timeline": [{ "at": time(), "what": word() }],
+                    "redactions": { "count": count, "rules": [word()] },
+                },
+            }))
+            .unwrap()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_that_a_stored_report_holds_makes_who_reads_it_panic(report in stored()) {
+        stored_report::read_everywhere(&report);
+    }
 }
 
 proptest! {

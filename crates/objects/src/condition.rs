@@ -1,5 +1,7 @@
 //! Conditions: their types and reasons, and how two of them are compared.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -72,10 +74,23 @@ pub fn condition(
         type_: kind.to_owned(),
         status: status.word().to_owned(),
         reason: reason.to_owned(),
-        message: cut(message, LONGEST_MESSAGE),
+        message: cut(&printable(message), LONGEST_MESSAGE),
         // Kubernetes keeps whole seconds; anything finer would differ from what it answers.
         last_transition_time: Time(Timestamp::from_second(since.as_second()).unwrap_or(since)),
         observed_generation: None,
+    }
+}
+
+/// A text without letters that the API server refuses in an apply patch, which it reads as YAML.
+fn printable(text: &str) -> Cow<'_, str> {
+    let is_refused = |letter: char| {
+        let is_control = letter.is_control() && !matches!(letter, '\t' | '\n' | '\r');
+        is_control || matches!(letter, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    if text.contains(is_refused) {
+        text.replace(is_refused, "\u{fffd}").into()
+    } else {
+        text.into()
     }
 }
 
@@ -84,7 +99,7 @@ pub fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let kept = &text[..text.floor_char_boundary(most - '…'.len_utf8())];
+    let kept = &text[..text.floor_char_boundary(most.saturating_sub('…'.len_utf8()))];
     format!("{}…", kept.trim_end())
 }
 
@@ -118,6 +133,13 @@ mod tests {
         assert_eq!((same.last_transition_time.0, same.reason.as_str()), (at(10), "Y"));
         let turned = settle(condition("A", Status::True, "Y", "two", at(99)), Some(&before));
         assert_eq!(turned.last_transition_time.0, at(99));
+    }
+
+    #[test]
+    fn letters_that_no_patch_may_hold_are_replaced() {
+        let message = |text: &str| condition("A", Status::False, "X", text, at(1)).message;
+        assert_eq!(message("a\u{7f}b\u{85}c\u{feff}\0"), "a\u{fffd}b\u{fffd}c\u{fffd}\u{fffd}");
+        assert_eq!(message("one\n\ttwo é 🕴"), "one\n\ttwo é 🕴");
     }
 
     #[test]

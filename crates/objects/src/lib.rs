@@ -11,10 +11,12 @@ pub mod flex;
 pub mod karpenter;
 pub mod names;
 pub mod node;
+pub mod readable;
 pub mod report;
 
 pub use karpenter::{NodeClaim, NodePool};
 pub use node::Node;
+pub use readable::Readable;
 pub use report::BootstrapReport;
 
 /// The field manager and reporting controller of everything that is written.

@@ -9,11 +9,22 @@ const LONGEST: usize = 253;
 const DIGITS: usize = 10;
 
 /// `<stem><separator><ten digits of the parts' hash>`. The stem is cut where the whole would be
-/// too long.
+/// too long. A stem that is no name of an object is left out: it may come from an object's field.
 pub fn stable(stem: &str, separator: char, parts: &[&str]) -> String {
     let room = LONGEST - DIGITS - 1;
     let stem = stem[..stem.floor_char_boundary(room)].trim_end_matches(['.', '-']);
+    let stem = if is_name(stem) { stem } else { "bringup" };
     format!("{stem}{separator}{}", digest(parts))
+}
+
+/// Whether the API server takes it as a name.
+fn is_name(text: &str) -> bool {
+    text.split('.').all(|part| {
+        let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        part.starts_with(is_letter)
+            && part.ends_with(is_letter)
+            && part.chars().all(|letter| is_letter(letter) || letter == '-')
+    })
 }
 
 fn digest(parts: &[&str]) -> String {
@@ -63,6 +74,14 @@ mod tests {
     fn a_long_stem_is_cut_and_the_name_stays_valid() {
         let name = stable(&"a.".repeat(200), '.', &["uid"]);
         assert!(name.len() <= LONGEST && !name.contains(".."), "{name}");
+    }
+
+    #[test]
+    fn a_stem_that_is_no_name_makes_a_name_all_the_same() {
+        for stem in ["", "-", "UPPER_case.-", "a/b:c d", "a..b", "é", ".a"] {
+            let name = stable(stem, '.', &["uid"]);
+            assert!(name.starts_with("bringup.") && is_name(&name), "{stem}: {name}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use bringup_provider::v1::provider_client::ProviderClient;
 use bringup_provider::v1::provider_server::ProviderServer;
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::arm::Arm;
+use bringup_world::counted::Counted;
 use bringup_world::makers::{Maker, arm, home};
 use bringup_world::stage::SimulatedClock;
 use hyper_util::rt::TokioIo;
@@ -67,6 +68,19 @@ impl Field {
     pub(crate) fn restart(&mut self) {
         drop(self.maker.take());
         self.maker = Some(Maker::start(self.client.clone(), &self.azure));
+    }
+
+    /// The same with requests to the API server that are counted.
+    pub(crate) fn restart_counted(&mut self, counted: &Counted) -> Result<()> {
+        drop(self.maker.take());
+        let client = counted.client(self.plane.admin().config())?;
+        self.maker = Some(Maker::start(client, &self.azure));
+        Ok(())
+    }
+
+    /// Whether the controller that runs machines has ended, which it never should.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.maker.as_ref().is_none_or(Maker::is_finished)
     }
 
     /// Stops the controller that runs machines.

@@ -4,6 +4,7 @@ use anyhow::Result;
 use bringup_objects::flex::FINALIZER;
 use bringup_objects::flex::machine::{ClaimReference, Phase};
 use bringup_world::arm::Arm;
+use bringup_world::makers::FAULTY;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 
@@ -138,5 +139,19 @@ async fn what_another_team_owns_under_the_names_of_a_machine_is_left_alone_and_t
     let mut held = vec!["one-nic".to_owned(), "theirs".to_owned(), vm];
     held.sort_unstable();
     assert_eq!(field.held(), held);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_panic_sets_one_machine_aside_while_another_comes_up() -> Result<()> {
+    let field = Field::new("").await?;
+    field.ready_class("plain").await?;
+    // Both need user data; to make that of the first one panics.
+    let faulty = format!("{FAULTY}one");
+    field.create_machine(&machine(&faulty, "plain", "Standard_D8s_v5")?).await?;
+    field.machine_in(&faulty, Phase::VmPut).await?;
+    field.create_machine(&machine("honest", "plain", "Standard_D8s_v5")?).await?;
+    field.machine_in("honest", Phase::Running).await?;
+    assert!(!field.is_finished(), "the controller goes on");
     Ok(())
 }

@@ -10,6 +10,7 @@ use bringup_azure_sim::doors::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::health::Health;
+use bringup_controller::metrics::Metrics;
 use bringup_controller::{Controller, Settings};
 use bringup_diagnosis::Signatures;
 use bringup_diagnosis::signatures::SignatureFile;
@@ -52,6 +53,7 @@ pub(crate) struct Ground {
     pub(crate) version: &'static str,
     /// Of whoever observes.
     pub(crate) health: Health,
+    pub(crate) metrics: Metrics,
     task: Option<JoinHandle<()>>,
 }
 
@@ -113,8 +115,22 @@ impl Ground {
         settings.signatures = signatures()?;
         let controller = Controller::new(settings, client, arm, clock);
         self.health = controller.health().clone();
+        self.metrics = controller.metrics().clone();
         self.task = Some(tokio::spawn(async move { controller.observe().await }));
         Ok(self)
+    }
+
+    /// Another controller takes the place of the first.
+    pub(crate) fn observed_again(mut self, client: Client) -> Result<Self> {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+        self.observed_as(client)
+    }
+
+    /// Whether the controller has ended, which it never should.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.task.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// The same, and nobody observes it.
@@ -140,9 +156,8 @@ impl Ground {
             let namespace = json!({ "metadata": { "name": one } });
             namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
         }
-        let health = Health::default();
-        let ground =
-            Self { client, azure, namespace: name.to_owned(), version, health, task: None };
+        let (health, metrics, namespace) = (Health::default(), Metrics::default(), name.to_owned());
+        let ground = Self { client, azure, namespace, version, health, metrics, task: None };
         ground.make_cluster().await?;
         Ok(ground)
     }

@@ -10,7 +10,7 @@ use crate::common::{Ground, condition, kinds};
 use crate::launch::Wanted;
 
 /// A node whose token has expired, as cloud-init writes it to the console.
-const TOKEN: &str = r#"
+pub(crate) const TOKEN: &str = r#"
 rules:
 - name: all
   boot:

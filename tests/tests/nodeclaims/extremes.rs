@@ -14,42 +14,13 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use super::common::{ORAS_MISSING, fail, says};
+use crate::generators::{text, time, wrong};
 
 /// How many claims have such a VM.
 const CLAIMS: usize = 24;
 /// How often a VM may be read in twenty minutes: a healthy one costs six reads, one whose failure
 /// Karpenter reports fifteen more, and the last looks come on top.
 const MOST_READS: usize = 40;
-
-fn time() -> impl Strategy<Value = String> {
-    prop_oneof![
-        Just("9999-12-30T22:00:00Z".to_owned()),
-        Just("9999-12-31T23:59:59.9999999Z".to_owned()),
-        Just("0001-01-01T00:00:00Z".to_owned()),
-        Just("-009999-01-01T00:00:00Z".to_owned()),
-        Just("1970-01-01T00:00:00Z".to_owned()),
-        Just("2026-02-30T25:61:61Z".to_owned()),
-        Just("2026-01-27T14:32:00+99:99".to_owned()),
-        Just(String::new()),
-        Just("9".repeat(400)),
-        ".{0,30}",
-    ]
-}
-
-fn text() -> impl Strategy<Value = String> {
-    prop_oneof![
-        Just(String::new()),
-        Just(format!("BRINGUP-NODE/1 {{\"exit\":211,\"ev\":[{}", "1,".repeat(40_000))),
-        Just("BRINGUP-NODE/1 {\"a\":{".repeat(4_000)),
-        Just("<a".repeat(40_000)),
-        Just("{\"a\":".repeat(20_000)),
-        Just("\\\"".repeat(40_000)),
-        Just("\u{202e}\u{0}\u{feff}\u{fffd}".repeat(1_000)),
-        any::<i64>().prop_map(|code| format!("exit status={code}\n{{ \"ExitCode\": \"{code}\" }}")),
-        Just("[stdout]\n{ \"ExitCode\": \"99999999999999999999999\", \"Error\": \"\" }".to_owned()),
-        "(?s).{0,400}",
-    ]
-}
 
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -62,19 +33,6 @@ fn word() -> impl Strategy<Value = String> {
         Just("Deleting".to_owned()),
         Just("x".repeat(10_000)),
         ".{0,40}",
-    ]
-}
-
-/// Any kind of value where a text, a number, a list or an object is expected.
-fn wrong() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        Just(Value::Null),
-        Just(json!([])),
-        Just(json!({})),
-        Just(json!(1e308)),
-        any::<i64>().prop_map(|number| json!(number)),
-        text().prop_map(Value::String),
-        Just(json!([[[[]]], {"a": {"b": [null]}}])),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! What is read of Cluster API.
 
+use bringup_objects::Readable;
 use bringup_objects::cluster_api::{
     AzureCluster, AzureMachine, AzureMachinePool, Cluster as ApiCluster, GROUP, INFRASTRUCTURE,
     Machine,
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::Cluster;
+use super::read::readable;
 use super::trouble::{Asked, Unseen};
 
 /// The form in which only the metadata of objects comes.
@@ -110,9 +112,12 @@ impl Cluster {
             if let (Ok(request), Some(form)) = (&mut request, &form) {
                 request.headers_mut().insert(ACCEPT, form.clone());
             }
-            match self.ask::<Items<T>>(request, asked).await {
+            match self.ask::<Items<Readable<T>>>(request, asked).await {
                 Err(Unseen::NotServed) => {}
-                answer => return Ok(answer?.items.unwrap_or_default()),
+                answer => {
+                    let items = answer?.items.into_iter().flatten();
+                    return Ok(items.filter_map(readable).collect());
+                }
             }
         }
         Err(Unseen::NotServed)

@@ -1,15 +1,19 @@
 //! What is read from a cluster. Texts of others are made safe here, at the door.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::time::Instant;
 
+use bringup_diagnosis::redaction::redact;
+use bringup_objects::condition::cut;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use bringup_objects::karpenter::POOL_LABEL;
-use bringup_objects::{BootstrapReport, Node, NodeClaim};
+use bringup_objects::readable::Unreadable;
+use bringup_objects::{BootstrapReport, Node, NodeClaim, Readable};
 use http::HeaderValue;
 use http::header::ACCEPT;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{ListParams, ObjectList, Request};
+use kube::api::{ListParams, ObjectList, ObjectMeta, Request};
 use kube::core::PartialObjectMeta;
 use kube::{Resource, ResourceExt};
 use serde::Deserialize;
@@ -18,10 +22,13 @@ use serde_json::Value;
 
 use super::Cluster;
 use super::trouble::{Asked, Unseen};
+use crate::wrap::hang;
 use crate::{safe, vm};
 
 /// How many objects are asked for at once.
 const PAGE: u32 = 500;
+/// How much is shown of why an object cannot be read, in bytes.
+const LONGEST_ERROR: usize = 200;
 /// The form in which `kubectl get` asks: names and a few columns, not the objects.
 const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;v=v1;g=meta.k8s.io");
 
@@ -61,8 +68,8 @@ impl Cluster {
         loop {
             let path = BootstrapReport::url_path(&(), self.namespace.as_deref());
             let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest);
-            let page: ObjectList<BootstrapReport> = self.ask(request, asked).await?;
-            reports.extend(page.items);
+            let page: ObjectList<Readable<BootstrapReport>> = self.ask(request, asked).await?;
+            reports.extend(page.items.into_iter().filter_map(readable));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
                 None => return Ok(reports),
@@ -70,7 +77,7 @@ impl Cluster {
         }
     }
 
-    /// All machines.
+    /// All machines. One that cannot be read is an error: what it needs in Azure must not be taken for orphaned.
     pub(crate) async fn machines(&self) -> Result<Vec<AzureFlexMachine>, Unseen> {
         let asked = asked("list", "azureflexmachines", "flex.aks.azure.com");
         let path = AzureFlexMachine::url_path(&(), None);
@@ -238,6 +245,20 @@ impl Cluster {
         };
         answer.await.map_err(|error| Unseen::of(&error, asked, &self.address))
     }
+}
+
+/// An object that can be read. One that cannot hides no other; a note on standard error names it.
+pub(super) fn readable<K>(object: Readable<K>) -> Option<K> {
+    object.0.inspect_err(|unreadable| note_unreadable(unreadable)).ok()
+}
+
+fn note_unreadable(unreadable: &Unreadable) {
+    let ObjectMeta { namespace, name, .. } = &unreadable.metadata;
+    let place = [namespace.as_deref(), name.as_deref()].into_iter().flatten();
+    let place = place.map(safe::line).collect::<Vec<_>>().join("/");
+    let error = safe::line(redact(&cut(&unreadable.error, LONGEST_ERROR)).text.as_str());
+    let note = hang(&format!("cannot read {place}, leaving it out: {error}"), "note: ", "      ");
+    let _ = writeln!(std::io::stderr().lock(), "{note}");
 }
 
 fn asked(verb: &'static str, resource: &'static str, group: &'static str) -> Asked {

@@ -24,6 +24,15 @@ async fn the_table_has_the_newest_first_and_fits_the_terminal() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_report_that_cannot_be_read_hides_no_other_and_is_named() -> Result<()> {
+    let ran = bringup(&["reports"]).await?;
+    assert_eq!((ran.code, names(&ran.out).len()), (0, 5), "{}", ran.out);
+    assert!(ran.err.starts_with("note: cannot read team-a/unreadable-"), "{}", ran.err);
+    assert!(ran.err.contains("leaving it out: "), "{}", ran.err);
+    Ok(())
+}
+
+#[tokio::test]
 async fn filters_select() -> Result<()> {
     for (filter, count) in [
         (&["--nodepool", "other"][..], 2),

@@ -55,6 +55,10 @@ async fn populated() -> Result<ControlPlane> {
         create(&client, &report("team-a", "other-twice", uid, "other", "202512.03.0", seconds))
             .await?;
     }
+    // The API server accepts times that cannot be read.
+    let mut unreadable = report("team-a", "unreadable", "u5", "other", GOOD, 10);
+    unreadable["status"]["finishedAt"] = json!("2026-01-27T14:32:00+99:99");
+    create(&client, &unreadable).await?;
     Ok(plane)
 }
 

@@ -1,6 +1,7 @@
 //! The conditions that a subject should bear. A pure function of what is known: whoever drops
 //! one, it comes back the same, with the moment of its transition.
 
+use bringup_contract::bounds;
 use bringup_contract::exit_code::{Catalogue, Lookup};
 use bringup_contract::{Cause, ImageVersion, Os, Retryable};
 use bringup_diagnosis::diagnosis::Platform;
@@ -80,7 +81,17 @@ fn of_report(report: &BootstrapReport) -> Vec<Condition> {
     let conditions = report.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let ours =
         |held: &&Condition| OURS.contains(&held.type_.as_str()) || held.type_ == REPLACEMENT_USEFUL;
-    conditions.iter().filter(ours).cloned().collect()
+    conditions.iter().filter(ours).map(storable).collect()
+}
+
+/// The condition as the API server keeps it: whole seconds, and no letters that it refuses in a patch. One
+/// that came back different would be written again and again.
+fn storable(held: &Condition) -> Condition {
+    let since = bounds::time(held.last_transition_time.0);
+    Condition {
+        status: held.status.clone(),
+        ..condition(&held.type_, Status::Unknown, &held.reason, &held.message, since)
+    }
 }
 
 /// Whether another machine would help, while there is no failure.

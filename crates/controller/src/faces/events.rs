@@ -131,7 +131,7 @@ fn note(report: &BootstrapReport) -> Option<String> {
         (_, None) => format!("Node {node} did not come up; {cause}."),
     };
     let place = format!(" Report {namespace}/{name}.");
-    Some(format!("{}{place}", cut(&text, LONGEST_NOTE - place.len())))
+    Some(format!("{}{place}", cut(&text, LONGEST_NOTE.saturating_sub(place.len()))))
 }
 
 /// The namespace of what a report is about: its own, unless that is a claim, which is in none.

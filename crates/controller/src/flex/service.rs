@@ -3,6 +3,7 @@
 
 mod messages;
 
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,18 +16,18 @@ use bringup_flex::machine::FOREIGN_RESOURCE;
 use bringup_flex::names;
 use bringup_flex::offers::{self, NoOffer, Offer};
 use bringup_flex::sizes;
-use bringup_objects::MANAGER;
 use bringup_objects::flex::machine::{Failure, Phase};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
+use bringup_objects::{MANAGER, Readable};
 use bringup_provider::refusal;
 use bringup_provider::v1;
 use bringup_provider::v1::provider_server::Provider;
-use futures::StreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use kube::runtime::reflector::{ObjectRef, Store, reflector, store};
 use kube::runtime::wait::await_condition;
 use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, Resource as _, ResourceExt as _};
 use tonic::{Request, Response, Status};
 use tracing::{info, warn};
 
@@ -34,6 +35,7 @@ use super::Home;
 use super::classes::{is_ready, why_not_ready};
 use super::inquiries::{Inquiries, short};
 use super::ledger::Ledger;
+use crate::unreadable::Unreadable;
 
 /// A call ends within ten seconds; whoever waits for a machine is told before.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -65,8 +67,12 @@ impl Service {
         home: &Home,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (classes, writer) = store();
-        let api: Api<AzureFlexNodeClass> = Api::all(client.clone());
-        let stream = reflector(writer, watcher(api, watcher::Config::default()).default_backoff());
+        let api: Api<Readable<AzureFlexNodeClass>> = Api::all(client.clone());
+        let mut unreadable = Unreadable::default();
+        let events = watcher(api, watcher::Config::default()).try_filter_map(move |event| {
+            ready(Ok(unreadable.event(&AzureFlexNodeClass::kind(&()), event)))
+        });
+        let stream = reflector(writer, events.default_backoff());
         let watch = async move {
             let mut stream = std::pin::pin!(stream);
             while let Some(seen) = stream.next().await {

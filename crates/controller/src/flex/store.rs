@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bringup_flex::engine::{Store, StoreError};
 use bringup_objects::flex::{AzureFlexMachine, FINALIZER};
-use kube::api::PostParams;
+use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use tracing::warn;
 
@@ -66,6 +66,24 @@ impl KubeStore {
         Ok(read)
     }
 
+    /// Writes the finalizers into the object as it is stored. Its spec may never change, and says some things
+    /// in words that we would not use: `labels: {}` is left out where we write it.
+    async fn replace_finalizers(
+        &self,
+        name: &str,
+        machine: &AzureFlexMachine,
+    ) -> Result<AzureFlexMachine, kube::Error> {
+        let resource = ApiResource::erase::<AzureFlexMachine>(&());
+        let objects: Api<DynamicObject> = Api::all_with(self.api.clone().into_client(), &resource);
+        let mut object = objects.get(name).await?;
+        object.metadata.finalizers.clone_from(&machine.metadata.finalizers);
+        // Refused if it has changed meanwhile.
+        object.metadata.resource_version.clone_from(&machine.metadata.resource_version);
+        let written = objects.replace(name, &PostParams::default(), &object).await?;
+        let written = serde_json::to_value(written).and_then(serde_json::from_value);
+        written.map_err(kube::Error::SerdeError)
+    }
+
     fn written(
         &self,
         name: &str,
@@ -111,7 +129,7 @@ impl Store for KubeStore {
         if is_free && let Err(error) = self.ledger.update(|page| page.tally.count(machine)).await {
             warn!(machine = name, %error, "a machine that is gone could not be counted");
         }
-        let written = self.api.replace(&name, &PostParams::default(), machine).await;
+        let written = self.replace_finalizers(&name, machine).await;
         self.written(&name, written)
     }
 }

@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use bringup_flex::engine::Bootstrap;
+use bringup_objects::Readable;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use bringup_objects::karpenter::NodeClaim;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Node;
-use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tracing::warn;
 
-use super::index::{Claim, Machine};
+use super::index::{Claim, Index, Machine};
 use super::{Flex, Key};
+use crate::unreadable::{self, Unreadable};
 
 /// What happened to an object.
 enum Seen<K> {
@@ -23,29 +24,43 @@ enum Seen<K> {
     There(K),
     /// It is not there any more.
     Gone(K),
+    /// The one of this name is not there any more; its last state cannot be read.
+    GoneUnread(String),
     /// These are all.
     All(BTreeSet<String>),
 }
 
 /// Follows one kind of object for ever, with a pause after each trouble.
-async fn follow<K>(api: Api<K>, mut handle: impl FnMut(Seen<K>))
+async fn follow<K>(api: Api<Readable<K>>, mut handle: impl FnMut(Seen<K>))
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let stream = watcher(api, watcher::Config::default()).default_backoff();
     let mut stream = std::pin::pin!(stream);
     let mut names = BTreeSet::new();
+    let mut unreadable = Unreadable::default();
     while let Some(next) = stream.next().await {
-        match next {
-            Ok(Event::Init) => names.clear(),
-            Ok(Event::InitApply(object)) => {
+        let event = match next {
+            Ok(event) => event,
+            Err(error) => {
+                warn!(kind = %K::kind(&()), %error, "cannot be watched");
+                continue;
+            }
+        };
+        match unreadable.pass(&K::kind(&()), event) {
+            unreadable::Seen::Init => names.clear(),
+            unreadable::Seen::InitApply(object) => {
                 names.insert(object.name_any());
                 handle(Seen::There(object));
             }
-            Ok(Event::InitDone) => handle(Seen::All(std::mem::take(&mut names))),
-            Ok(Event::Apply(object)) => handle(Seen::There(object)),
-            Ok(Event::Delete(object)) => handle(Seen::Gone(object)),
-            Err(error) => warn!(kind = %K::kind(&()), %error, "cannot be watched"),
+            // What was known of it stays: its VM must not be taken for an orphan.
+            unreadable::Seen::Unread(metadata) => names.extend(metadata.name),
+            unreadable::Seen::InitDone => handle(Seen::All(std::mem::take(&mut names))),
+            unreadable::Seen::Apply(object) => handle(Seen::There(object)),
+            unreadable::Seen::Delete(object) => handle(Seen::Gone(object)),
+            unreadable::Seen::DeleteUnread(metadata) => {
+                handle(Seen::GoneUnread(metadata.name.unwrap_or_default()));
+            }
         }
     }
 }
@@ -56,7 +71,7 @@ impl<B: Bootstrap> Flex<B> {
     }
 
     async fn classes(&self) {
-        let api: Api<AzureFlexNodeClass> = Api::all(self.client.clone());
+        let api: Api<Readable<AzureFlexNodeClass>> = Api::all(self.client.clone());
         follow(api, |seen| {
             let mut index = self.index();
             let changed: Vec<String> = match seen {
@@ -68,6 +83,10 @@ impl<B: Bootstrap> Flex<B> {
                 Seen::Gone(class) => {
                     index.classes.remove(&class.name_any());
                     vec![class.name_any()]
+                }
+                Seen::GoneUnread(name) => {
+                    index.classes.remove(&name);
+                    vec![name]
                 }
                 Seen::All(names) => {
                     index.classes_are_listed = true;
@@ -85,7 +104,7 @@ impl<B: Bootstrap> Flex<B> {
     }
 
     async fn machines(&self) {
-        let api: Api<AzureFlexMachine> = Api::all(self.client.clone());
+        let api: Api<Readable<AzureFlexMachine>> = Api::all(self.client.clone());
         follow(api, |seen| {
             let mut index = self.index();
             let gone = match seen {
@@ -102,6 +121,12 @@ impl<B: Bootstrap> Flex<B> {
                     self.agenda.plan_now(Key::Class(machine.spec.node_class));
                     vec![name]
                 }
+                Seen::GoneUnread(name) => {
+                    if let Some(machine) = index.machines.remove(&name) {
+                        self.agenda.plan_now(Key::Class(machine.class));
+                    }
+                    vec![name]
+                }
                 Seen::All(names) => {
                     index.machines_are_listed = true;
                     missing(&mut index.machines, &names)
@@ -116,7 +141,13 @@ impl<B: Bootstrap> Flex<B> {
     }
 
     async fn claims(&self) {
-        let api: Api<NodeClaim> = Api::all(self.client.clone());
+        let api: Api<Readable<NodeClaim>> = Api::all(self.client.clone());
+        let gone = |index: &mut Index, name: String| {
+            if let Some(claim) = index.claims.remove(&name) {
+                self.agenda.plan_now(Key::Class(claim.class));
+            }
+            vec![name]
+        };
         follow(api, |seen| {
             let mut index = self.index();
             let changed: Vec<String> = match seen {
@@ -130,12 +161,8 @@ impl<B: Bootstrap> Flex<B> {
                     }
                     vec![name]
                 }
-                Seen::Gone(claim) => {
-                    if let Some(claim) = index.claims.remove(&claim.name_any()) {
-                        self.agenda.plan_now(Key::Class(claim.class));
-                    }
-                    vec![claim.name_any()]
-                }
+                Seen::Gone(claim) => gone(&mut index, claim.name_any()),
+                Seen::GoneUnread(name) => gone(&mut index, name),
                 Seen::All(names) => {
                     index.claims_are_listed = true;
                     let machines = index.machines.keys().cloned();
@@ -155,7 +182,7 @@ impl<B: Bootstrap> Flex<B> {
     }
 
     async fn nodes(&self) {
-        let api: Api<Node> = Api::all(self.client.clone());
+        let api: Api<Readable<Node>> = Api::all(self.client.clone());
         follow(api, |seen| match seen {
             Seen::There(node) => {
                 if let Some(visit) = self.visitor(&node) {
@@ -163,6 +190,7 @@ impl<B: Bootstrap> Flex<B> {
                 }
             }
             Seen::Gone(node) => drop(self.greeted().remove(&node.name_any())),
+            Seen::GoneUnread(name) => drop(self.greeted().remove(&name)),
             Seen::All(names) => self.greeted().retain(|name| names.contains(name)),
         })
         .await;

@@ -20,6 +20,9 @@ use crate::writer::Written;
 /// How soon after a new report it is seen whether there are too many.
 const SWEEP_SOON: SignedDuration = SignedDuration::from_secs(5);
 
+/// The longest name of an object.
+const LONGEST_NAME: usize = 253;
+
 impl Observer {
     /// Creates the report, unless what it says is no longer so: a last look at claim and Node.
     pub(super) async fn publish(
@@ -78,7 +81,9 @@ impl Observer {
         if subject.kind == Kind::Machine {
             return Ok(false); // its Node is in another cluster
         }
-        let Some(name) = &report.spec.node_name else { return Ok(false) };
+        // No Node has a longer name, and none can be asked for.
+        let name = report.spec.node_name.as_ref().filter(|name| name.len() <= LONGEST_NAME);
+        let Some(name) = name else { return Ok(false) };
         let node = self.writer.node(&name.to_ascii_lowercase()).await?;
         let ready = node.as_ref().is_some_and(bringup_objects::Node::is_ready);
         if let Some(node) = node {

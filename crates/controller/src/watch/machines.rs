@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 
 use bringup_contract::bounds::TimeMath as _;
+use bringup_objects::Readable;
 use bringup_objects::cluster_api::{
     AzureCluster, AzureMachine, AzureMachinePool, Cluster, Machine,
 };
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
+use kube::api::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope};
 use kube::runtime::watcher::{Config, Error, Event};
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -20,6 +22,7 @@ use crate::health::Right;
 use crate::machines::{Around, Named, PROVIDED};
 use crate::shape::{MACHINE, Schemas, Shape};
 use crate::subject::{Kind, Subject};
+use crate::unreadable::{Seen, Unreadable};
 
 /// The definitions whose absence is said.
 const SAID: [&str; 2] = [MACHINE, PROVIDED[0]];
@@ -70,26 +73,30 @@ impl Watches {
     async fn machines(&self) {
         let land = &self.kinds.land;
         let mut uids = HashSet::new();
-        self.follow_any(MACHINE, Right::Machines, |event: Event<Machine>| match event {
-            Event::Init => uids.clear(),
-            Event::InitApply(machine) => {
+        self.follow_any(MACHINE, Right::Machines, |event: Seen<Machine>| match event {
+            Seen::Init => uids.clear(),
+            Seen::InitApply(machine) => {
                 uids.extend(machine.uid());
                 self.plan_subject(land.machine_seen(machine));
             }
-            Event::InitDone => {
+            Seen::InitDone => {
                 let uids = std::mem::take(&mut uids);
                 land.only_machines(&uids);
                 self.plan(self.cluster.only(Kind::Machine, &uids));
                 self.all_known(Kind::Machine);
             }
-            Event::Apply(machine) => self.plan_subject(land.machine_seen(machine)),
-            Event::Delete(machine) => {
+            Seen::Apply(machine) => self.plan_subject(land.machine_seen(machine)),
+            Seen::Delete(machine) => {
                 // Its last state, with the moment of its deletion, counts.
                 if let Some(subject) = land.machine_seen(machine.clone()) {
                     self.cluster.seen(subject);
                 }
                 land.machine_gone(&machine);
                 self.plan(machine.metadata.uid.as_deref().and_then(|uid| self.cluster.gone(uid)));
+            }
+            Seen::Unread(metadata) | Seen::DeleteUnread(metadata) => {
+                self.forget(metadata.uid.clone());
+                land.machine_gone(&Machine { metadata: *metadata, ..Machine::default() });
             }
         })
         .await;
@@ -98,15 +105,19 @@ impl Watches {
     async fn provided(&self, kind: &'static str) {
         let land = &self.kinds.land;
         let mut names = HashSet::new();
-        self.follow_any(kind, Right::Provided, |event: Event<AzureMachine>| match event {
-            Event::Init => names.clear(),
-            Event::InitApply(object) => {
+        self.follow_any(kind, Right::Provided, |event: Seen<AzureMachine>| match event {
+            Seen::Init => names.clear(),
+            Seen::InitApply(object) => {
                 names.insert(name_of(&object));
                 self.plan_subject(land.provided_seen(kind, object));
             }
-            Event::InitDone => land.only_provided(kind, &std::mem::take(&mut names)),
-            Event::Apply(object) => self.plan_subject(land.provided_seen(kind, object)),
-            Event::Delete(object) => self.plan_subject(land.provided_gone(kind, &object)),
+            Seen::InitDone => land.only_provided(kind, &std::mem::take(&mut names)),
+            Seen::Apply(object) => self.plan_subject(land.provided_seen(kind, object)),
+            Seen::Delete(object) => self.plan_subject(land.provided_gone(kind, &object)),
+            Seen::Unread(metadata) | Seen::DeleteUnread(metadata) => {
+                let object = AzureMachine { metadata: *metadata, ..AzureMachine::default() };
+                self.plan_subject(land.provided_gone(kind, &object));
+            }
         })
         .await;
     }
@@ -115,23 +126,29 @@ impl Watches {
     async fn around<A: Around + Followed>(&self, right: Right) {
         let land = &self.kinds.land;
         let mut names = HashSet::new();
-        self.follow_any(A::KIND, right, |event: Event<A>| {
+        self.follow_any(A::KIND, right, |event: Seen<A>| {
             let changed = match event {
-                Event::Init => {
+                Seen::Init => {
                     names.clear();
                     Vec::new()
                 }
-                Event::InitApply(object) => {
+                Seen::InitApply(object) => {
                     names.insert(name_of(&object));
                     land.around_seen(object)
                 }
-                Event::InitDone => {
+                // What was known of it stays: it may be paused.
+                Seen::Unread(metadata) => {
+                    names.insert(name_in(&metadata));
+                    Vec::new()
+                }
+                Seen::InitDone => {
                     let mut changed = land.only_around::<A>(&std::mem::take(&mut names));
                     changed.extend(land.told(A::KIND));
                     changed
                 }
-                Event::Apply(object) => land.around_seen(object),
-                Event::Delete(object) => land.around_gone::<A>(&name_of(&object)),
+                Seen::Apply(object) => land.around_seen(object),
+                Seen::Delete(object) => land.around_gone::<A>(&name_of(&object)),
+                Seen::DeleteUnread(metadata) => land.around_gone::<A>(&name_in(&metadata)),
             };
             self.plan_subjects(changed);
         })
@@ -150,12 +167,8 @@ impl Watches {
 
     /// Follows one kind of object, in the version that is served: from the start again whenever its
     /// definition says something else.
-    async fn follow_any<K>(
-        &self,
-        kind: &'static str,
-        right: Right,
-        mut handle: impl FnMut(Event<K>),
-    ) where
+    async fn follow_any<K>(&self, kind: &'static str, right: Right, mut handle: impl FnMut(Seen<K>))
+    where
         K: Followed,
     {
         let shapes = &self.kinds.land.shapes;
@@ -168,15 +181,16 @@ impl Watches {
         }
     }
 
-    async fn follow_as<K>(&self, shape: &Shape, right: Right, handle: &mut impl FnMut(Event<K>))
+    async fn follow_as<K>(&self, shape: &Shape, right: Right, handle: &mut impl FnMut(Seen<K>))
     where
         K: Followed,
     {
         let resource = &shape.resource;
-        let api: Api<K> = match &self.only_namespace {
+        let api: Api<Readable<K>> = match &self.only_namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
             None => Api::all_with(self.client.clone(), resource),
         };
+        let mut unreadable = Unreadable::default();
         let stream = watcher(api, Config::default()).default_backoff();
         let mut stream = std::pin::pin!(stream);
         while let Some(next) = stream.next().await {
@@ -187,7 +201,7 @@ impl Watches {
                         self.health.may(right);
                         self.health.waits(right.name(), None);
                     }
-                    handle(event);
+                    handle(unreadable.pass(&resource.kind, event));
                 }
                 Err(error) => {
                     let is_absent = is_answered(&error, &[404]);
@@ -231,7 +245,11 @@ impl<K> Followed for K where
 }
 
 fn name_of(object: &impl Resource) -> Named {
-    (object.namespace().unwrap_or_default(), object.name_any())
+    name_in(object.meta())
+}
+
+fn name_in(metadata: &ObjectMeta) -> Named {
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
 /// The API server answered with one of these.

@@ -1,0 +1,185 @@
+//! Extremes of everything that Machines, the provider's objects behind them and `BootstrapReports` can hold,
+//! through the whole observer: nothing panics, reads and writes are bounded, and another Machine gets its
+//! verdict.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bringup_azure_sim::clock::Pace;
+use bringup_world::counted::Counted;
+use http::Method;
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+
+use crate::common::{Ground, condition as held, own_plane};
+use crate::generators::objects::{self, condition};
+use crate::generators::{GONE, Generator, assert_no_panics};
+use crate::launch::Wanted;
+use crate::verdicts::TOKEN;
+
+/// How many of each kind are offered to the API server.
+const MACHINES: usize = 32;
+const REPORTS: usize = 48;
+/// How many of each kind it must have accepted.
+const LEAST_ACCEPTED: u64 = 8;
+/// How many requests a Machine may cost in the time of this test.
+const MOST_REQUESTS: usize = 80;
+/// How many writes an object may cost in that time.
+const MOST_WRITES: u64 = 5;
+
+const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
+
+fn machine(name: &str, kind: &str, id: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+        "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": "prod" }, "annotations": {} },
+        "spec": {
+            "clusterName": "prod", "providerID": id, "bootstrap": { "dataSecretName": "never-read" },
+            "infrastructureRef": { "apiGroup": INFRASTRUCTURE, "kind": kind, "name": name },
+        },
+    })
+}
+
+fn machine_status() -> Value {
+    json!({ "status": {
+        "initialization": { "infrastructureProvisioned": true },
+        "conditions": [
+            condition("InfrastructureReady", "True", "Ready"),
+            condition("BootstrapConfigReady", "True", "Ready"),
+            condition("NodeHealthy", "Unknown", "NodeDoesNotExist"),
+        ],
+    } })
+}
+
+fn azure_machine(name: &str, kind: &str, id: &str) -> Value {
+    let spec = match kind {
+        "AzureMachine" => json!({
+            "vmSize": "Standard_D4s_v5", "sshPublicKey": "", "providerID": id,
+            "osDisk": { "osType": "Linux", "diskSizeGB": 128 },
+        }),
+        _ => json!({ "providerID": id, "instanceID": "0" }),
+    };
+    json!({
+        "apiVersion": format!("{INFRASTRUCTURE}/v1beta1"), "kind": kind,
+        "metadata": { "name": name, "annotations": {} }, "spec": spec,
+    })
+}
+
+fn azure_machine_status() -> Value {
+    json!({ "status": { "ready": false, "conditions": [
+        condition("VMRunning", "False", "VMProvisionFailed"),
+        condition("BootstrapSucceeded", "False", "BootstrapFailed"),
+    ] } })
+}
+
+/// Machines with what is behind them, and reports; their names.
+async fn fill(generator: &mut Generator, ground: &Ground) -> Result<Vec<String>> {
+    let namespace = &ground.namespace;
+    let machines = format!("/apis/cluster.x-k8s.io/v1beta2/namespaces/{namespace}/machines");
+    let mut names = Vec::new();
+    for nth in 0..MACHINES {
+        let name = format!("odd-{nth}");
+        let (kind, what, of_what) = match nth % 2 {
+            0 => ("AzureMachine", "AzureMachine", "status of an AzureMachine"),
+            _ => (
+                "AzureMachinePoolMachine",
+                "AzureMachinePoolMachine",
+                "status of an AzureMachinePoolMachine",
+            ),
+        };
+        let id = format!("azure://{}/Microsoft.Compute/virtualMachines/{name}", ground.providers());
+        if nth % 4 == 0 {
+            ground.put_vm(Wanted::linux(&name))?;
+        }
+        let plural = format!("{}s", kind.to_lowercase());
+        let provided = format!("/apis/{INFRASTRUCTURE}/v1beta1/namespaces/{namespace}/{plural}");
+        let object = azure_machine(&name, kind, &id);
+        let place = (Method::POST, provided.as_str());
+        generator.send(what, place, &object, &objects::azure_machine()).await?;
+        let path = format!("{provided}/{name}/status");
+        let (place, fields) = ((Method::PATCH, path.as_str()), objects::azure_machine_status());
+        generator.send(of_what, place, &azure_machine_status(), &fields).await?;
+
+        let object = machine(&name, kind, &id);
+        let place = (Method::POST, machines.as_str());
+        generator.send("Machine", place, &object, &objects::machine()).await?;
+        let path = format!("{machines}/{name}/status");
+        let (place, fields) = ((Method::PATCH, path.as_str()), objects::machine_status());
+        generator.send("status of a Machine", place, &machine_status(), &fields).await?;
+        names.push(name);
+    }
+    let path = format!(
+        "/apis/bringup.dev/v1alpha1/namespaces/{namespace}/bootstrapreports?fieldManager=bringup"
+    );
+    for nth in 0..REPORTS {
+        let name = &names[nth % MACHINES];
+        let uid = match nth % 2 {
+            0 => generator.uid(&format!("{machines}/{name}")).await?,
+            _ => format!("{GONE}{nth}"),
+        };
+        let target = json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name, "uid": uid });
+        let parent = json!({ "kind": "Cluster", "name": "prod" });
+        let id = format!("azure://{}/Microsoft.Compute/virtualMachines/{name}", ground.providers());
+        let object = objects::report_of(nth, &target, &parent, &id, ground.azure.clock().now());
+        let place = (Method::POST, path.as_str());
+        generator.send("BootstrapReport", place, &object, &objects::report()).await?;
+    }
+    Ok(names)
+}
+
+/// Another Machine gets its verdict.
+async fn assert_neighbour_is_told(ground: &Ground, name: &str) -> Result<()> {
+    ground.launch(Wanted::linux(name)).await?;
+    let machine = ground.verdict(name).await?;
+    let verdict = held(&machine, "BootstrapSucceeded").context("there")?;
+    assert_eq!(verdict["reason"], "BootstrapTokenInvalid");
+    Ok(())
+}
+
+fn assert_sound(ground: &Ground) {
+    assert!(!ground.is_finished());
+    assert_no_panics(&ground.metrics);
+}
+
+#[tokio::test]
+async fn extremes_of_what_objects_hold_stop_no_other_machine() -> Result<()> {
+    let plane = own_plane().await?;
+    let counted = Counted::default();
+    let client = || counted.client(plane.admin().config());
+    let ground = Ground::made(&plane, "objects", TOKEN, Pace::Real, "v1beta2").await?;
+    let ground = ground.observed_as(client()?)?;
+    assert_neighbour_is_told(&ground, "before").await?;
+    let mut generator = Generator::new(plane.client());
+    let machines = fill(&mut generator, &ground).await?;
+    generator.assert_accepted(LEAST_ACCEPTED);
+    assert_neighbour_is_told(&ground, "beside").await?;
+    for minute in 0..15 {
+        ground.azure.advance(Duration::from_mins(1));
+        if minute % 5 == 4 {
+            assert_neighbour_is_told(&ground, &format!("neighbour{minute}")).await?;
+        }
+    }
+    assert_sound(&ground);
+    // Another one, which has to list what the first saw coming one by one; and Machines are deleted.
+    let ground = ground.observed_again(client()?)?;
+    assert_neighbour_is_told(&ground, "listed").await?;
+    for machine in machines.iter().step_by(3) {
+        // What comes back may not be readable.
+        drop(ground.machines().delete(machine, &DeleteParams::default()).await);
+    }
+    for minute in 0..30 {
+        ground.azure.advance(Duration::from_mins(1));
+        if minute % 10 == 9 {
+            assert_neighbour_is_told(&ground, &format!("later{minute}")).await?;
+        }
+    }
+    assert_sound(&ground);
+    let requests = ground.azure.with(|azure| azure.journal().requests().len());
+    let most = MOST_REQUESTS * MACHINES;
+    assert!(requests <= most, "{requests} requests for {MACHINES} Machines");
+    println!("{requests} requests");
+    generator.assert_writes(&counted, MOST_WRITES);
+    let unannounced = generator.unannounced(&ground.namespace).await?;
+    assert!(unannounced.is_empty(), "{unannounced:?}");
+    Ok(())
+}

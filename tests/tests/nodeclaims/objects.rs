@@ -1,0 +1,221 @@
+//! Extremes of everything that NodeClaims, Nodes, Events and `BootstrapReports` can hold, through the whole
+//! observer: nothing panics, reads and writes are bounded, and another claim gets its verdict. The API server
+//! accepts more than we can read, and one object that cannot be read must not hide the others.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use bringup_controller::witness::Witness;
+use bringup_objects::condition::BOOTSTRAP_SUCCEEDED;
+use bringup_testbed::ControlPlane;
+use bringup_world::counted::Counted;
+use bringup_world::crowd::Reads;
+use bringup_world::order::Order;
+use bringup_world::provider::Provider;
+use bringup_world::stage::{self, Running, Stage};
+use http::Method;
+use kube::Api;
+use kube::core::PartialObjectMeta;
+use serde_json::{Value, json};
+
+use super::common::{ORAS_MISSING, is_told, says, start_failing};
+use crate::generators::objects::{self, condition};
+use crate::generators::{GONE, Generator, assert_no_panics};
+
+/// How many of each kind are offered to the API server.
+const CLAIMS: usize = 32;
+const EVENTS: usize = 48;
+const REPORTS: usize = 64;
+/// How many of each kind it must have accepted.
+const LEAST_ACCEPTED: u64 = 16;
+/// How often the VM of a claim may be read in an hour and by two controllers; see extremes.rs.
+const MOST_READS: usize = 80;
+/// How many writes an object may cost in that time: a report, its mark, conditions, Events, and what a
+/// refusal by the API server makes us try again.
+const MOST_WRITES: u64 = 3;
+
+const CLAIM_PATH: &str = "/apis/karpenter.sh/v1/nodeclaims";
+
+/// A claim of the stage, with the finalizer of Karpenter if it is to stay while it is deleted.
+fn claim(stage: &Stage, name: &str, is_kept: bool) -> Value {
+    let finalizers = if is_kept { json!(["karpenter.sh/termination"]) } else { json!([]) };
+    json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+        "metadata": {
+            "name": name, "finalizers": finalizers, "annotations": {},
+            "labels": { "karpenter.sh/nodepool": stage.pool() },
+        },
+        "spec": {
+            "nodeClassRef": { "group": "karpenter.azure.com", "kind": stage.settings.classes[0].kind, "name": "default" },
+            "requirements": [{ "key": "kubernetes.io/os", "operator": "In", "values": ["linux"] }],
+        },
+    })
+}
+
+fn claim_status(name: &str) -> Value {
+    json!({ "status": {
+        "providerID": format!("azure://{}", Provider::vm_path(name)), "imageID": "image",
+        "conditions": [
+            condition("Launched", "True", "Launched"),
+            condition("Registered", "Unknown", "NodeNotFound"),
+            condition("BootstrapSucceeded", "Unknown", "Diagnosing"),
+        ],
+    } })
+}
+
+fn node(claim: &str) -> Value {
+    let condition = |kind: &str| {
+        json!({ "type": kind, "status": "False", "reason": "KubeletNotReady", "message": "",
+                "lastTransitionTime": "2026-01-27T14:32:00Z", "lastHeartbeatTime": "2026-01-27T14:32:00Z" })
+    };
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": { "name": format!("aks-{claim}"), "labels": {}, "annotations": {} },
+        "spec": {
+            "providerID": format!("azure://{}", Provider::vm_path(claim)),
+            "taints": [{ "key": "a", "value": "b", "effect": "NoSchedule" }],
+        },
+        "status": {
+            "conditions": [condition("Ready"), condition("DiskPressure")],
+            "addresses": [{ "type": "InternalIP", "address": "10.1.0.9" }],
+        },
+    })
+}
+
+fn event(nth: usize, claim: &str, uid: &str) -> Value {
+    json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event",
+        "metadata": { "name": format!("{claim}.{nth}"), "namespace": "default" },
+        "eventTime": "2026-01-27T14:32:00.000000Z", "type": "Warning",
+        "reason": "AsyncProvisioningError", "action": "Provision", "note": "Failed to register",
+        "reportingController": "karpenter", "reportingInstance": "karpenter-0",
+        "regarding": { "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim, "uid": uid },
+    })
+}
+
+/// The same in the form that came before.
+fn old_event(nth: usize, claim: &str, uid: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Event",
+        "metadata": { "name": format!("{claim}.old{nth}"), "namespace": "default" },
+        "firstTimestamp": "2026-01-27T14:32:00Z", "lastTimestamp": "2026-01-27T14:32:00Z",
+        "reason": "AsyncProvisioningError", "type": "Warning", "message": "Failed to register",
+        "source": { "component": "karpenter" },
+        "involvedObject": { "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim, "uid": uid },
+    })
+}
+
+/// Claims whose metadata, status, Nodes, Events and reports are extreme; their names.
+async fn fill(generator: &mut Generator, stage: &Stage) -> Result<Vec<String>> {
+    let mut claims = Vec::new();
+    for nth in 0..CLAIMS {
+        let name = stage.claim_name(&format!("odd{nth}x"));
+        let object = claim(stage, &name, nth % 2 == 0);
+        let place = (Method::POST, CLAIM_PATH);
+        generator.send("NodeClaim", place, &object, &objects::claim()).await?;
+        if nth % 4 == 0 {
+            // What it tells of the claim afterwards may not be readable.
+            stage.karpenter.make(&name, stage.pool(), &Order::of("202601.27.0")).await.ok();
+        }
+        let path = format!("{CLAIM_PATH}/{name}/status");
+        let (place, status) = ((Method::PATCH, path.as_str()), claim_status(&name));
+        let what = "status of a NodeClaim";
+        generator.send(what, place, &status, &objects::claim_status()).await?;
+        claims.push(name);
+    }
+    for claim in &claims {
+        let place = (Method::POST, "/api/v1/nodes");
+        generator.send("Node", place, &node(claim), &objects::node()).await?;
+    }
+    for nth in 0..EVENTS {
+        let name = &claims[nth % CLAIMS];
+        let uid = generator.uid(&format!("{CLAIM_PATH}/{name}")).await?;
+        let place = (Method::POST, "/apis/events.k8s.io/v1/namespaces/default/events");
+        generator.send("Event", place, &event(nth, name, &uid), &objects::event()).await?;
+        let place = (Method::POST, "/api/v1/namespaces/default/events");
+        let object = old_event(nth, name, &uid);
+        generator.send("Event of v1", place, &object, &objects::old_event()).await?;
+    }
+    let namespace = &stage.settings.namespace;
+    let path = format!(
+        "/apis/bringup.dev/v1alpha1/namespaces/{namespace}/bootstrapreports?fieldManager=bringup"
+    );
+    for nth in 0..REPORTS {
+        let name = &claims[nth % CLAIMS];
+        let is_there = nth % 2 == 0;
+        let uid = if is_there {
+            generator.uid(&format!("{CLAIM_PATH}/{name}")).await?
+        } else {
+            format!("{GONE}{nth}")
+        };
+        let target = json!({ "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": name, "uid": uid });
+        let parent = json!({ "kind": "NodePool", "name": stage.pool() });
+        let id = format!("azure://{}", Provider::vm_path(name));
+        let object = objects::report_of(nth, &target, &parent, &id, stage.azure.clock().now());
+        let place = (Method::POST, path.as_str());
+        generator.send("BootstrapReport", place, &object, &objects::report()).await?;
+    }
+    Ok(claims)
+}
+
+/// Another claim gets its verdict.
+async fn assert_neighbour_is_told(stage: &Stage, name: &str) -> Result<()> {
+    let claim = stage.claim_name(name);
+    start_failing(stage, &claim, &Order::of("202601.27.0")).await?;
+    let told = stage.claim_when(&claim, "a verdict", is_told).await?;
+    assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    Ok(())
+}
+
+fn observe(plane: &ControlPlane, stage: &Stage, counted: &Counted) -> Result<Running> {
+    Ok(stage.observe_with(counted.client(plane.admin().config())?, Witness::default()))
+}
+
+fn assert_sound(controller: &Running) {
+    assert!(!controller.is_finished());
+    assert_no_panics(controller.controller.metrics());
+}
+
+#[tokio::test]
+async fn extremes_of_what_objects_hold_stop_no_other_claim() -> Result<()> {
+    let plane = stage::own().await?;
+    let stage = Stage::on_behind(plane.client(), "objects", ORAS_MISSING).await?;
+    let counted = Counted::default();
+    let controller = observe(&plane, &stage, &counted)?;
+    assert_neighbour_is_told(&stage, "before").await?;
+    let mut generator = Generator::new(plane.client());
+    let claims = fill(&mut generator, &stage).await?;
+    generator.assert_accepted(LEAST_ACCEPTED);
+    assert_neighbour_is_told(&stage, "beside").await?;
+    for minute in 0..15 {
+        stage.azure.advance(Duration::from_mins(1));
+        if minute % 5 == 4 {
+            assert_neighbour_is_told(&stage, &format!("neighbour{minute}")).await?;
+        }
+    }
+    assert_sound(&controller);
+    drop(controller);
+    // Another one, which has to list what the first saw coming one by one; and claims are deleted.
+    let controller = observe(&plane, &stage, &counted)?;
+    assert_neighbour_is_told(&stage, "listed").await?;
+    let api: Api<PartialObjectMeta<bringup_objects::NodeClaim>> = Api::all(plane.client());
+    for claim in claims.iter().step_by(3) {
+        // What comes back may not be readable.
+        drop(api.delete(claim, &kube::api::DeleteParams::default()).await);
+    }
+    for minute in 0..30 {
+        stage.azure.advance(Duration::from_mins(1));
+        if minute % 10 == 9 {
+            assert_neighbour_is_told(&stage, &format!("later{minute}")).await?;
+        }
+    }
+    assert_sound(&controller);
+    for claim in &claims {
+        let reads = Reads::of(&stage.azure).of_claim(claim);
+        assert!(reads <= MOST_READS, "{claim} was read {reads} times");
+    }
+    generator.assert_writes(&counted, MOST_WRITES);
+    let unannounced = generator.unannounced(&stage.settings.namespace).await?;
+    assert!(unannounced.is_empty(), "{unannounced:?}");
+    Ok(())
+}
