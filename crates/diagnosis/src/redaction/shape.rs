@@ -183,7 +183,7 @@ pub(super) fn is_hexadecimal(text: &[u8]) -> bool {
 }
 
 /// `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`.
-fn is_guid(text: &[u8]) -> bool {
+pub(super) fn is_guid(text: &[u8]) -> bool {
     let is_right = |(index, byte): (usize, &u8)| match index {
         8 | 13 | 18 | 23 => *byte == b'-',
         _ => byte.is_ascii_hexdigit(),
@@ -275,12 +275,11 @@ fn is_reference(value: &[u8]) -> bool {
             is_variable(name) && is_operator
         }
         [b'$', b'(', inner @ .., b')'] => {
-            // A command has several words; a word with digits and without its own joints is none.
-            let is_word = inner.iter().all(u8::is_ascii_alphanumeric);
-            is_placeholder(value) && !(is_word && inner.iter().any(u8::is_ascii_digit))
+            // A command has several words; one with digits is none.
+            let is_command = inner.iter().any(|byte| b" /".contains(byte)) || is_variable(inner);
+            is_placeholder(value) && (is_command || !inner.iter().any(u8::is_ascii_digit))
         }
         [b'<', inner @ .., b'>'] | [b'[', inner @ .., b']'] => says_so(inner),
-        [b'{', b'{', inner @ ..] => says_so(inner) || inner.iter().any(|byte| b".$".contains(byte)),
         _ => is_placeholder(value),
     }
 }
@@ -300,9 +299,8 @@ fn is_digest(value: &[u8]) -> bool {
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     match value {
         // A command with a text in it may hold the value itself.
-        [b'$', b'(', inner @ ..] | [b'{', b'{', inner @ ..] => {
-            !inner.iter().any(|byte| b"\"'`".contains(byte))
-        }
+        [b'$', b'(', inner @ ..] => !inner.iter().any(|byte| b"\"'`".contains(byte)),
+        [b'{', b'{', inner @ ..] => is_template(inner),
         [b'$', b'{', inner @ .., b'}'] => {
             is_variable(inner) || inner.iter().any(|byte| b":-#%/".contains(byte))
         }
@@ -314,6 +312,18 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         }
         _ => value.contains(&super::view::REDACTED),
     }
+}
+
+/// What stands between the braces of a template: `.Values.token`, `$token`, `user.password`,
+/// `token | quote`. A word with digits and without a sign of a template is none.
+fn is_template(inner: &[u8]) -> bool {
+    let inner = inner.strip_prefix(b"-").unwrap_or(inner);
+    let names = inner.iter().position(|byte| *byte == b'}').map_or(inner, |end| &inner[..end]);
+    let names = names.trim_ascii();
+    let is_field = matches!(names, [b'.' | b'$', first, ..] if first.is_ascii_alphabetic());
+    let mut parts = names.split(|byte| b" .|_-".contains(byte)).filter(|part| !part.is_empty());
+    is_field && !names.iter().any(|byte| b"\"'`".contains(byte))
+        || parts.all(|part| part.iter().all(u8::is_ascii_alphabetic))
 }
 
 /// A variable's name in one case; a password that begins with `$` rarely is.

@@ -4,6 +4,8 @@
 //! end with its line would leave the rest of the key; one that believed none to would swallow the
 //! beginning of every next line. So the next line is asked what it looks like.
 
+use std::ops::Range;
+
 use super::shape::{self, Mix};
 use super::value::{is_blank, is_quote};
 use super::view::View;
@@ -45,13 +47,59 @@ pub(super) fn has_equal_width(view: &View, position: usize) -> bool {
         && (CONSOLE_WIDTHS.contains(&width) || width == previous || width == next_end - position)
 }
 
+/// No prefix of a log is longer.
+const LONGEST_PREFIX: usize = 96;
+
+/// The longest word that goes on behind a prefix, and the most lines of it.
+const LONGEST_PIECE: usize = 512;
+const MOST_PIECES: usize = 64;
+
+/// The pieces of a value that ends with its line at `end` and goes on behind the prefix that a log writes
+/// before every line. Each is alone on its line.
+pub(super) fn pieces_behind_prefix(view: &View, end: usize) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let mut end = end;
+    while pieces.len() < MOST_PIECES && view.is_break(end) {
+        let Some((start, is_partial)) = after_prefix(view, end) else { break };
+        let line_end = view.next_break(end + 1);
+        let piece = view.slice(start..line_end.min(start + LONGEST_PIECE));
+        let is_alone = !piece.is_empty()
+            && piece.len() < LONGEST_PIECE
+            && !piece.iter().any(|byte| is_blank(*byte) || is_quote(*byte));
+        if !is_alone || !is_partial && (!is_piece(piece) || begins_a_line(piece)) {
+            break;
+        }
+        pieces.push(start..line_end);
+        end = line_end;
+    }
+    pieces
+}
+
+/// Where the text of the line that begins at `line` starts, if the line before it has the same prefix but
+/// for digits; and whether the prefix of a container's log says that the line before was not whole.
+fn after_prefix(view: &View, line: usize) -> Option<(usize, bool)> {
+    let before = view.line_start(line);
+    let first = view.slice(before..line.min(before + LONGEST_PREFIX));
+    let second = view.slice(line..view.len().min(line + LONGEST_PREFIX));
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || *byte == b' ';
+    let is_flag = |byte: &u8| matches!(byte, b'P' | b'F');
+    let is_same =
+        |(a, b): &(&u8, &u8)| a == b || is_digit(a) && is_digit(b) || is_flag(a) && is_flag(b);
+    let same = first.iter().zip(second).take_while(is_same).count();
+    let length = second[..same].iter().rposition(|byte| *byte == b' ')? + 1;
+    let digits = second[..length].iter().filter(|byte| byte.is_ascii_digit()).count();
+    let is_partial = first[..length].ends_with(b" P ");
+    (digits >= 4 && line + length < view.next_break(line + 1))
+        .then_some((line + length, is_partial))
+}
+
 /// Letters as they stand in the middle of a key: digits among letters, or unusual case.
 fn is_piece(piece: &[u8]) -> bool {
     let mix = Mix::of(piece);
     mix.changes >= 2
         || (mix.digits > 0 && mix.changes > 0)
         || piece.ends_with(b"=")
-        || piece.len() > 2 && piece.iter().any(|byte| b"%~!+=@#$^*".contains(byte))
+        || piece.len() > 2 && piece.iter().any(|byte| b"%~!?+=@#$^*".contains(byte))
 }
 
 /// Whether `piece`, the first thing after a line break, looks like the beginning of a line of its
@@ -82,7 +130,8 @@ fn is_word_of_a_sentence(piece: &[u8]) -> bool {
     let (digits, rest) = split(rest, |byte| byte.is_ascii_digit());
     let has_few_digits = digits.is_empty() || word.len() >= 3 && digits.len() <= 3;
     let is_over = match rest {
-        [] | [b'.'] | [b':' | b',' | b';' | b'[' | b'(' | b'!' | b'?', ..] => true,
+        [] | [b'.' | b'!' | b'?'] | [b':' | b',' | b';' | b'[' | b'(', ..] => true,
+        [b'!' | b'?', next, ..] => !next.is_ascii_alphanumeric(),
         [b'.', ..] => shape::is_camel_case(word) && !piece.iter().any(u8::is_ascii_digit),
         [b'/', ..] => !piece.iter().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()),
         _ => false,

@@ -19,6 +19,7 @@ use crate::redaction::shape;
 use crate::redaction::value::{self, Value};
 use crate::redaction::view::View;
 use crate::redaction::words::{self, Kind};
+use crate::redaction::wrap;
 
 mod arguments;
 pub(super) mod collection;
@@ -33,6 +34,7 @@ use separator::Separator;
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let Some((kind, word)) = words::kind(view, &anchor) else { return };
+    let word_end = word.end;
     let name = Name::around(view, word, scan.resume());
     if kind == Kind::Secret && kubernetes_secret::is_kind(view, &name.range) {
         kubernetes_secret::examine(scan, name.range);
@@ -50,6 +52,13 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         scan.note(Look::Key, name.range.end);
     }
     let Some((kind, rule)) = rule_for(kind, &name) else { return };
+    if kind == Kind::Weak
+        && view.reads(word_end.saturating_sub(4), b"code")
+        && view.at(word_end) == b':'
+    {
+        // The code of an error: only those that are as good as a password go.
+        return;
+    }
     if name.has("stdin") {
         // The value is piped, and another rule looks for it at the end of this name.
         return;
@@ -143,8 +152,8 @@ fn rule_for(kind: Kind, name: &Name<'_>) -> Option<(Kind, &'static str)> {
 }
 
 /// What a `code` is for if it is as good as a password: `mfa_code`.
-const CODES: &str =
-    "mfacode 2facode otpcode authcode unlockcode verificationcode pincode accesscode";
+const CODES: &str = "mfacode 2facode otpcode totpcode smscode authcode unlockcode verificationcode pincode pukcode \
+    accesscode usercode devicecode recoverycode backupcode securitycode activationcode invitecode";
 
 /// The braces after a quoted name: `variable "password" {`.
 fn block(view: &View, name: &Name<'_>) -> Option<(Separator, usize)> {
@@ -274,6 +283,14 @@ fn judge(scan: &mut Scan<'_>, subject: &Subject<'_>, value: &Value) {
         end.max(prose::phrase_end(view, subject, value))
     };
     scan.strike(value.range.start..end, subject.rule);
+    strike_pieces(scan, end, subject.rule);
+}
+
+/// Removes the pieces of a value that goes on after its line, behind the prefix of a log.
+fn strike_pieces(scan: &mut Scan<'_>, end: usize, rule: &'static str) {
+    for piece in wrap::pieces_behind_prefix(scan.view, end) {
+        scan.strike(piece, rule);
+    }
 }
 
 #[cfg(test)]

@@ -36,7 +36,8 @@ fn is_harmless(view: &View, subject: &Subject<'_>, text: &[u8]) -> bool {
         Kind::Weak => {
             // Sessions of Express begin with it.
             let text = text.strip_prefix(b"s:").unwrap_or(text);
-            !shape::is_opaque(text) || shape::is_address(text)
+            let end = text.iter().position(|byte| b"?&;".contains(byte)).unwrap_or(text.len());
+            !shape::is_opaque(&text[..end]) || shape::is_address(text)
         }
         _ => shape::is_harmless(text),
     }

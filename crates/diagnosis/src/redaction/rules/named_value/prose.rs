@@ -16,7 +16,7 @@ const WORDS: &str = "flag flags option options argument parameter value to is or
     updated too already never";
 
 /// The most words of a passphrase.
-const MOST_WORDS: usize = 12;
+const MOST_WORDS: usize = 25;
 
 /// Whether `text` is a word that sentences have beside the word for a secret.
 pub(super) fn is_word_of_prose(text: &[u8]) -> bool {
@@ -110,7 +110,10 @@ fn is_phrase(view: &View, subject: &Subject<'_>) -> bool {
         || is_log_prefix(view.slice(line.max(start.saturating_sub(64))..start));
     subject.separator == Separator::Loose
         && subject.kind == Kind::Password
-        && (subject.name.has("passphrase") || begins_line || is_indented(view, start))
+        && (subject.name.has("phrase")
+            || subject.name.has("mnemonic")
+            || begins_line
+            || is_indented(view, start))
 }
 
 /// Whether a program's name or the stream of a container stands before, and nothing of a sentence:
@@ -127,7 +130,13 @@ fn is_indented(view: &View, start: usize) -> bool {
 /// The end of a passphrase of several words.
 pub(super) fn phrase_end(view: &View, subject: &Subject<'_>, value: &Value) -> usize {
     let mut end = value.range.end;
-    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'\'');
+    // A password is one word or several plain ones; a passphrase is all there is.
+    let is_whole = subject.name.has("phrase");
+    let is_letter = |byte: u8| {
+        byte.is_ascii_alphabetic()
+            || matches!(byte, b'-' | b'\'')
+            || is_whole && !value::is_blank(byte)
+    };
     if !is_phrase(view, subject)
         || !view.slice(value.range.clone()).iter().all(|byte| is_letter(*byte))
     {
@@ -147,6 +156,29 @@ pub(super) fn phrase_end(view: &View, subject: &Subject<'_>, value: &Value) -> u
             break;
         }
         end = after;
+    }
+    if is_whole { end_of_plain_lines(view, subject.name.range.start, end) } else { end }
+}
+
+/// The most further lines of a value without quotation marks.
+const MOST_LINES: usize = 8;
+
+/// The end of the lines with which YAML goes on with a value: indented further than its name, and no
+/// names themselves.
+fn end_of_plain_lines(view: &View, name: usize, end: usize) -> usize {
+    let parent = view.indentation(view.line_start(name + 1));
+    let mut end = end;
+    for _ in 0..MOST_LINES {
+        let next = view.next_break(end + 1);
+        let is_more = view.is_break(end)
+            && view.indentation(end) > parent
+            && next - end <= shape::LONGEST_HARMLESS
+            && !view.slice(end..next).iter().any(|byte| matches!(byte, b':' | b'='))
+            && view.at(end) != b'-';
+        if !is_more {
+            break;
+        }
+        end = next;
     }
     end
 }
