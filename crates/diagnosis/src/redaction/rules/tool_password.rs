@@ -17,6 +17,7 @@ use crate::redaction::view::View;
 
 mod flags;
 mod piped;
+mod printed;
 mod words;
 
 const RULE: &str = "tool-password";
@@ -119,7 +120,27 @@ pub(in crate::redaction) const WORDS: &[(&str, Examine)] = &[
     ("-fd 0", piped::examine),
     ("smbpasswd -s", piped::examine),
     ("to-securestring", words::examine_secure_string),
+    ("autologon.exe", words::examine_certain),
+    ("autologon64.exe", words::examine_certain),
+    ("autologon ", words::examine_certain),
+    ("get secret", printed::examine_reader),
+    ("secret show", printed::examine_reader),
+    ("credential show", printed::examine_reader),
+    (" keys list", printed::examine_reader),
+    ("get-parameter", printed::examine_reader),
+    ("get-secret-value", printed::examine_reader),
+    ("versions access", printed::examine_reader),
+    ("following 'random' passwords", printed::examine_banner),
+    ("following random passwords", printed::examine_banner),
+    ("following passwords", printed::examine_banner),
+    ("ugfzc3dvcmq6", printed::examine_prompt),
+    (",\"system:", printed::examine_static_token),
+    (",kubelet-bootstrap,", printed::examine_static_token),
+    ("user =", printed::examine_user_setting),
+    ("user=\"", printed::examine_user_setting),
 ];
+
+pub(super) use printed::examine_mail;
 
 /// Removes the value that begins at or after `start`, unless it cannot be a password.
 fn strike_value(scan: &mut Scan<'_>, start: usize) {

@@ -216,7 +216,7 @@ fn find_flag(view: &View, command: Range<usize>, flag: &[u8]) -> Option<usize> {
 }
 
 /// Removes a pair of user and password.
-fn strike_pair(scan: &mut Scan<'_>, start: usize, separator: u8) {
+pub(super) fn strike_pair(scan: &mut Scan<'_>, start: usize, separator: u8) {
     let view = scan.view;
     let start = value::after_blanks(view, start);
     let mut range = value::at(view, start).range;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{RULE, begins, command_end, flags, is_innocent, strike_value};
+use super::{RULE, begins, command_end, flags, is_innocent, printed, strike_value};
 use crate::redaction::scan::Scan;
 use crate::redaction::shape;
 use crate::redaction::value;
@@ -75,12 +75,16 @@ const BEFORE: &[(&str, usize)] = &[
     ("mc config host", 4),
     ("pro attach", 0),
     ("ua attach", 0),
+    ("autologon.exe", 2),
+    ("autologon64.exe", 2),
+    ("autologon ", 2),
 ];
 
 /// At programs that take a password as a certain word: `htpasswd -b FILE USER VALUE`.
 pub(super) fn examine_certain(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
-    if !begins(view, &anchor) || !value::is_blank(view.at(anchor.end)) {
+    let is_apart = value::is_blank(view.at(anchor.end)) || value::is_blank(view.before(anchor.end));
+    if !begins(view, &anchor) || !is_apart {
         return;
     }
     let program = view.folded(anchor.clone());
@@ -92,7 +96,11 @@ pub(super) fn examine_certain(scan: &mut Scan<'_>, anchor: Range<usize>) {
         "rabbitmqctl" => takes_password(view, anchor.end),
         _ => true,
     };
-    if is_meant && let Some(word) = words(view, anchor.end).get(*before) {
+    let mut words = words(view, anchor.end);
+    if name.starts_with("autologon") {
+        words.retain(|word| view.at(word.start) != b'/');
+    }
+    if is_meant && let Some(word) = words.get(*before) {
         strike(scan, word.clone());
     }
 }
@@ -132,6 +140,14 @@ pub(super) fn examine_vault(scan: &mut Scan<'_>, anchor: Range<usize>) {
         return;
     }
     let words = words(view, anchor.end);
+    if words.iter().take(2).any(|word| is_one_of(view, word, &[b"put", b"patch", b"write"])) {
+        words.iter().skip(2).for_each(|word| strike_assigned(scan, word));
+        return;
+    }
+    if words.iter().take(2).any(|word| is_one_of(view, word, &[b"get", b"read"])) {
+        printed::examine_field(scan, anchor.end);
+        return;
+    }
     let command = words.iter().take(2).position(|word| {
         [&b"login"[..], b"unseal", b"unwrap"].iter().any(|name| view.reads(word.start, name))
     });
@@ -139,6 +155,20 @@ pub(super) fn examine_vault(scan: &mut Scan<'_>, anchor: Range<usize>) {
     if word.len() >= 8 && !view.slice(word.clone()).contains(&b'=') {
         strike(scan, word.clone());
     }
+}
+
+fn is_one_of(view: &View, word: &Range<usize>, names: &[&[u8]]) -> bool {
+    let text = view.slice(word.clone());
+    names.contains(&text)
+}
+
+/// Removes the value of `name=value`.
+fn strike_assigned(scan: &mut Scan<'_>, word: &Range<usize>) {
+    let view = scan.view;
+    let Some(equals) = view.find(word.clone(), b"=") else { return };
+    let start = word.start + equals + 1;
+    let is_quoted = value::is_quote(view.at(start)) && start + 1 < word.end;
+    strike(scan, start + usize::from(is_quoted)..word.end);
 }
 
 /// At words of SQL before a password: `IDENTIFIED BY 'VALUE'`.
@@ -183,6 +213,10 @@ pub(super) fn examine_secure_string(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let is_plain = command.windows(12).any(|text| text.eq_ignore_ascii_case(b"-AsPlainText"));
     if is_plain && let Some(text) = piped_text(view, anchor.start) {
         strike(scan, text);
+    }
+    // A trace of PowerShell says the name and the value of each argument.
+    if let Some(at) = memchr::memmem::find(command, b"value=\"") {
+        strike_value(scan, anchor.end + at + b"value=".len());
     }
     match view.at(start) {
         b'"' | b'\'' => strike_value(scan, start),
