@@ -140,7 +140,7 @@ pub(super) fn is_path(text: &[u8]) -> bool {
 }
 
 /// A file by its ending: `admin.key`, `certs/client.pem`.
-fn is_file_name(text: &[u8]) -> bool {
+pub(super) fn is_file_name(text: &[u8]) -> bool {
     const ENDINGS: &str =
         ".key .pem .crt .cer .json .yaml .yml .conf .toml .txt .sh .ps1 .tar.gz .zip";
     let mut endings = ENDINGS.split_ascii_whitespace().map(str::as_bytes);
@@ -230,7 +230,7 @@ pub(super) fn is_harmless(value: &[u8]) -> bool {
 /// A value that is no password although it has a password's name. Whatever could be one goes, also
 /// paths, numbers and addresses.
 pub(super) fn is_no_password(value: &[u8]) -> bool {
-    const WORDS: &str = "true false yes no null none nil n/a undefined redacted hidden masked";
+    const WORDS: &str = "true false yes no y n null none nil n/a undefined redacted hidden masked";
     let mut words = WORDS.split_ascii_whitespace().map(str::as_bytes);
     let is_elsewhere =
         ["file:", "env:", "fd:", "stdin"].iter().any(|start| value.starts_with(start.as_bytes()));
@@ -285,7 +285,7 @@ fn is_reference(value: &[u8]) -> bool {
 }
 
 /// `sha256:…`: names content, opens nothing.
-fn is_digest(value: &[u8]) -> bool {
+pub(super) fn is_digest(value: &[u8]) -> bool {
     let is_kind = |kind: &[u8]| matches!(kind, b"256" | b"384" | b"512");
     match value {
         [b's' | b'S', b'h' | b'H', b'a' | b'A', kind @ ..] if kind.len() > 4 => {

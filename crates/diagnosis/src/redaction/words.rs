@@ -175,7 +175,8 @@ pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<us
         b"creds" | b"community" => whole().then_some(Kind::Secret)?,
         b"mnemonic" => whole().then_some(Kind::Password)?,
         b"phrase" => return phrase(view, anchor).map(|word| (Kind::Password, word)),
-        b"salt" => return salt(view, anchor).map(|kind| (kind, anchor.clone())),
+        b"salt" => salt(view, anchor),
+        b"tkn" => whole().then_some(Kind::Token)?,
         [b'p', b'a', b't', ..] => {
             let word = anchor.start..anchor.start + b"pat".len();
             return name::stands_alone(view, &word).then_some((Kind::Token, word));
@@ -204,6 +205,9 @@ pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<us
             return short_password(view, anchor.start).map(|word| (Kind::Password, word));
         }
         [b'c', b'o', b'd', b'e', ..] => {
+            if let Some(word) = spoken_code(view, anchor.start) {
+                return Some((Kind::Password, word));
+            }
             return Some((Kind::Weak, anchor.start..anchor.start + b"code".len()));
         }
         _ if FOREIGN_PASSWORDS.iter().any(|foreign| foreign.as_bytes() == word) => Kind::Password,
@@ -238,6 +242,27 @@ fn pass(view: &View, start: usize) -> Option<Range<usize>> {
 /// What a `phrase` is when it opens a wallet or an account.
 const PHRASES: [&[u8]; 6] = [b"seed", b"recovery", b"backup", b"mnemonic", b"wallet", b"key"];
 
+/// What a `code` is when it is as good as a password.
+const CODES: [&[u8]; 9] = [
+    b"recovery",
+    b"backup",
+    b"verification",
+    b"security",
+    b"unlock",
+    b"device",
+    b"pairing",
+    b"activation",
+    b"one-time",
+];
+
+/// `code` after the word that says which: `recovery code`.
+fn spoken_code(view: &View, start: usize) -> Option<Range<usize>> {
+    let end = start.checked_sub(1).filter(|blank| view.at(*blank) == b' ')?;
+    let mut words = CODES.iter().filter_map(|word| end.checked_sub(word.len()).zip(Some(word)));
+    let (word, _) = words.find(|(at, word)| view.reads(*at, word))?;
+    Some(word..start + b"code".len())
+}
+
 /// `phrase` after the word that says which: `seed phrase`, `recovery_phrase`.
 fn phrase(view: &View, anchor: &Range<usize>) -> Option<Range<usize>> {
     let gap = usize::from(matches!(view.before(anchor.start), b' ' | b'_' | b'-'));
@@ -250,11 +275,11 @@ fn phrase(view: &View, anchor: &Range<usize>) -> Option<Range<usize>> {
 
 /// A salt with a name of several words (`signing_salt`) is as secret as what is made with it. Alone the
 /// word is also a program's name.
-fn salt(view: &View, anchor: &Range<usize>) -> Option<Kind> {
+fn salt(view: &View, anchor: &Range<usize>) -> Kind {
     let before = view.before(anchor.start);
     let is_last = name::stands_alone(view, anchor) && !name::is_name_letter(view.at(anchor.end));
     let is_joined = matches!(before, b'_' | b'-' | b'.') || before.is_ascii_lowercase();
-    Some(if is_last && is_joined { Kind::Secret } else { Kind::Weak })
+    if is_last && is_joined { Kind::Secret } else { Kind::Weak }
 }
 
 /// The short word for a password at `start`, if it is a word of its own or ends one: `bindpw`.

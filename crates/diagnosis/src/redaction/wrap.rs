@@ -55,42 +55,50 @@ const LONGEST_PIECE: usize = 512;
 const MOST_PIECES: usize = 64;
 
 /// The pieces of a value that ends with its line at `end` and goes on behind the prefix that a log writes
-/// before every line. Each is alone on its line.
+/// before every line. Each is alone on its line,
+/// or the log says that it goes on.
 pub(super) fn pieces_behind_prefix(view: &View, end: usize) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut end = end;
     while pieces.len() < MOST_PIECES && view.is_break(end) {
         let Some((start, is_partial)) = after_prefix(view, end) else { break };
         let line_end = view.next_break(end + 1);
-        let piece = view.slice(start..line_end.min(start + LONGEST_PIECE));
-        let is_alone = !piece.is_empty()
-            && piece.len() < LONGEST_PIECE
-            && !piece.iter().any(|byte| is_blank(*byte) || is_quote(*byte));
-        if !is_alone || !is_partial && (!is_piece(piece) || begins_a_line(piece)) {
+        let rest = view.slice(start..line_end.min(start + LONGEST_PIECE));
+        let is_over = |byte: &u8| is_blank(*byte) || is_quote(*byte);
+        let piece = &rest[..rest.iter().position(is_over).unwrap_or(rest.len())];
+        let is_alone = start + piece.len() == line_end;
+        let is_piece = is_alone && is_piece(piece) || shape::is_key_like(piece);
+        let goes_on = is_partial || is_piece && !begins_a_line(piece);
+        if piece.is_empty() || !goes_on {
             break;
         }
-        pieces.push(start..line_end);
-        end = line_end;
+        pieces.push(start..start + piece.len());
+        end = start + piece.len();
     }
     pieces
 }
 
-/// Where the text of the line that begins at `line` starts, if the line before it has the same prefix but
-/// for digits; and whether the prefix of a container's log says that the line before was not whole.
+/// Where the text of the line that begins at `line` starts, if the line before it has the same prefix;
+/// and whether the prefix of a container's log says that the line before was not whole.
 fn after_prefix(view: &View, line: usize) -> Option<(usize, bool)> {
-    let before = view.line_start(line);
-    let first = view.slice(before..line.min(before + LONGEST_PREFIX));
-    let second = view.slice(line..view.len().min(line + LONGEST_PREFIX));
-    let is_digit = |byte: &u8| byte.is_ascii_digit() || *byte == b' ';
-    let is_flag = |byte: &u8| matches!(byte, b'P' | b'F');
-    let is_same =
-        |(a, b): &(&u8, &u8)| a == b || is_digit(a) && is_digit(b) || is_flag(a) && is_flag(b);
-    let same = first.iter().zip(second).take_while(is_same).count();
-    let length = second[..same].iter().rposition(|byte| *byte == b' ')? + 1;
-    let digits = second[..length].iter().filter(|byte| byte.is_ascii_digit()).count();
-    let is_partial = first[..length].ends_with(b" P ");
-    (digits >= 4 && line + length < view.next_break(line + 1))
-        .then_some((line + length, is_partial))
+    let before = view.line_start(line).max(line.saturating_sub(LONGEST_PIECE));
+    let first = view.slice(before..line);
+    let second = view.slice(line..view.next_break(line + 1).min(line + LONGEST_PREFIX));
+    let is_partial = find(first, b" stdout P ").or_else(|| find(first, b" stderr P ")).is_some();
+    if is_partial && let Some(at) = find(second, b" stdout ").or_else(|| find(second, b" stderr "))
+    {
+        return Some((line + at + b" stdout F ".len(), true))
+            .filter(|(at, _)| *at < line + second.len());
+    }
+    // The program's name with its number stands in both: `kubelet[2101]: `.
+    let end = find(second, b"]: ")? + b"]: ".len();
+    let program = second[..end - 2].iter().rposition(|byte| is_blank(*byte)).map_or(0, |at| at + 1);
+    let is_same = end < second.len() && find(first, &second[program..end]).is_some();
+    is_same.then_some((line + end, false))
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    memchr::memmem::find(text, part)
 }
 
 /// Letters as they stand in the middle of a key: digits among letters, or unusual case.

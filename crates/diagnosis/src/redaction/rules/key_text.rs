@@ -1,8 +1,8 @@
-//! Rule `key-material`, for keys whose kind is said in words: `openssl … -text`, keys of PuTTY, tables of
-//! dm-crypt, states of IPsec, keytabs, blobs of Windows' data protection.
+//! Rule `key-material`, for keys whose kind is said in words: `openssl … -text`, keys of `PuTTY`, tables of
+//! dm-crypt, states of `IPsec`, keytabs, blobs of Windows' data protection.
 //!
 //! Removes: the numbers in hexadecimal digits after the name of a cipher, the numbers of a private key,
-//! the lines of a private key of PuTTY.
+//! the lines of a private key of `PuTTY`.
 //!
 //! Leaves alone: the moduli, exponents and lines of public keys; names of ciphers without a key.
 
@@ -61,7 +61,13 @@ pub(in crate::redaction) fn examine_number(scan: &mut Scan<'_>, anchor: Range<us
     for _ in 0..MOST_LINES {
         let line_end = view.next_break(end + 1);
         let letters = view.count_while(end..line_end, is_letter);
-        if end + letters < line_end || letters < 2 {
+        if letters < 2 {
+            break;
+        }
+        if end + letters < line_end {
+            // Something else follows on the line.
+            let is_part = letters >= SHORTEST / 2;
+            end += if is_part { letters } else { 0 };
             break;
         }
         end = line_end;
@@ -72,7 +78,7 @@ pub(in crate::redaction) fn examine_number(scan: &mut Scan<'_>, anchor: Range<us
     }
 }
 
-/// At `Private-Lines: 8` of a key of PuTTY: the lines that follow, up to the next name.
+/// At `Private-Lines: 8` of a key of `PuTTY`: the lines that follow, up to the next name.
 pub(in crate::redaction) fn examine_putty(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let mut line = view.next_break(anchor.end);
@@ -86,7 +92,7 @@ pub(in crate::redaction) fn examine_putty(scan: &mut Scan<'_>, anchor: Range<usi
     }
 }
 
-/// At `Private-MAC:` of a key of PuTTY.
+/// At `Private-MAC:` of a key of `PuTTY`.
 pub(in crate::redaction) fn examine_putty_code(scan: &mut Scan<'_>, anchor: Range<usize>) {
     examine_cipher(scan, anchor);
 }

@@ -6,9 +6,9 @@
 //! `<name>value</name>`, `{name: NAME, value: VALUE}`, at any level of escaping. What the value
 //! looks like does not matter: an unknown shape goes.
 //!
-//! Leave alone: values that are no secret under any name (flags, small numbers, times, paths,
-//! addresses, references such as `$TOKEN`), names about a secret (`secretName`, `TOKEN_TTL`), and
-//! sentences (`failed to get token: connection refused`).
+//! Leave alone: literals and references (`true`, `$TOKEN`), names about a secret (`secretName`,
+//! `TOKEN_TTL`), and sentences (`failed to get token: connection refused`). Flags, small numbers, times,
+//! paths and addresses stay only under names that are perhaps a secret's.
 
 use std::ops::Range;
 
@@ -68,6 +68,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         scan.skip_to(name.range.end);
     }
     let subject = Subject { name, kind, rule, separator };
+    let start = after_foreign_marker(view, start);
     if view.at(start) == b'[' && after_type(view, start) == start {
         collection::examine_list(scan, &subject, start + 1);
     } else if is_object(view, start) {
@@ -193,6 +194,22 @@ fn after_anchor(view: &View, subject: &Subject<'_>, start: usize) -> usize {
         && value::is_blank(view.at(end))
         && !view.is_break(end);
     if is_anchor { value::after_blanks(view, end) } else { start }
+}
+
+/// Where a value goes on after the marker of another program: `[REDACTED]value`.
+fn after_foreign_marker(view: &View, start: usize) -> usize {
+    const WORDS: [&[u8]; 4] = [b"redacted", b"hidden", b"masked", b"filtered"];
+    if !matches!(view.at(start), b'[' | b'<' | b'(') {
+        return start;
+    }
+    let end =
+        WORDS.iter().find(|word| view.reads(start + 1, word)).map(|word| start + 1 + word.len());
+    let is_beside = |end: &usize| {
+        matches!(view.at(*end), b']' | b'>' | b')')
+            && view.at(end + 1).is_ascii_alphanumeric()
+            && !view.is_break(end + 1)
+    };
+    end.filter(is_beside).map_or(start, |end| end + 1)
 }
 
 /// The lines of YAML's `!vault |`.

@@ -23,10 +23,10 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let Some(deeper) = scan.depth.deeper() else { return };
     let (letters, end) = joined(view, anchor.start);
-    if !scan::examine(&View::of(&letters), deeper).is_empty() {
-        scan.strike(anchor.start..end, RULE);
-    } else {
+    if scan::examine(&View::of(&letters), deeper).is_empty() {
         scan.skip_to(end);
+    } else {
+        scan.strike(anchor.start..end, RULE);
     }
 }
 
@@ -49,6 +49,12 @@ fn joined(view: &View, start: usize) -> (Vec<u8>, usize) {
         if !is_single {
             break;
         }
+    }
+    if letters.ends_with(b"=") || letters.ends_with(b":") {
+        // The value may be written as usual.
+        let word = view.count_while(position..limit.max(position), |byte| !is_blank(byte));
+        letters.extend_from_slice(view.slice(position..position + word));
+        end = position + word;
     }
     (letters, end)
 }

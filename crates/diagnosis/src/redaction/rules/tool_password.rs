@@ -83,6 +83,12 @@ pub(in crate::redaction) const WORDS: &[(&str, Examine)] = &[
     ("stats auth", flags::examine),
     ("netdom", flags::examine),
     ("az keyvault", flags::examine),
+    ("put-parameter", flags::examine),
+    ("gh secret", flags::examine),
+    ("encrypt_string", flags::examine),
+    ("add-generic-password", flags::examine),
+    ("add-internet-password", flags::examine),
+    ("iwconfig", flags::examine),
     ("http -a", flags::examine),
     ("https -a", flags::examine),
     ("login", flags::examine_login),
@@ -120,6 +126,12 @@ pub(in crate::redaction) const WORDS: &[(&str, Examine)] = &[
     ("-fd 0", piped::examine),
     ("smbpasswd -s", piped::examine),
     ("to-securestring", words::examine_secure_string),
+    ("consul kv put", words::examine_certain),
+    ("etcdctl put", words::examine_certain),
+    ("etcdctl set", words::examine_certain),
+    ("secrets set", words::examine_assigned),
+    ("config:set", words::examine_assigned),
+    ("enter the code ", printed::examine_code),
     ("autologon.exe", words::examine_certain),
     ("autologon64.exe", words::examine_certain),
     ("autologon ", words::examine_certain),
@@ -137,7 +149,6 @@ pub(in crate::redaction) const WORDS: &[(&str, Examine)] = &[
     (",\"system:", printed::examine_static_token),
     (",kubelet-bootstrap,", printed::examine_static_token),
     ("user =", printed::examine_user_setting),
-    ("user=\"", printed::examine_user_setting),
 ];
 
 pub(super) use printed::examine_mail;

@@ -312,15 +312,17 @@ fn examine_without_mark(scan: &mut Scan<'_>, run: Range<usize>) {
     }
 }
 
-/// A product key of Windows, five groups of five, or a recovery password of BitLocker, eight of six digits.
+/// A product key of Windows, five groups of five, or a recovery password of `BitLocker`, eight of six digits.
 fn is_in_groups(run: &[u8]) -> bool {
     let groups = |count: usize, length: usize| {
         run.len() == count * (length + 1) - 1
             && run.split(|byte| *byte == b'-').all(|group| group.len() == length)
     };
-    let mix = Mix::of(run);
-    let product = groups(5, 5) && mix.lower == 0 && mix.digits >= 3 && mix.upper >= 5;
-    product || groups(8, 6) && mix.digits == 48
+    if groups(8, 6) {
+        return Mix::of(run).digits == 48;
+    }
+    let is_product = |mix: Mix| mix.lower == 0 && mix.digits >= 3 && mix.upper >= 5;
+    groups(5, 5) && is_product(Mix::of(run))
 }
 
 /// The digits of a key of Mailchimp, before `-us12`, which says where it is used.

@@ -1,7 +1,8 @@
 //! Rule `webhook`.
 //!
 //! Removes: the path of a webhook's address, since knowing it is all that is needed to post there
-//! (Teams, Slack, Discord, PagerDuty and others that call it an integration, an input or a trigger), and the token in the address of a bot of Telegram.
+//! (Teams, Slack, Discord, and vendors that call it an integration, an input or a trigger), and the
+//! token in the address of a bot of Telegram.
 //!
 //! Leaves alone: the host; webhooks of Kubernetes, whose paths are words.
 

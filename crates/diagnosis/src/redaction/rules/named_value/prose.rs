@@ -1,7 +1,7 @@
 //! Whether a name and what follows it are part of a sentence.
 
 use super::Subject;
-use super::separator::Separator;
+use super::separator::{Separator, next_text};
 use crate::redaction::name::{Name, is_name_letter};
 use crate::redaction::shape;
 use crate::redaction::value::{self, Value};
@@ -34,8 +34,14 @@ pub(super) fn reads_on(view: &View, subject: &Subject<'_>, value: &Value) -> boo
     if begins_program_message(view, subject, value) {
         return true;
     }
+    if is_size(view, value) || is_error_of_path(view, subject, value) {
+        return true;
+    }
     if subject.separator == Separator::Flag || is_phrase(view, subject) {
         return false;
+    }
+    if shape::is_word(text) && precedes_prose(view, value.range.end) {
+        return true;
     }
     if subject.name.is_identifier() || is_member_of_flow(view, subject, value) {
         return false;
@@ -55,6 +61,27 @@ pub(super) fn reads_on(view: &View, subject: &Subject<'_>, value: &Value) -> boo
         _ => false,
     };
     goes_on || is_in_sentence(view, &subject.name) && subject.kind != Kind::Password
+}
+
+/// `16 bytes`, `(2048 bit)`: how long a secret is.
+fn is_size(view: &View, value: &Value) -> bool {
+    let text = view.slice(value.range.clone());
+    let number = text.strip_prefix(b"(").unwrap_or(text);
+    let end = value.range.end;
+    shape::is_number(number) && (view.reads(end, b" bytes") || view.reads(end, b" bit"))
+}
+
+/// `open /etc/client.key: permission denied`: the name is the end of a path, and the value a word.
+fn is_error_of_path(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
+    let start = subject.name.range.start;
+    let is_path =
+        view.before(start) == b'/' && start > 1 && !value::is_blank(view.before(start - 1));
+    is_path && shape::is_word(view.slice(value.range.clone()))
+}
+
+/// Whether the word after the blank at `end` is one of a sentence: `is forbidden`, `with the`.
+fn precedes_prose(view: &View, end: usize) -> bool {
+    view.at(end) == b' ' && !view.is_break(end) && is_word_of_prose(next_text(view, end + 1))
 }
 
 /// `passwd: password updated successfully`: what a program says about its work.

@@ -42,7 +42,9 @@ pub(super) fn after(view: &View, name: &Name<'_>, kind: Kind) -> Option<(Separat
     let assigned =
         assignment(view, end).or_else(|| indexed(view, end)).or_else(|| remark(view, end));
     if let Some((separator, start)) = assigned {
-        let is_tail = is_quote(view.at(end)) && !is_key(view, name.range.start);
+        let is_tail = is_quote(view.at(end))
+            && (!is_key(view, name.range.start)
+                || kind != Kind::Password && begins_sentence(view, start));
         return Some((if is_tail { Separator::Loose } else { separator }, start));
     }
     if let Some(text) = markup::text_of(view, &name.range) {
@@ -173,6 +175,16 @@ fn is_after_user(view: &View, position: usize) -> bool {
     let word = user[..blank].trim_ascii_end();
     let word = word.rsplit(|byte| is_blank(*byte)).next().unwrap_or_default();
     WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
+}
+
+/// Whether words follow, as they do after no key of JSON: `"secrets-store": rpc error: …`.
+fn begins_sentence(view: &View, start: usize) -> bool {
+    let word = next_text(view, start);
+    let next = start + word.len();
+    shape::is_word(word)
+        && view.at(next) == b' '
+        && !view.is_break(next)
+        && view.at(next + 1).is_ascii_alphabetic()
 }
 
 /// Whether the name at `start` begins a quoted key. The last word of a quotation is none:

@@ -82,6 +82,12 @@ const TOOLS: &[Tool] = &[
     ("sqlplus", "sqlplus -s -S -L", Takes::Pair(b'/')),
     ("openssl", "-k -K passwd -1 -5 -6 -apr1", Takes::Next),
     ("adcli", "-W", Takes::Next),
+    ("put-parameter", "--value", Takes::Next),
+    ("gh secret", "--body -b", Takes::NextOrAttached),
+    ("encrypt_string", "encrypt_string", Takes::Next),
+    ("add-generic-password", "-w", Takes::Next),
+    ("add-internet-password", "-w", Takes::Next),
+    ("iwconfig", "key", Takes::Next),
     ("requirepass", "requirepass", Takes::Next),
     ("masterauth", "masterauth", Takes::Next),
 ];

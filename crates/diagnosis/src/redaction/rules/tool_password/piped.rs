@@ -26,11 +26,15 @@ pub(super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
 fn strike_repeated(scan: &mut Scan<'_>, start: usize, end: usize) {
     let view = scan.view;
     let password = view.slice(value::at(view, start).range);
-    if (4..=64).contains(&password.len())
-        && let Some(at) = view.find((start + password.len()).min(end)..end, password)
-    {
-        let again = start + password.len() + at;
-        scan.strike(again..again + password.len(), RULE);
+    if !(4..=64).contains(&password.len()) {
+        return;
+    }
+    let line = view.line_start(start + 1).max(start.saturating_sub(LINE));
+    for range in [line..start, (start + password.len()).min(end)..end] {
+        if let Some(at) = view.find(range.clone(), password) {
+            let again = range.start + at;
+            scan.strike(again..again + password.len(), RULE);
+        }
     }
 }
 
@@ -121,7 +125,7 @@ fn echo_after(view: &View, floor: usize, anchor: &Range<usize>) -> Option<usize>
     let floor = floor.max(anchor.start.saturating_sub(LINE));
     let before = view.slice(floor.min(anchor.start)..anchor.start);
     let after = |word: &[u8]| memchr::memmem::rfind(before, word).map(|at| floor + at + word.len());
-    after(b"echo ").max(after(b"printf "))
+    after(b"echo ").max(after(b"printf ")).max(after(b"yes "))
 }
 
 /// Whether a quotation that begins after `start` is still open at `line`: its line breaks are part of it.

@@ -52,17 +52,20 @@ pub(super) fn examine_field(scan: &mut Scan<'_>, from: usize) {
     }
 }
 
-/// The word that is alone on the line that begins at `line`, if it can be a secret.
+/// The word that begins the line at `line`, if it can be a secret: alone there, or of letters and digits.
 fn lone_word(view: &View, line: usize) -> Option<Range<usize>> {
     view.is_break(line).then_some(())?;
     let end = view.next_break(line + 1);
     let text = view.slice(line..end.min(line + LONGEST)).trim_ascii_end();
-    let is_word = text.len() >= 4
-        && !text.iter().any(|byte| is_blank(*byte))
-        && !b"+#[{<(".contains(&text[0])
-        && !text.ends_with(b":")
-        && !is_innocent(text);
-    is_word.then_some(line..line + text.len())
+    let length = text.iter().position(|byte| is_blank(*byte)).unwrap_or(text.len());
+    let word = &text[..length];
+    let is_mixed = word.iter().any(u8::is_ascii_digit) && word.iter().any(u8::is_ascii_alphabetic);
+    let is_secret = length >= 4
+        && (length == text.len() || is_mixed && length >= 6 && !shape::is_harmless(word))
+        && !b"+#[{<(".contains(&word[0])
+        && !word.ends_with(b":")
+        && !is_innocent(word);
+    is_secret.then_some(line..line + length)
 }
 
 /// At `passwords` at the end of a line, with which cloud-init begins its list of `user:password`.
@@ -80,16 +83,17 @@ pub(super) fn examine_banner(scan: &mut Scan<'_>, anchor: Range<usize>) {
 fn account(view: &View, line: usize) -> Option<Range<usize>> {
     view.is_break(line).then_some(())?;
     let end = view.next_break(line + 1).min(line + LONGEST);
-    let text = view.slice(line..end).trim_ascii_end();
-    let word = text.iter().rposition(|byte| is_blank(*byte)).map_or(0, |blank| blank + 1);
-    let is_prefixed = word == 0 || text[..word].ends_with(b": ");
-    let colon = memchr::memchr(b':', &text[word..])?;
-    let (user, password) = (&text[word..word + colon], &text[word + colon + 1..]);
+    let text = view.slice(line..end);
+    let word = memchr::memmem::find(text, b"]: ").map_or(0, |at| at + b"]: ".len());
+    let length = text[word..].iter().position(|byte| is_blank(*byte)).unwrap_or(text.len() - word);
+    let entry = &text[word..word + length];
+    let colon = memchr::memchr(b':', entry)?;
+    let (user, password) = (&entry[..colon], &entry[colon + 1..]);
     let is_user = !user.is_empty()
         && user.len() <= 64
         && user.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.-\\@".contains(byte));
     let start = line + word + colon + 1;
-    (is_prefixed && is_user && password.len() >= 4).then_some(start..line + text.len())
+    (is_user && password.len() >= 4).then_some(start..line + word + length)
 }
 
 /// At `Password:` in base64, with which a mail server asks for one: the next line is the answer.
@@ -104,6 +108,18 @@ pub(super) fn examine_prompt(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let word = text.iter().rposition(|byte| is_blank(*byte)).map_or(0, |blank| blank + 1);
     if text.len() > word && word <= 64 {
         scan.strike(line + word..line + text.len(), RULE);
+    }
+}
+
+/// At the sentence with which a program tells the code to sign in with: capital letters and digits.
+pub(super) fn examine_code(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let start = anchor.end;
+    let length = view.count_while(start..command_end(view, start), |byte| {
+        byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'-'
+    });
+    if (6..=16).contains(&length) {
+        scan.strike(start..start + length, RULE);
     }
 }
 
@@ -140,15 +156,11 @@ pub(super) fn examine_static_token(scan: &mut Scan<'_>, anchor: Range<usize>) {
     }
 }
 
-/// At `user =` of a file of curl's options, on a line of its own: `user = "name:password"`.
+/// At `user =` of a file of curl's options: `user = "name:password"`.
 pub(super) fn examine_user_setting(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
-    let before = view.slice(
-        view.line_start(anchor.start + 1).max(anchor.start.saturating_sub(16))..anchor.start,
-    );
-    let begins = before.iter().all(|byte| is_blank(*byte)) || before.ends_with(b"proxy-");
     let start = value::after_blanks(view, anchor.end);
-    if begins && !view.reads(start, b"system:") && !view.reads(start, b"\"system:") {
+    if !view.reads(start, b"system:") && !view.reads(start, b"\"system:") {
         super::flags::strike_pair(scan, start, b':');
     }
 }

@@ -75,6 +75,9 @@ const BEFORE: &[(&str, usize)] = &[
     ("mc config host", 4),
     ("pro attach", 0),
     ("ua attach", 0),
+    ("consul kv put", 1),
+    ("etcdctl put", 1),
+    ("etcdctl set", 1),
     ("autologon.exe", 2),
     ("autologon64.exe", 2),
     ("autologon ", 2),
@@ -160,6 +163,13 @@ pub(super) fn examine_vault(scan: &mut Scan<'_>, anchor: Range<usize>) {
 fn is_one_of(view: &View, word: &Range<usize>, names: &[&[u8]]) -> bool {
     let text = view.slice(word.clone());
     names.contains(&text)
+}
+
+/// At commands that set secrets: `fly secrets set NAME=VALUE`.
+pub(super) fn examine_assigned(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    for word in words(scan.view, anchor.end) {
+        strike_assigned(scan, &word);
+    }
 }
 
 /// Removes the value of `name=value`.
