@@ -182,6 +182,15 @@ const PATTERNS: &[&str] = &[
     "://a/integration/",
     "token_a.go:1 ",
     "recovery code: ",
+    "identified with a ",
+    "mkpasswd a ",
+    "openssl passwd a ",
+    "login=a:",
+    ".azure.net/secrets/",
+    "<a name=\"password\" b",
+    "password <<a\nb\n",
+    "password string = ",
+    "\"password\" -> \"a",
 ];
 
 /// The length of the shorter text.

@@ -47,7 +47,7 @@ const CONTENTS: &str = "clientcontent principalfilecontent";
 
 /// Names that are a secret only as a whole, since their last word is common.
 const AUTHENTICATIONS: &str =
-    "auth registryauth xregistryauth xregistryconfig dockerauth dockerauthconfig";
+    "auth rediscliauth registryauth xregistryauth xregistryconfig dockerauth dockerauthconfig";
 
 /// A name around an anchor, as it stands in the text: `TLS_BOOTSTRAP_TOKEN`, `--client-secret`.
 pub(super) struct Name<'a> {

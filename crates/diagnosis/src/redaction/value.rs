@@ -135,6 +135,8 @@ fn adjoining_quotation(view: &View, closing: usize) -> Option<usize> {
     let sign = after_blanks(view, closing + 1);
     let opening = match view.at(sign) {
         b'+' | b'.' | b'&' if sign > closing + 1 => after_blanks(view, sign + 1),
+        // What it is changed to.
+        b'-' if view.at(sign + 1) == b'>' => after_blanks(view, sign + 2),
         _ if !view.is_break(closing + 1) => closing + 1,
         _ => return None,
     };

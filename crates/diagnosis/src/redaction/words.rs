@@ -100,6 +100,7 @@ pub(super) const FOREIGN_PASSWORDS: &[&str] = &[
     "parola",
     "senha",
     "mật khẩu",
+    "mật_khẩu",
     "matkhau",
     "mat_khau",
     "пароль",
@@ -160,8 +161,8 @@ pub(super) const FOREIGN_SECRETS: &[(&str, Kind)] = &[
 ];
 
 /// Short words for a password; they count only as words of their own within a name.
-const WHOLE_PASSWORDS: [&[u8]; 9] =
-    [b"pwd", b"pw", b"otp", b"totp", b"psk", b"psw", b"pin", b"puk", b"clave"];
+const WHOLE_PASSWORDS: [&[u8]; 10] =
+    [b"mdp", b"pwd", b"pw", b"otp", b"totp", b"psk", b"psw", b"pin", b"puk", b"clave"];
 
 /// The kind of the word at `anchor`, and the whole word, of which the anchor may be a part.
 pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<usize>)> {
@@ -172,7 +173,7 @@ pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<us
         b"token" => Kind::Token,
         b"secret" | b"unseal" | b"art-api" => Kind::Secret,
         b"credential" => Kind::Credential,
-        b"creds" | b"community" => whole().then_some(Kind::Secret)?,
+        b"creds" | b"community" | b"pepper" => whole().then_some(Kind::Secret)?,
         b"mnemonic" => whole().then_some(Kind::Password)?,
         b"phrase" => return phrase(view, anchor).map(|word| (Kind::Password, word)),
         b"salt" => salt(view, anchor),
@@ -197,6 +198,7 @@ pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<us
         // The anchor is the word with what stands after it, since it is so short.
         [b'p', b'w' | b'i' | b'u', b'=' | b':' | b'"' | b' ' | b'd' | b'n' | b'k', ..]
         | [b'p', b's', b'k' | b'w', ..]
+        | [b'm', b'd', b'p', ..]
         | b"otp"
         | b"totp"
         | b"clave"

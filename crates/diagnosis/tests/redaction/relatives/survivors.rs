@@ -15,6 +15,13 @@ pub(super) const SURVIVORS: &[&str] = &[
     "passwd bob <<< «winter7x»",
     "keyctl add user mykey «winter7x» @u",
     "a1 LOGIN bob «winter7x»",
+    "user,password,host\nbob,«winter7x»,h",
+    "NAME  PASSWORD  ROLE\nbob   «winter7x»  admin\n",
+    "bob  *  \"«winter7x»\"  *",
+    "password for bob [«winter7x»] rejected",
+    // A name that is broken by signs of a shell or a terminal.
+    "export PASS''WORD=«winter7x»",
+    "#033[31mpass#033[0mword=«winter7x»",
     // An id rather than a key.
     "got «AGPAQ7W8E9R0T1Y2U3I4»",
 ];

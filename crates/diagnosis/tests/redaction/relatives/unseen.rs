@@ -51,7 +51,7 @@ pub(super) const SURVIVED: &[&str] = &[
 
 /// A selection of the others.
 pub(super) const REMOVED: &[&str] = &[
-    "contraseña=«Mar1gold*oggT»",
+    "contrasen\u{303}a=«Mar1gold*oggT»",
     "New-LocalUser ops `\r\n  -Password `\r\n  \"«Thund3r#jqlK»\"",
     "pw_password: &p !!str «Mar1gold*Ogsm»\nother: *p\n",
     "{\"MESSAGE\": [112, 97, 115, 115, 119, 111, 114, 100, 61, «81, 117, 52, 114, 116, 122, 63, 121, 84, 99, 83»]}",

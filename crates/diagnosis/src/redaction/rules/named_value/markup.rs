@@ -80,7 +80,12 @@ fn tag_end(view: &View, name: &Range<usize>) -> Option<usize> {
         return (view.at(end + 1) == b'<' && view.at(end + 2) != b'/').then_some(end);
     }
     if is_attribute {
-        return (view.at(name.end + 1) == b'>').then_some(name.end + 1);
+        let near = view.slice(name.end..view.len().min(name.end + LONGEST_TAG));
+        let end = near.iter().position(|byte| matches!(byte, b'>' | b'<'))?;
+        let before = view.slice(name.start.saturating_sub(LONGEST_TAG / 4)..name.start);
+        // Other attributes may follow, if this is a tag.
+        let is_tag = end == 1 || before.contains(&b'<') && near[end - 1] != b'/';
+        return (near[end] == b'>' && is_tag).then_some(name.end + end);
     }
     if !is_tag {
         return None;

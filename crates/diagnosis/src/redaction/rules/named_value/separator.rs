@@ -1,5 +1,7 @@
 //! How a value is attached to its name.
 
+use std::ops::Range;
+
 use super::{arguments, markup, predicate, prose};
 use crate::redaction::name::{Name, is_name_letter};
 use crate::redaction::shape;
@@ -50,6 +52,9 @@ pub(super) fn after(view: &View, name: &Name<'_>, kind: Kind) -> Option<(Separat
     if let Some(text) = markup::text_of(view, &name.range) {
         return Some((Separator::Markup { end: text.end }, text.start));
     }
+    if let Some(line) = here_document(view, end) {
+        return Some((Separator::Markup { end: line.end }, line.start));
+    }
     if let Some(field) = markup::form_field(view, &name.range) {
         return Some((Separator::Markup { end: field.end }, field.start));
     }
@@ -62,6 +67,9 @@ pub(super) fn after(view: &View, name: &Name<'_>, kind: Kind) -> Option<(Separat
     let start = after_blanks(view, end);
     let is_apart = start > end || view.is_break(end);
     let is_flag = name.is_flag() || kind == Kind::Password && is_switch(view, name.range.start);
+    // A command of PowerShell goes on after a backtick, one of Windows after a caret.
+    let is_continued = matches!(view.at(start), b'`' | b'^') && view.is_break(start + 1);
+    let start = start + usize::from(is_flag && is_continued);
     let is_item = view.is_break(end) && view.at(start) == b'-' && is_blank(view.at(start + 1));
     if is_flag && is_item {
         return Some((Separator::Flag, after_blanks(view, start + 1)));
@@ -232,12 +240,25 @@ pub(super) fn assignment(view: &View, end: usize) -> Option<(Separator, usize)> 
     Some((if is_tight { Separator::Tight } else { Separator::Loose }, start))
 }
 
+/// The first line of a here document that is read into the name: `read password <<EOF`.
+fn here_document(view: &View, end: usize) -> Option<Range<usize>> {
+    let mark = after_blanks(view, end);
+    (view.reads(mark, b"<<") && view.at(mark + 2) != b'<').then_some(())?;
+    let line = view.next_break(mark).min(mark + LONGEST_BESIDE);
+    view.is_break(line).then(|| line..view.next_break(line + 1))
+}
+
 /// The longest remark between a name and its mark.
 const LONGEST_REMARK: usize = 40;
 
 /// A remark in brackets between a name and its mark: `Password (8-20 letters): value`.
 fn remark(view: &View, end: usize) -> Option<(Separator, usize)> {
     let open = after_blanks(view, end);
+    if view.reads(open, b"string ") && open > end {
+        // Its type: `param secret string = 'value'`.
+        let mark = after_blanks(view, open + b"string ".len());
+        return (view.at(mark) == b'=').then(|| (Separator::Tight, after_blanks(view, mark + 1)));
+    }
     let closing = match view.at(open) {
         b'(' => b')',
         b'[' if open > end => b']',
@@ -285,8 +306,9 @@ pub(super) fn entry(view: &View, name: &Name<'_>) -> Option<usize> {
     };
     let end = name.range.end;
     let word = (end..end + 32).find(|at| !is_between(at))?;
-    view.reads(word, b"value").then_some(())?;
-    let value_end = word + b"value".len();
+    let names = [&b"value"[..], b"val"];
+    let value_end =
+        names.iter().find(|name| view.reads(word, name)).map(|name| word + name.len())?;
     if view.before(word) == b'-' && is_blank(view.at(value_end)) {
         return Some(after_blanks(view, value_end));
     }

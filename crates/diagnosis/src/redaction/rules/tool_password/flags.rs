@@ -117,6 +117,9 @@ pub(super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
             examine_flag(scan, anchor.end..end, b"password", Takes::Next);
         }
         b"smbclient" => words::examine_share(scan, anchor.end),
+        b"openssl" if view.reads(anchor.end, b" passwd ") => {
+            words::examine_hashed(scan, anchor.start..anchor.end + b" passwd".len());
+        }
         _ => {}
     }
     for (_, flags, takes) in tools {
@@ -207,7 +210,10 @@ fn examine_flag(scan: &mut Scan<'_>, command: Range<usize>, flag: &[u8], takes: 
         let value = after + usize::from(next == b'=');
         match takes {
             Takes::Pair(separator) => strike_pair(scan, value, separator),
-            Takes::NextOrAttached if !is_apart && next.is_ascii_lowercase() && flag == b"-P" => {}
+            Takes::NextOrAttached
+                if !is_apart
+                    && flag == b"-P"
+                    && shape::is_word(view.slice(value::at(view, value).range)) => {}
             _ => strike_value(scan, value),
         }
     }
@@ -260,6 +266,10 @@ pub(super) fn examine_login(scan: &mut Scan<'_>, anchor: Range<usize>) {
     };
     let mut words = before.split(|byte| !(byte.is_ascii_alphanumeric() || b"._-".contains(byte)));
     let before = view.before(anchor.start);
+    if view.at(anchor.end) == b'=' {
+        strike_pair(scan, anchor.end + 1, b':');
+        return;
+    }
     if !(value::is_blank(before) || value::is_quote(before)) || !words.any(is_word) {
         return;
     }

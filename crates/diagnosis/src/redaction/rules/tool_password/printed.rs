@@ -111,6 +111,19 @@ pub(super) fn examine_prompt(scan: &mut Scan<'_>, anchor: Range<usize>) {
     }
 }
 
+/// At the id of a secret of Azure's Key Vault: the member `value` of the same object.
+pub(super) fn examine_vault_entry(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    const NAME: &[u8] = b"\"value\":";
+    let view = scan.view;
+    let end = view.len().min(anchor.end + LONGEST);
+    let Some(at) = view.find(anchor.end..end, NAME) else { return };
+    let start = value::after_blanks(view, anchor.end + at + NAME.len());
+    let is_same = !view.slice(anchor.end..anchor.end + at).contains(&b'}');
+    if is_same && view.at(start) == b'"' {
+        super::strike_value(scan, start);
+    }
+}
+
 /// At the sentence with which a program tells the code to sign in with: capital letters and digits.
 pub(super) fn examine_code(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;

@@ -76,6 +76,8 @@ const BEFORE: &[(&str, usize)] = &[
     ("pro attach", 0),
     ("ua attach", 0),
     ("consul kv put", 1),
+    ("user-secrets set", 1),
+    ("createuser ", 2),
     ("etcdctl put", 1),
     ("etcdctl set", 1),
     ("autologon.exe", 2),
@@ -95,7 +97,7 @@ pub(super) fn examine_certain(scan: &mut Scan<'_>, anchor: Range<usize>) {
         return;
     };
     let is_meant = match *name {
-        "htpasswd" => has_batch(view, anchor.end),
+        "htpasswd" => has_batch(view, anchor.end, b'b'),
         "rabbitmqctl" => takes_password(view, anchor.end),
         _ => true,
     };
@@ -103,7 +105,8 @@ pub(super) fn examine_certain(scan: &mut Scan<'_>, anchor: Range<usize>) {
     if name.starts_with("autologon") {
         words.retain(|word| view.at(word.start) != b'/');
     }
-    if is_meant && let Some(word) = words.get(*before) {
+    let has_no_file = *name == "htpasswd" && has_batch(view, anchor.end, b'n');
+    if is_meant && let Some(word) = words.get(*before - usize::from(has_no_file)) {
         strike(scan, word.clone());
     }
 }
@@ -121,11 +124,11 @@ pub(super) fn examine_share(scan: &mut Scan<'_>, from: usize) {
     }
 }
 
-/// Whether `htpasswd` takes the password from its command line.
-fn has_batch(view: &View, from: usize) -> bool {
+/// Whether a flag of `htpasswd` has this letter: `b`, the password is an argument; `n`, there is no file.
+fn has_batch(view: &View, from: usize, letter: u8) -> bool {
     let command = view.slice(from..command_end(view, from));
     let mut flags = command.split(|byte| *byte == b' ').filter(|word| word.starts_with(b"-"));
-    flags.any(|flag| flag.contains(&b'b'))
+    flags.any(|flag| flag.contains(&letter))
 }
 
 /// Whether a command of `rabbitmqctl` takes a password.
@@ -188,6 +191,31 @@ pub(super) fn examine_next(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let start = if view.reads(start, b"password ") { start + b"password ".len() } else { start };
     if value::is_quote(view.at(start)) {
         strike_value(scan, start);
+    }
+}
+
+/// At `IDENTIFIED WITH method BY 'VALUE'`.
+pub(super) fn examine_identified(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let end = command_end(view, anchor.end).min(anchor.end + 64);
+    let by = (anchor.end..end).find(|at| view.reads(*at, b" by "));
+    let start = by.map(|by| value::after_blanks(view, by + b" by ".len()));
+    if let Some(start) = start.filter(|start| value::is_quote(view.at(*start))) {
+        strike_value(scan, start);
+    }
+}
+
+/// At programs that make a hash of a word: `mkpasswd -m sha-512 VALUE`, `openssl passwd -salt x VALUE`.
+pub(super) fn examine_hashed(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    const FLAGS_WITH_A_WORD: [&[u8]; 4] = [b" -m ", b" -salt ", b" -S ", b" -R "];
+    let view = scan.view;
+    if begins(view, &anchor) && value::is_blank(view.at(anchor.end)) {
+        let end = command_end(view, anchor.end);
+        let flags = FLAGS_WITH_A_WORD.iter();
+        let before = flags.filter(|flag| view.find(anchor.end..end, flag).is_some()).count();
+        if let Some(word) = words(view, anchor.end).get(before) {
+            strike(scan, word.clone());
+        }
     }
 }
 
