@@ -27,7 +27,7 @@ const ABOUT_TOKENS: &str = "id ids";
 
 /// How such words begin, when more may follow.
 const ABOUT_PREFIXES: &str =
-    "provider expir rotat request review timeout volume from crypt izer ized ization";
+    "provider expir rotat request review timeout volume from crypt gallery izer ized ization";
 
 /// Words that with `key` name a secret key.
 const KEYS: &str = "privatekey apikey accesskey accountkey sharedkey storagekey primarykey \

@@ -268,4 +268,5 @@ pub(super) const PROSE: &[&str] = &[
     "password={{ .Values.password }}",
     "password={{ user.password }}",
     "password=$(cat /run/x1)",
+    "\"communityGalleryImageId\": \"/CommunityGalleries/x-00000000/images/V3gen2/versions/202601.27.0\"",
 ];
