@@ -13,13 +13,21 @@ const LONGEST: usize = 80;
 const ABOUT: &str = "ttl type name names namespace file filepath path dir directory url urls \
     uri endpoint expiry cacerthash prompt length count size class version ref refs format policy status \
     kind issuer audience scope algorithm stdin server attempt retries \
-    lifetime duration seconds interval limit age usage";
+    lifetime duration seconds interval limit age usage history complexity strength required \
+    lastset lastchanged createdat updatedat issuedat neverexpires service controller operator manager";
+
+/// Those of three letters that also end longer names.
+const ABOUT_ENDINGS: [&[u8]; 5] = [b"ttl", b"url", b"uri", b"dir", b"ref"];
+
+/// How files of source code end.
+const SOURCES: [&[u8]; 8] = [b".go", b".py", b".rs", b".cs", b".ps1", b".sh", b".js", b".java"];
 
 /// The same for tokens and keys only: the id of a secret can be one itself.
 const ABOUT_TOKENS: &str = "id ids";
 
 /// How such words begin, when more may follow.
-const ABOUT_PREFIXES: &str = "provider expir rotat request review timeout volume from";
+const ABOUT_PREFIXES: &str =
+    "provider expir rotat request review timeout volume from crypt gallery izer ized ization";
 
 /// Words that with `key` name a secret key.
 const KEYS: &str = "privatekey apikey accesskey accountkey sharedkey storagekey primarykey \
@@ -27,6 +35,9 @@ const KEYS: &str = "privatekey apikey accesskey accountkey sharedkey storagekey 
     subscriptionkey functionkey functionskey workspacekey serverkey agentkey adminkey keymaterial authkey \
     activationkey recoverykey unsealkey unlockkey decryptionkey sessionkey enrollmentkey joinkey \
     integrationkey applicationkey appkey writekey ingestkey productkey";
+
+/// Keys whose files programs are told by the same name.
+const KEY_FILES: &str = "privatekey clientkey serverkey signingkey encryptionkey tlskey sslkey";
 
 /// Words that with `key` name a public one, or none at all.
 const PUBLIC_KEYS: &str = "public pubkey hostkey sshkey authorizedkey gpgkey aptkey keykey";
@@ -36,7 +47,7 @@ const CONTENTS: &str = "clientcontent principalfilecontent";
 
 /// Names that are a secret only as a whole, since their last word is common.
 const AUTHENTICATIONS: &str =
-    "auth registryauth xregistryauth xregistryconfig dockerauth dockerauthconfig";
+    "auth rediscliauth registryauth xregistryauth xregistryconfig dockerauth dockerauthconfig";
 
 /// A name around an anchor, as it stands in the text: `TLS_BOOTSTRAP_TOKEN`, `--client-secret`.
 pub(super) struct Name<'a> {
@@ -58,7 +69,8 @@ pub(super) fn is_name_letter(byte: u8) -> bool {
 impl<'a> Name<'a> {
     /// The name around `anchor`. It does not go back before `from`.
     pub(super) fn around(view: &'a View, anchor: Range<usize>, from: usize) -> Self {
-        let floor = from.max(anchor.start.saturating_sub(LONGEST));
+        // A name of two words may have been looked at as another one.
+        let floor = from.max(anchor.start.saturating_sub(LONGEST)).min(anchor.start);
         let before = view.slice(floor..anchor.start);
         let letters = before.iter().rev().take_while(|byte| is_name_letter(**byte)).count();
         let anchor = anchor.start..end_of_word(view, &anchor);
@@ -122,13 +134,34 @@ impl<'a> Name<'a> {
         let singular = rest.strip_prefix(b"s").filter(|rest| !rest.is_empty()).unwrap_or(&rest);
         let mut words = ABOUT.split_ascii_whitespace().map(str::as_bytes);
         let mut prefixes = ABOUT_PREFIXES.split_ascii_whitespace().map(str::as_bytes);
-        let is_last = |word: &[u8]| word.len() >= 4 && rest.ends_with(word);
+        let is_last = |word: &[u8]| {
+            (word.len() >= 4 || ABOUT_ENDINGS.contains(&word)) && rest.ends_with(word)
+        };
         let is_token =
             ["token", "key"].iter().any(|word| self.view.reads(self.anchor.start, word.as_bytes()));
         let mut ids = ABOUT_TOKENS.split_ascii_whitespace().map(str::as_bytes);
-        words.any(|word| word == singular || word == rest || is_last(word))
+        self.is_source()
+            || words.any(|word| word == singular || word == rest || is_last(word))
             || is_token && ids.any(|word| word == rest)
             || prefixes.any(|prefix| singular.starts_with(prefix))
+    }
+
+    /// Whether it is a file of a program's source: `token_source.go:152`.
+    fn is_source(&self) -> bool {
+        let name = self.view.slice(self.range.clone());
+        let dot = memchr::memrchr(b'.', name).unwrap_or(0);
+        dot > 0 && SOURCES.contains(&&name[dot..])
+    }
+
+    /// Whether it names several: `tokens`.
+    pub(super) fn is_plural(&self) -> bool {
+        self.view.at(self.anchor.end).eq_ignore_ascii_case(&b's')
+            && self.anchor.end + 1 == self.range.end
+    }
+
+    /// Whether it names the key of a certificate, which is kept in a file: `client-key: /etc/client.key`.
+    pub(super) fn is_key_file(&self) -> bool {
+        KEY_FILES.split_ascii_whitespace().any(|key| self.has(key))
     }
 
     /// Whether a `key` of this name is a secret one.

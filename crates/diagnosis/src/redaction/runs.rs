@@ -53,9 +53,8 @@ fn examine_run(scan: &mut Scan<'_>, run: Range<usize>) {
     scan.look_at(run.start);
     bootstrap_token::examine(scan, run.clone());
     vendor_token::examine(scan, run.clone());
-    let is_hexadecimal = |all, byte: &u8| all & byte.is_ascii_hexdigit();
-    if scan.view.slice(run.clone()).iter().fold(true, is_hexadecimal) {
-        hex_dump::examine_run(scan, run);
+    if let Some(digits) = hexadecimal(scan.view.slice(run.clone())) {
+        hex_dump::examine_run(scan, run.end - digits..run.end);
         return;
     }
     let has_capitals = |any, byte: &u8| any | byte.is_ascii_uppercase();
@@ -66,6 +65,19 @@ fn examine_run(scan: &mut Scan<'_>, run: Range<usize>) {
         }
     }
 }
+
+/// How many digits of a number in hexadecimal end a run: all of it, or what follows a name or `0x`
+/// (`data=7061…`).
+fn hexadecimal(run: &[u8]) -> Option<usize> {
+    let name = run.iter().take(LONGEST_NAME).position(|byte| *byte == b'=').map_or(0, |at| at + 1);
+    let digits = &run[name..];
+    let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
+    let is_number = digits.iter().fold(true, |all, byte| all & byte.is_ascii_hexdigit());
+    (is_number && digits.len() >= SHORTEST - 1).then_some(digits.len())
+}
+
+/// The longest name before a number, with its `=`.
+const LONGEST_NAME: usize = 48;
 
 /// The next run of at least [`SHORTEST`] letters.
 ///

@@ -140,7 +140,7 @@ pub(super) fn is_path(text: &[u8]) -> bool {
 }
 
 /// A file by its ending: `admin.key`, `certs/client.pem`.
-fn is_file_name(text: &[u8]) -> bool {
+pub(super) fn is_file_name(text: &[u8]) -> bool {
     const ENDINGS: &str =
         ".key .pem .crt .cer .json .yaml .yml .conf .toml .txt .sh .ps1 .tar.gz .zip";
     let mut endings = ENDINGS.split_ascii_whitespace().map(str::as_bytes);
@@ -183,7 +183,7 @@ pub(super) fn is_hexadecimal(text: &[u8]) -> bool {
 }
 
 /// `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`.
-fn is_guid(text: &[u8]) -> bool {
+pub(super) fn is_guid(text: &[u8]) -> bool {
     let is_right = |(index, byte): (usize, &u8)| match index {
         8 | 13 | 18 | 23 => *byte == b'-',
         _ => byte.is_ascii_hexdigit(),
@@ -230,7 +230,7 @@ pub(super) fn is_harmless(value: &[u8]) -> bool {
 /// A value that is no password although it has a password's name. Whatever could be one goes, also
 /// paths, numbers and addresses.
 pub(super) fn is_no_password(value: &[u8]) -> bool {
-    const WORDS: &str = "true false yes no null none nil n/a undefined redacted hidden masked";
+    const WORDS: &str = "true false yes no y n null none nil n/a undefined redacted hidden masked";
     let mut words = WORDS.split_ascii_whitespace().map(str::as_bytes);
     let is_elsewhere =
         ["file:", "env:", "fd:", "stdin"].iter().any(|start| value.starts_with(start.as_bytes()));
@@ -275,18 +275,17 @@ fn is_reference(value: &[u8]) -> bool {
             is_variable(name) && is_operator
         }
         [b'$', b'(', inner @ .., b')'] => {
-            // A command has several words; a word with digits and without its own joints is none.
-            let is_word = inner.iter().all(u8::is_ascii_alphanumeric);
-            is_placeholder(value) && !(is_word && inner.iter().any(u8::is_ascii_digit))
+            // A command has several words; one with digits is none.
+            let is_command = inner.iter().any(|byte| b" /".contains(byte)) || is_variable(inner);
+            is_placeholder(value) && (is_command || !inner.iter().any(u8::is_ascii_digit))
         }
         [b'<', inner @ .., b'>'] | [b'[', inner @ .., b']'] => says_so(inner),
-        [b'{', b'{', inner @ ..] => says_so(inner) || inner.iter().any(|byte| b".$".contains(byte)),
         _ => is_placeholder(value),
     }
 }
 
 /// `sha256:…`: names content, opens nothing.
-fn is_digest(value: &[u8]) -> bool {
+pub(super) fn is_digest(value: &[u8]) -> bool {
     let is_kind = |kind: &[u8]| matches!(kind, b"256" | b"384" | b"512");
     match value {
         [b's' | b'S', b'h' | b'H', b'a' | b'A', kind @ ..] if kind.len() > 4 => {
@@ -300,9 +299,8 @@ fn is_digest(value: &[u8]) -> bool {
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     match value {
         // A command with a text in it may hold the value itself.
-        [b'$', b'(', inner @ ..] | [b'{', b'{', inner @ ..] => {
-            !inner.iter().any(|byte| b"\"'`".contains(byte))
-        }
+        [b'$', b'(', inner @ ..] => !inner.iter().any(|byte| b"\"'`".contains(byte)),
+        [b'{', b'{', inner @ ..] => is_template(inner),
         [b'$', b'{', inner @ .., b'}'] => {
             is_variable(inner) || inner.iter().any(|byte| b":-#%/".contains(byte))
         }
@@ -314,6 +312,18 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         }
         _ => value.contains(&super::view::REDACTED),
     }
+}
+
+/// What stands between the braces of a template: `.Values.token`, `$token`, `user.password`,
+/// `token | quote`. A word with digits and without a sign of a template is none.
+fn is_template(inner: &[u8]) -> bool {
+    let inner = inner.strip_prefix(b"-").unwrap_or(inner);
+    let names = inner.iter().position(|byte| *byte == b'}').map_or(inner, |end| &inner[..end]);
+    let names = names.trim_ascii();
+    let is_field = matches!(names, [b'.' | b'$', first, ..] if first.is_ascii_alphabetic());
+    let mut parts = names.split(|byte| b" .|_-".contains(byte)).filter(|part| !part.is_empty());
+    is_field && !names.iter().any(|byte| b"\"'`".contains(byte))
+        || parts.all(|part| part.iter().all(u8::is_ascii_alphabetic))
 }
 
 /// A variable's name in one case; a password that begins with `$` rarely is.

@@ -118,8 +118,37 @@ fn is_joined(view: &View, closing: usize, depth: usize) -> bool {
 /// part of the value unless more follows it.
 fn after_adjoining(view: &View, closing: usize) -> usize {
     let next = closing + 1;
+    if let Some(end) = adjoining_quotation(view, closing) {
+        return after_adjoining(view, end);
+    }
     let has_more = view.at(next).is_ascii_alphanumeric() && !view.is_break(next);
     if has_more { bare_end(view, next) } else { closing }
+}
+
+/// The longest quotation that belongs to the one beside it.
+const LONGEST_ADJOINING: usize = 96;
+
+/// The closing mark of a quotation that goes on with the one that ends at `closing`, side by side
+/// (`'ab'"cd"`) or with a sign that joins texts (`"ab" + "cd"`). It has no blanks; a mark that closes
+/// the quotation around this one is followed by something else.
+fn adjoining_quotation(view: &View, closing: usize) -> Option<usize> {
+    let sign = after_blanks(view, closing + 1);
+    let opening = match view.at(sign) {
+        b'+' | b'.' | b'&' if sign > closing + 1 => after_blanks(view, sign + 1),
+        // What it is changed to.
+        b'-' if view.at(sign + 1) == b'>' => after_blanks(view, sign + 2),
+        _ if !view.is_break(closing + 1) => closing + 1,
+        _ => return None,
+    };
+    let mark = view.at(opening);
+    let is_opening = matches!(mark, b'"' | b'\'')
+        && view.escape_depth(opening) == view.escape_depth(closing)
+        && !(is_blank(view.at(opening + 1)) || b",:;)]}".contains(&view.at(opening + 1)));
+    is_opening.then_some(())?;
+    let end = view.len().min(opening + LONGEST_ADJOINING);
+    let near = view.slice((opening + 1).min(end)..end);
+    let length = near.iter().position(|byte| *byte == mark || is_blank(*byte))?;
+    (length > 0 && near[length] == mark).then_some(opening + 1 + length)
 }
 
 /// The end of a value without quotation marks.

@@ -25,11 +25,13 @@ pub(super) enum Kind {
 }
 
 /// Words that begin with `pass`, longest first.
-const PASSES: [&[u8]; 11] = [
+const PASSES: [&[u8]; 13] = [
     b"passphrase",
     b"password",
     b"passwort",
     b"passwrd",
+    b"passw0rd",
+    b"passowrd",
     b"passcode",
     b"passwd",
     b"passord",
@@ -47,7 +49,18 @@ const OTHER_PASSES: [&[u8]; 5] = [b"by", b"com", b"sur", b"tres", b"over"];
 /// letters are listed twice.
 pub(super) const FOREIGN_PASSWORDS: &[&str] = &[
     "pswd",
+    "psswd",
+    "pssword",
     "pasword",
+    "paswd",
+    "p4ss",
+    "pa55",
+    "p455",
+    "p@ssw",
+    "security_answer",
+    "security-answer",
+    "security answer",
+    "securityanswer",
     "pword",
     "toegangscode",
     "zugangscode",
@@ -87,6 +100,7 @@ pub(super) const FOREIGN_PASSWORDS: &[&str] = &[
     "parola",
     "senha",
     "mật khẩu",
+    "mật_khẩu",
     "matkhau",
     "mat_khau",
     "пароль",
@@ -109,6 +123,12 @@ pub(super) const FOREIGN_PASSWORDS: &[&str] = &[
 
 /// Words for other secrets in other languages than English.
 pub(super) const FOREIGN_SECRETS: &[(&str, Kind)] = &[
+    ("s3cret", Kind::Secret),
+    ("s3cr3t", Kind::Secret),
+    ("secr3t", Kind::Secret),
+    ("t0ken", Kind::Token),
+    ("t0k3n", Kind::Token),
+    ("tok3n", Kind::Token),
     ("zugangsdaten", Kind::Credential),
     ("anmeldedaten", Kind::Credential),
     ("geheimnis", Kind::Secret),
@@ -141,8 +161,8 @@ pub(super) const FOREIGN_SECRETS: &[(&str, Kind)] = &[
 ];
 
 /// Short words for a password; they count only as words of their own within a name.
-const WHOLE_PASSWORDS: [&[u8]; 8] =
-    [b"pwd", b"pw", b"otp", b"totp", b"psk", b"psw", b"pin", b"clave"];
+const WHOLE_PASSWORDS: [&[u8]; 10] =
+    [b"mdp", b"pwd", b"pw", b"otp", b"totp", b"psk", b"psw", b"pin", b"puk", b"clave"];
 
 /// The kind of the word at `anchor`, and the whole word, of which the anchor may be a part.
 pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<usize>)> {
@@ -153,7 +173,15 @@ pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<us
         b"token" => Kind::Token,
         b"secret" | b"unseal" | b"art-api" => Kind::Secret,
         b"credential" => Kind::Credential,
-        b"creds" | b"community" | b"mnemonic" => whole().then_some(Kind::Secret)?,
+        b"creds" | b"community" | b"pepper" => whole().then_some(Kind::Secret)?,
+        b"mnemonic" => whole().then_some(Kind::Password)?,
+        b"phrase" => return phrase(view, anchor).map(|word| (Kind::Password, word)),
+        b"salt" => salt(view, anchor),
+        b"tkn" => whole().then_some(Kind::Token)?,
+        [b'p', b'a', b't', ..] => {
+            let word = anchor.start..anchor.start + b"pat".len();
+            return name::stands_alone(view, &word).then_some((Kind::Token, word));
+        }
         b"sas" => whole().then_some(Kind::SharedAccess)?,
         b"key" => Kind::Key,
         [b'c', b'r', b'e', b'd', b'=' | b':' | b'"'] => {
@@ -168,8 +196,9 @@ pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<us
         _ if word.ends_with(b"data") => Kind::UserData,
         _ if word.starts_with(b"connection") => Kind::ConnectionString,
         // The anchor is the word with what stands after it, since it is so short.
-        [b'p', b'w' | b'i', b'=' | b':' | b'"' | b' ' | b'd' | b'n', ..]
+        [b'p', b'w' | b'i' | b'u', b'=' | b':' | b'"' | b' ' | b'd' | b'n' | b'k', ..]
         | [b'p', b's', b'k' | b'w', ..]
+        | [b'm', b'd', b'p', ..]
         | b"otp"
         | b"totp"
         | b"clave"
@@ -178,6 +207,9 @@ pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<us
             return short_password(view, anchor.start).map(|word| (Kind::Password, word));
         }
         [b'c', b'o', b'd', b'e', ..] => {
+            if let Some(word) = spoken_code(view, anchor.start) {
+                return Some((Kind::Password, word));
+            }
             return Some((Kind::Weak, anchor.start..anchor.start + b"code".len()));
         }
         _ if FOREIGN_PASSWORDS.iter().any(|foreign| foreign.as_bytes() == word) => Kind::Password,
@@ -207,6 +239,49 @@ fn pass(view: &View, start: usize) -> Option<Range<usize>> {
         start.checked_sub(before.len()).is_some_and(|start| view.reads(start, before))
     };
     (ends && !OTHER_PASSES.iter().any(is_other)).then_some(start..end)
+}
+
+/// What a `phrase` is when it opens a wallet or an account.
+const PHRASES: [&[u8]; 6] = [b"seed", b"recovery", b"backup", b"mnemonic", b"wallet", b"key"];
+
+/// What a `code` is when it is as good as a password.
+const CODES: [&[u8]; 9] = [
+    b"recovery",
+    b"backup",
+    b"verification",
+    b"security",
+    b"unlock",
+    b"device",
+    b"pairing",
+    b"activation",
+    b"one-time",
+];
+
+/// `code` after the word that says which: `recovery code`.
+fn spoken_code(view: &View, start: usize) -> Option<Range<usize>> {
+    let end = start.checked_sub(1).filter(|blank| view.at(*blank) == b' ')?;
+    let mut words = CODES.iter().filter_map(|word| end.checked_sub(word.len()).zip(Some(word)));
+    let (word, _) = words.find(|(at, word)| view.reads(*at, word))?;
+    Some(word..start + b"code".len())
+}
+
+/// `phrase` after the word that says which: `seed phrase`, `recovery_phrase`.
+fn phrase(view: &View, anchor: &Range<usize>) -> Option<Range<usize>> {
+    let gap = usize::from(matches!(view.before(anchor.start), b' ' | b'_' | b'-'));
+    let end = anchor.start - gap;
+    let start = PHRASES
+        .iter()
+        .find_map(|word| end.checked_sub(word.len()).filter(|start| view.reads(*start, word)))?;
+    Some(start..anchor.end)
+}
+
+/// A salt with a name of several words (`signing_salt`) is as secret as what is made with it. Alone the
+/// word is also a program's name.
+fn salt(view: &View, anchor: &Range<usize>) -> Kind {
+    let before = view.before(anchor.start);
+    let is_last = name::stands_alone(view, anchor) && !name::is_name_letter(view.at(anchor.end));
+    let is_joined = matches!(before, b'_' | b'-' | b'.') || before.is_ascii_lowercase();
+    if is_last && is_joined { Kind::Secret } else { Kind::Weak }
 }
 
 /// The short word for a password at `start`, if it is a word of its own or ends one: `bindpw`.

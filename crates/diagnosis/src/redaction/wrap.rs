@@ -4,6 +4,8 @@
 //! end with its line would leave the rest of the key; one that believed none to would swallow the
 //! beginning of every next line. So the next line is asked what it looks like.
 
+use std::ops::Range;
+
 use super::shape::{self, Mix};
 use super::value::{is_blank, is_quote};
 use super::view::View;
@@ -45,13 +47,67 @@ pub(super) fn has_equal_width(view: &View, position: usize) -> bool {
         && (CONSOLE_WIDTHS.contains(&width) || width == previous || width == next_end - position)
 }
 
+/// No prefix of a log is longer.
+const LONGEST_PREFIX: usize = 96;
+
+/// The longest word that goes on behind a prefix, and the most lines of it.
+const LONGEST_PIECE: usize = 512;
+const MOST_PIECES: usize = 64;
+
+/// The pieces of a value that ends with its line at `end` and goes on behind the prefix that a log writes
+/// before every line. Each is alone on its line,
+/// or the log says that it goes on.
+pub(super) fn pieces_behind_prefix(view: &View, end: usize) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let mut end = end;
+    while pieces.len() < MOST_PIECES && view.is_break(end) {
+        let Some((start, is_partial)) = after_prefix(view, end) else { break };
+        let line_end = view.next_break(end + 1);
+        let rest = view.slice(start..line_end.min(start + LONGEST_PIECE));
+        let is_over = |byte: &u8| is_blank(*byte) || is_quote(*byte);
+        let piece = &rest[..rest.iter().position(is_over).unwrap_or(rest.len())];
+        let is_alone = start + piece.len() == line_end;
+        let is_piece = is_alone && is_piece(piece) || shape::is_key_like(piece);
+        let goes_on = is_partial || is_piece && !begins_a_line(piece);
+        if piece.is_empty() || !goes_on {
+            break;
+        }
+        pieces.push(start..start + piece.len());
+        end = start + piece.len();
+    }
+    pieces
+}
+
+/// Where the text of the line that begins at `line` starts, if the line before it has the same prefix;
+/// and whether the prefix of a container's log says that the line before was not whole.
+fn after_prefix(view: &View, line: usize) -> Option<(usize, bool)> {
+    let before = view.line_start(line).max(line.saturating_sub(LONGEST_PIECE));
+    let first = view.slice(before..line);
+    let second = view.slice(line..view.next_break(line + 1).min(line + LONGEST_PREFIX));
+    let is_partial = find(first, b" stdout P ").or_else(|| find(first, b" stderr P ")).is_some();
+    if is_partial && let Some(at) = find(second, b" stdout ").or_else(|| find(second, b" stderr "))
+    {
+        return Some((line + at + b" stdout F ".len(), true))
+            .filter(|(at, _)| *at < line + second.len());
+    }
+    // The program's name with its number stands in both: `kubelet[2101]: `.
+    let end = find(second, b"]: ")? + b"]: ".len();
+    let program = second[..end - 2].iter().rposition(|byte| is_blank(*byte)).map_or(0, |at| at + 1);
+    let is_same = end < second.len() && find(first, &second[program..end]).is_some();
+    is_same.then_some((line + end, false))
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    memchr::memmem::find(text, part)
+}
+
 /// Letters as they stand in the middle of a key: digits among letters, or unusual case.
 fn is_piece(piece: &[u8]) -> bool {
     let mix = Mix::of(piece);
     mix.changes >= 2
         || (mix.digits > 0 && mix.changes > 0)
         || piece.ends_with(b"=")
-        || piece.len() > 2 && piece.iter().any(|byte| b"%~!+=@#$^*".contains(byte))
+        || piece.len() > 2 && piece.iter().any(|byte| b"%~!?+=@#$^*".contains(byte))
 }
 
 /// Whether `piece`, the first thing after a line break, looks like the beginning of a line of its
@@ -82,7 +138,8 @@ fn is_word_of_a_sentence(piece: &[u8]) -> bool {
     let (digits, rest) = split(rest, |byte| byte.is_ascii_digit());
     let has_few_digits = digits.is_empty() || word.len() >= 3 && digits.len() <= 3;
     let is_over = match rest {
-        [] | [b'.'] | [b':' | b',' | b';' | b'[' | b'(' | b'!' | b'?', ..] => true,
+        [] | [b'.' | b'!' | b'?'] | [b':' | b',' | b';' | b'[' | b'(', ..] => true,
+        [b'!' | b'?', next, ..] => !next.is_ascii_alphanumeric(),
         [b'.', ..] => shape::is_camel_case(word) && !piece.iter().any(u8::is_ascii_digit),
         [b'/', ..] => !piece.iter().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()),
         _ => false,

@@ -9,6 +9,8 @@ use super::shapes::survivors;
 mod commands;
 #[path = "relatives/documents.rs"]
 mod documents;
+#[path = "relatives/kin.rs"]
+mod kin;
 #[path = "relatives/prose.rs"]
 mod prose;
 #[path = "relatives/strings.rs"]
@@ -17,6 +19,8 @@ mod strings;
 mod survivors_by_decision;
 #[path = "relatives/tokens.rs"]
 mod tokens;
+#[path = "relatives/unseen.rs"]
+mod unseen;
 
 fn assert_none_survives(shapes: &[&str]) {
     let survivors = survivors(shapes);
@@ -77,6 +81,17 @@ fn keys_and_hashes_are_removed() {
 #[test]
 fn logs_that_wrap_a_secret_lose_it() {
     assert_none_survives(tokens::WRAPPED);
+}
+
+#[test]
+fn forms_by_a_writer_who_had_not_seen_the_rules_are_removed() {
+    assert_none_survives(unseen::SURVIVED);
+    assert_none_survives(unseen::REMOVED);
+}
+
+#[test]
+fn relatives_of_the_forms_that_survived_are_removed() {
+    assert_none_survives(kin::KIN);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::named_value;
+use super::{named_value, tool_password};
 use crate::redaction::name;
 use crate::redaction::scan::Scan;
 use crate::redaction::shape;
@@ -25,6 +25,9 @@ const OF_ONE_PART: [&[u8]; 6] = [b"bearer", b"basic", b"negotiate", b"ntlm", b"t
 /// How a websocket's protocol carries a token to the API server.
 const KUBERNETES: &[u8] = b"authorization.k8s.io.";
 
+/// How a mail client proves itself.
+const MAIL: [&[u8]; 4] = [b"auth plain ", b"auth login ", b"auth xoauth2 ", b"authenticate plain "];
+
 /// At `auth`.
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
@@ -34,6 +37,10 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         if end > start + SHORTEST_UNKNOWN && view.bytes()[..anchor.start].ends_with(b".bearer.") {
             scan.strike(start..end, RULE);
         }
+        return;
+    }
+    if MAIL.iter().any(|words| view.reads(anchor.start, words)) {
+        tool_password::examine_mail(scan, anchor);
         return;
     }
     if !view.reads(anchor.start, b"authorization") {

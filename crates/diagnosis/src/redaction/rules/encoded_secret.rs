@@ -13,6 +13,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
+use super::json_web_token;
 use crate::redaction::scan::{self, Scan};
 use crate::redaction::shape::{self, Mix};
 use crate::redaction::view::View;
@@ -150,6 +151,9 @@ fn verdict(scan: &Scan<'_>, range: &Range<usize>) -> Option<&'static str> {
         }
         if !is_readable(&decoded) {
             continue;
+        }
+        if json_web_token::has_claims(&decoded) {
+            return Some("json-web-token");
         }
         let Some(deeper) = scan.depth.deeper() else { return is_key.then_some("encoded-secret") };
         let has_secret = !scan::examine(&View::of(&decoded), deeper).is_empty();

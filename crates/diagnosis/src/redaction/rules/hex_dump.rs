@@ -42,12 +42,21 @@ pub(in crate::redaction) fn examine_run(scan: &mut Scan<'_>, run: Range<usize>) 
     let view = scan.view;
     let digits = view.slice(run.clone());
     let Some(deeper) = scan.depth.deeper() else { return };
-    let bytes: Vec<u8> = digits.chunks_exact(2).filter_map(byte).collect();
+    let mut bytes: Vec<u8> = digits.chunks_exact(2).filter_map(byte).collect();
+    separate_arguments(&mut bytes);
     if bytes.len() * 2 == digits.len()
         && is_text(&bytes)
         && !scan::examine(&View::of(&bytes), deeper).is_empty()
     {
         scan.strike(run, RULE);
+    }
+}
+
+/// Audit writes the arguments of a command with zeros between them. Text of two bytes a letter has more
+/// of them, which the view leaves out.
+fn separate_arguments(bytes: &mut [u8]) {
+    if memchr::memchr_iter(0, bytes).count() * 3 < bytes.len() {
+        bytes.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
     }
 }
 

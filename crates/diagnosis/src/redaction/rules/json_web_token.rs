@@ -11,6 +11,7 @@ use std::ops::Range;
 use super::encoded_secret;
 use crate::redaction::scan::{Look, Scan};
 use crate::redaction::value;
+use crate::redaction::view::View;
 use crate::redaction::wrap;
 
 const RULE: &str = "json-web-token";
@@ -33,6 +34,10 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     scan.note(Look::JsonWebToken, header_end);
     let mut end = header_end;
     for _ in 1..MOST_PARTS {
+        if let Some(part) = part_apart(view, end) {
+            end = value::end_of_letters(view, part, 16, is_letter);
+            continue;
+        }
         let part = end + 1;
         let goes_on = view.at(end) == b'.'
             && is_letter(view.at(part))
@@ -47,7 +52,40 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         end + view.bytes()[end..].iter().take(2).take_while(|byte| **byte == b'=').count();
     if end > header_end + 4 || is_header(view.slice(anchor.start..header_end)) {
         scan.strike(anchor.start..while_padded, RULE);
+        for piece in wrap::pieces_behind_prefix(view, while_padded) {
+            scan.strike(piece, RULE);
+        }
     }
+}
+
+/// The next part of a token whose dots have blanks around them. It is longer than a word.
+fn part_apart(view: &View, end: usize) -> Option<usize> {
+    let dot = value::after_blanks(view, end);
+    let part = value::after_blanks(view, dot + 1);
+    let is_apart = view.at(dot) == b'.' && (dot > end || part > dot + 1) && !view.is_break(end);
+    is_apart.then_some(())?;
+    let limit = view.len().min(part + SHORTEST_APART);
+    let letters = view.count_while(part.min(limit)..limit, is_letter);
+    (letters == SHORTEST_APART).then_some(part)
+}
+
+/// Shorter parts are not looked for after a blank.
+const SHORTEST_APART: usize = 16;
+
+/// Members of a token's payload.
+const CLAIMS: [&[u8]; 7] = [
+    b"\"iss\":\"",
+    b"\"aud\":\"",
+    b"\"oid\":\"",
+    b"\"sub\":\"",
+    b"\"exp\":1",
+    b"\"iat\":1",
+    b"\"nbf\":1",
+];
+
+/// Whether what was decoded is a part of a token's payload.
+pub(super) fn has_claims(decoded: &[u8]) -> bool {
+    CLAIMS.iter().any(|claim| memchr::memmem::find(decoded, claim).is_some())
 }
 
 /// Whether this is the beginning of a token's header, of which the rest is lost.
@@ -55,7 +93,8 @@ fn is_header(encoded: &[u8]) -> bool {
     const MEMBERS: [&[u8]; 6] =
         [b"\"alg\"", b"\"typ\"", b"\"kid\"", b"\"enc\"", b"\"x5t\"", b"\"cty\""];
     let decoded = encoded_secret::decoded(encoded);
-    MEMBERS.iter().any(|member| memchr::memmem::find(&decoded, member).is_some())
+    has_claims(&decoded)
+        || MEMBERS.iter().any(|member| memchr::memmem::find(&decoded, member).is_some())
 }
 
 #[cfg(test)]

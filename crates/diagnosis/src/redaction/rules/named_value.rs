@@ -6,9 +6,9 @@
 //! `<name>value</name>`, `{name: NAME, value: VALUE}`, at any level of escaping. What the value
 //! looks like does not matter: an unknown shape goes.
 //!
-//! Leave alone: values that are no secret under any name (flags, small numbers, times, paths,
-//! addresses, references such as `$TOKEN`), names about a secret (`secretName`, `TOKEN_TTL`), and
-//! sentences (`failed to get token: connection refused`).
+//! Leave alone: literals and references (`true`, `$TOKEN`), names about a secret (`secretName`,
+//! `TOKEN_TTL`), and sentences (`failed to get token: connection refused`). Flags, small numbers, times,
+//! paths and addresses stay only under names that are perhaps a secret's.
 
 use std::ops::Range;
 
@@ -19,6 +19,7 @@ use crate::redaction::shape;
 use crate::redaction::value::{self, Value};
 use crate::redaction::view::View;
 use crate::redaction::words::{self, Kind};
+use crate::redaction::wrap;
 
 mod arguments;
 pub(super) mod collection;
@@ -33,6 +34,7 @@ use separator::Separator;
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
     let Some((kind, word)) = words::kind(view, &anchor) else { return };
+    let word_end = word.end;
     let name = Name::around(view, word, scan.resume());
     if kind == Kind::Secret && kubernetes_secret::is_kind(view, &name.range) {
         kubernetes_secret::examine(scan, name.range);
@@ -50,6 +52,13 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         scan.note(Look::Key, name.range.end);
     }
     let Some((kind, rule)) = rule_for(kind, &name) else { return };
+    if kind == Kind::Weak
+        && view.reads(word_end.saturating_sub(4), b"code")
+        && view.at(word_end) == b':'
+    {
+        // The code of an error: only those that are as good as a password go.
+        return;
+    }
     if name.has("stdin") {
         // The value is piped, and another rule looks for it at the end of this name.
         return;
@@ -59,6 +68,7 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
         scan.skip_to(name.range.end);
     }
     let subject = Subject { name, kind, rule, separator };
+    let start = after_foreign_marker(view, start);
     if view.at(start) == b'[' && after_type(view, start) == start {
         collection::examine_list(scan, &subject, start + 1);
     } else if is_object(view, start) {
@@ -143,8 +153,8 @@ fn rule_for(kind: Kind, name: &Name<'_>) -> Option<(Kind, &'static str)> {
 }
 
 /// What a `code` is for if it is as good as a password: `mfa_code`.
-const CODES: &str =
-    "mfacode 2facode otpcode authcode unlockcode verificationcode pincode accesscode";
+const CODES: &str = "mfacode 2facode otpcode totpcode smscode authcode unlockcode verificationcode pincode pukcode \
+    accesscode usercode devicecode recoverycode backupcode securitycode activationcode invitecode";
 
 /// The braces after a quoted name: `variable "password" {`.
 fn block(view: &View, name: &Name<'_>) -> Option<(Separator, usize)> {
@@ -184,6 +194,22 @@ fn after_anchor(view: &View, subject: &Subject<'_>, start: usize) -> usize {
         && value::is_blank(view.at(end))
         && !view.is_break(end);
     if is_anchor { value::after_blanks(view, end) } else { start }
+}
+
+/// Where a value goes on after the marker of another program: `[REDACTED]value`.
+fn after_foreign_marker(view: &View, start: usize) -> usize {
+    const WORDS: [&[u8]; 4] = [b"redacted", b"hidden", b"masked", b"filtered"];
+    if !matches!(view.at(start), b'[' | b'<' | b'(') {
+        return start;
+    }
+    let end =
+        WORDS.iter().find(|word| view.reads(start + 1, word)).map(|word| start + 1 + word.len());
+    let is_beside = |end: &usize| {
+        matches!(view.at(*end), b']' | b'>' | b')')
+            && view.at(end + 1).is_ascii_alphanumeric()
+            && !view.is_break(end + 1)
+    };
+    end.filter(is_beside).map_or(start, |end| end + 1)
 }
 
 /// The lines of YAML's `!vault |`.
@@ -274,6 +300,14 @@ fn judge(scan: &mut Scan<'_>, subject: &Subject<'_>, value: &Value) {
         end.max(prose::phrase_end(view, subject, value))
     };
     scan.strike(value.range.start..end, subject.rule);
+    strike_pieces(scan, end, subject.rule);
+}
+
+/// Removes the pieces of a value that goes on after its line, behind the prefix of a log.
+fn strike_pieces(scan: &mut Scan<'_>, end: usize, rule: &'static str) {
+    for piece in wrap::pieces_behind_prefix(scan.view, end) {
+        scan.strike(piece, rule);
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::redaction::view::View;
 
 mod flags;
 mod piped;
+mod printed;
 mod words;
 
 const RULE: &str = "tool-password";
@@ -82,6 +83,12 @@ pub(in crate::redaction) const WORDS: &[(&str, Examine)] = &[
     ("stats auth", flags::examine),
     ("netdom", flags::examine),
     ("az keyvault", flags::examine),
+    ("put-parameter", flags::examine),
+    ("gh secret", flags::examine),
+    ("encrypt_string", flags::examine),
+    ("add-generic-password", flags::examine),
+    ("add-internet-password", flags::examine),
+    ("iwconfig", flags::examine),
     ("http -a", flags::examine),
     ("https -a", flags::examine),
     ("login", flags::examine_login),
@@ -103,6 +110,13 @@ pub(in crate::redaction) const WORDS: &[(&str, Examine)] = &[
     ("mc config host", words::examine_certain),
     ("vault", words::examine_vault),
     ("identified by", words::examine_next),
+    ("identified with", words::examine_identified),
+    (": xauth", words::examine_next),
+    (": eap ", words::examine_next),
+    ("mkpasswd", words::examine_hashed),
+    ("user-secrets set", words::examine_certain),
+    ("createuser ", words::examine_certain),
+    (".azure.net/secrets/", printed::examine_vault_entry),
     (":5432:", words::examine_database_list),
     (":6432:", words::examine_database_list),
     (":3306:", words::examine_database_list),
@@ -119,7 +133,32 @@ pub(in crate::redaction) const WORDS: &[(&str, Examine)] = &[
     ("-fd 0", piped::examine),
     ("smbpasswd -s", piped::examine),
     ("to-securestring", words::examine_secure_string),
+    ("consul kv put", words::examine_certain),
+    ("etcdctl put", words::examine_certain),
+    ("etcdctl set", words::examine_certain),
+    ("secrets set", words::examine_assigned),
+    ("config:set", words::examine_assigned),
+    ("enter the code ", printed::examine_code),
+    ("autologon.exe", words::examine_certain),
+    ("autologon64.exe", words::examine_certain),
+    ("autologon ", words::examine_certain),
+    ("get secret", printed::examine_reader),
+    ("secret show", printed::examine_reader),
+    ("credential show", printed::examine_reader),
+    (" keys list", printed::examine_reader),
+    ("get-parameter", printed::examine_reader),
+    ("get-secret-value", printed::examine_reader),
+    ("versions access", printed::examine_reader),
+    ("following 'random' passwords", printed::examine_banner),
+    ("following random passwords", printed::examine_banner),
+    ("following passwords", printed::examine_banner),
+    ("ugfzc3dvcmq6", printed::examine_prompt),
+    (",\"system:", printed::examine_static_token),
+    (",kubelet-bootstrap,", printed::examine_static_token),
+    ("user =", printed::examine_user_setting),
 ];
+
+pub(super) use printed::examine_mail;
 
 /// Removes the value that begins at or after `start`, unless it cannot be a password.
 fn strike_value(scan: &mut Scan<'_>, start: usize) {

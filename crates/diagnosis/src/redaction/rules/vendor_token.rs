@@ -261,7 +261,16 @@ fn token_end(view: &View, start: usize) -> Option<usize> {
     while view.before(end) == b'.' {
         end -= 1;
     }
-    (end >= body + *shortest).then_some(end)
+    (end >= body + *shortest).then(|| pair_end(view, mark, end))
+}
+
+/// The end of the token that follows the id of its account: `AC…:token`.
+fn pair_end(view: &View, mark: &[u8], end: usize) -> usize {
+    let is_account = matches!(mark, b"AC" | b"SK") && view.at(end) == b':';
+    let limit = view.len().min(end + LONGEST_JUDGED);
+    let letters =
+        view.count_while((end + 1).min(limit)..limit, |byte| byte.is_ascii_alphanumeric());
+    if is_account && letters >= MAILCHIMP { end + 1 + letters } else { end }
 }
 
 /// Whether letters can follow a mark. Short marks also begin words and names, which have hardly any
@@ -303,6 +312,19 @@ fn examine_without_mark(scan: &mut Scan<'_>, run: Range<usize>) {
     }
 }
 
+/// A product key of Windows, five groups of five, or a recovery password of `BitLocker`, eight of six digits.
+fn is_in_groups(run: &[u8]) -> bool {
+    let groups = |count: usize, length: usize| {
+        run.len() == count * (length + 1) - 1
+            && run.split(|byte| *byte == b'-').all(|group| group.len() == length)
+    };
+    if groups(8, 6) {
+        return Mix::of(run).digits == 48;
+    }
+    let is_product = |mix: Mix| mix.lower == 0 && mix.digits >= 3 && mix.upper >= 5;
+    groups(5, 5) && is_product(Mix::of(run))
+}
+
 /// The digits of a key of Mailchimp, before `-us12`, which says where it is used.
 const MAILCHIMP: usize = 32;
 
@@ -317,7 +339,7 @@ fn is_of_known_form(run: &[u8]) -> bool {
         if (24..=28).contains(&id.len()) && time.len() == 6 && code.len() >= 27
             && id.iter().all(u8::is_ascii_alphanumeric)
             && Mix::of(code).is_random());
-    mailchimp || discord
+    mailchimp || discord || is_in_groups(run)
 }
 
 fn is_unmarked(letters: &[u8]) -> bool {

@@ -1,7 +1,8 @@
 //! Rule `webhook`.
 //!
 //! Removes: the path of a webhook's address, since knowing it is all that is needed to post there
-//! (Teams, Slack, Discord), and the token in the address of a bot of Telegram.
+//! (Teams, Slack, Discord, and vendors that call it an integration, an input or a trigger), and the
+//! token in the address of a bot of Telegram.
 //!
 //! Leaves alone: the host; webhooks of Kubernetes, whose paths are words.
 
@@ -15,6 +16,11 @@ const RULE: &str = "webhook";
 
 /// How far from the word the address begins and ends.
 const LONGEST: usize = 512;
+
+/// At a word of a path, with its slashes.
+pub(in crate::redaction) fn examine_path(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    examine(scan, anchor.start..anchor.end - 1);
+}
 
 /// At `webhook` and `hooks.`.
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {

@@ -4,7 +4,6 @@
 pub(super) const SURVIVORS: &[&str] = &[
     // Sentences are written the same way.
     "secret \"«winter»\"",
-    "unlock code: «winter7»",
     // The name is not beside its value, or not there at all.
     "kubectl get secret x -o jsonpath='{.data.any}': «d2ludGVyNw==»",
     "kubectl patch secret x -p '{\"data\":{\"any\":\"«d2ludGVyNw==»\"}}'",
@@ -13,10 +12,16 @@ pub(super) const SURVIVORS: &[&str] = &[
     "ftp> open h\r\nuser bob «winter7»\r\n",
     "signtool sign /f c.pfx /p «winter7» a.exe",
     "+ [[ «winter7» == '' ]]\n+ PASSWORD=x",
-    "echo -e '«winter7»\\n«winter7»' | passwd root",
-    // Letters that are written apart.
-    "p a s s w o r d = «winter7»",
-    "0000000   p   a   s   s   w   o   r   d   =   «w   i   n   t   e   r»",
+    "passwd bob <<< «winter7x»",
+    "keyctl add user mykey «winter7x» @u",
+    "a1 LOGIN bob «winter7x»",
+    "user,password,host\nbob,«winter7x»,h",
+    "NAME  PASSWORD  ROLE\nbob   «winter7x»  admin\n",
+    "bob  *  \"«winter7x»\"  *",
+    "password for bob [«winter7x»] rejected",
+    // A name that is broken by signs of a shell or a terminal.
+    "export PASS''WORD=«winter7x»",
+    "#033[31mpass#033[0mword=«winter7x»",
     // An id rather than a key.
     "got «AGPAQ7W8E9R0T1Y2U3I4»",
 ];

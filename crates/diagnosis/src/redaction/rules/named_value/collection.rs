@@ -1,6 +1,7 @@
 //! Values that are lists, objects or lines of their own.
 
-use super::{Separator, Subject, examine_value, judge, separator};
+use super::{Separator, Subject, examine_value, judge, prose, separator};
+use crate::redaction::name::is_name_letter;
 use crate::redaction::scan::Scan;
 use crate::redaction::shape;
 use crate::redaction::value;
@@ -48,7 +49,8 @@ pub(super) fn examine_object(scan: &mut Scan<'_>, subject: &Subject<'_>, brace: 
 }
 
 /// Names of members that hold the secret itself.
-const MEMBERS: [&[u8]; 5] = [b"value", b"data", b"primary", b"default", b"plaintext"];
+const MEMBERS: [&[u8]; 9] =
+    [b"value", b"val", b"data", b"primary", b"current", b"default", b"plaintext", b"raw", b"p"];
 
 /// How far into an object its members are searched.
 const LONGEST_SEARCH: usize = 256;
@@ -110,7 +112,34 @@ pub(super) fn examine_lines(scan: &mut Scan<'_>, subject: &Subject<'_>, start: u
         }
         line = next;
     }
-    line > start
+    line > start || examine_next_line(scan, subject, start)
+}
+
+/// A value alone on the line after its name, indented further: `Password:` and below it the password.
+/// Whether there was one.
+fn examine_next_line(scan: &mut Scan<'_>, subject: &Subject<'_>, start: usize) -> bool {
+    let view = scan.view;
+    let end = view.next_break(start + 1).min(start + LONGEST_SEARCH);
+    let text = view.slice(start..end).trim_ascii_end();
+    let is_alone = !text.iter().any(|byte| value::is_blank(*byte))
+        && !matches!(text.last(), Some(b':' | b'{' | b'[' | b',') | None)
+        && !matches!(text.first(), Some(b'-' | b'+' | b'{' | b'[' | b'<' | b'"' | b'\'' | b'|'))
+        && view.indentation(start) > view.indentation(view.line_start(start));
+    let is_secret = match subject.kind {
+        Kind::Password => !prose::is_word_of_prose(text),
+        _ => text.iter().any(u8::is_ascii_digit),
+    };
+    if !is_alone || !is_secret || is_entry(text) {
+        return false;
+    }
+    judge(scan, subject, &value::Value { range: start..start + text.len(), quoted: true });
+    true
+}
+
+/// `name=value`: a line of its own.
+fn is_entry(text: &[u8]) -> bool {
+    let name = text.iter().take_while(|byte| is_name_letter(**byte)).count();
+    matches!(text.get(name), Some(b'=' | b':')) && name > 0
 }
 
 /// Removes the values of the lines that are indented further than the one before `start`, and leaves

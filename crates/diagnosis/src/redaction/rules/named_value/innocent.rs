@@ -14,10 +14,11 @@ pub(super) fn is_innocent(view: &View, subject: &Subject<'_>, value: &Value) -> 
             && !text.split(|byte| b":/.,".contains(byte)).any(shape::is_key_like)
         || can_be_prose && prose::reads_on(view, subject, value)
         || subject.rule == "secret" && is_object_name(text)
+        || matches!(subject.rule, "secret" | "token") && is_name_of_token(text)
         || subject.rule == "key" && is_public_key(text)
         || subject.kind == Kind::UserData && !is_encoded(text)
         || matches!(subject.rule, "token" | "sas-token") && is_shared_access_signature(view, value)
-        || subject.kind != Kind::Password && is_number_of_json(view, subject, value)
+        || is_lenient_number(view, subject, value)
         || subject.kind == Kind::RegistryAuth && (text.len() < 8 || shape::is_word(text))
 }
 
@@ -36,10 +37,45 @@ fn is_harmless(view: &View, subject: &Subject<'_>, text: &[u8]) -> bool {
         Kind::Weak => {
             // Sessions of Express begin with it.
             let text = text.strip_prefix(b"s:").unwrap_or(text);
-            !shape::is_opaque(text) || shape::is_address(text)
+            let end = text.iter().position(|byte| b"?&;".contains(byte)).unwrap_or(text.len());
+            !shape::is_opaque(&text[..end]) || shape::is_address(text)
+        }
+        Kind::Token | Kind::Secret | Kind::Credential | Kind::Key => {
+            shape::is_no_password(text)
+                || is_lenient(view, subject, text) && shape::is_harmless(text)
         }
         _ => shape::is_harmless(text),
     }
+}
+
+/// Where a value that looks harmless is believed to be, after the name of a token, secret or key: beside
+/// the name without a mark, in a sentence, the number of something, the tag of an
+/// image, and the file of a private key.
+fn is_lenient(view: &View, subject: &Subject<'_>, text: &[u8]) -> bool {
+    let name = &subject.name;
+    let is_joined = match subject.separator {
+        Separator::Loose => !prose::is_in_sentence(view, name),
+        Separator::Beside => false,
+        Separator::Tight
+        | Separator::Flag
+        | Separator::Markup { .. }
+        | Separator::Entry
+        | Separator::Cell => true,
+    };
+    let is_image = view.before(name.range.start) == b'/' && view.at(name.range.end) == b':';
+    let is_count = name.is_plural() && shape::is_number(text);
+    let is_file = name.is_key_file() && (shape::is_path(text) || shape::is_file_name(text));
+    !is_joined
+        || is_image
+        || is_count
+        || is_file
+        || is_kind_of_machine(text)
+        || shape::is_digest(text)
+}
+
+/// `libsecret-1-0:amd64`: a package.
+fn is_kind_of_machine(text: &[u8]) -> bool {
+    matches!(text, b"amd64" | b"arm64" | b"i386" | b"all")
 }
 
 /// `PASS: test_join`, `pass: 12`: the result of a test.
@@ -49,11 +85,18 @@ fn is_result(view: &View, subject: &Subject<'_>, text: &[u8]) -> bool {
         && (shape::is_word(text) || shape::is_number(text))
 }
 
-/// A bare number of JSON. Secrets other than passwords are strings there.
+/// A bare number of JSON.
 fn is_number_of_json(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
     let mut text = view.slice(value.range.clone()).iter();
     let is_json = view.at(subject.name.range.end) == b'"' && !value.quoted;
     is_json && text.all(|byte| byte.is_ascii_digit() || b".-+eE".contains(byte))
+}
+
+/// A number of JSON under a name that is only perhaps one of a secret, or in the plural: a count.
+fn is_lenient_number(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
+    let is_secret =
+        matches!(subject.kind, Kind::Password | Kind::Token | Kind::Secret | Kind::Credential);
+    (!is_secret || subject.name.is_plural()) && is_number_of_json(view, subject, value)
 }
 
 /// The quotation mark of the name of a bare value of JSON, in whose place a marker would not parse.
@@ -72,6 +115,17 @@ fn is_object_name(text: &[u8]) -> bool {
         && name.len() > 2
         && name.iter().all(|byte| is_label(byte) || byte.is_ascii_digit() || *byte == b'.')
         && name.iter().filter(|byte| byte.is_ascii_digit()).count() * 3 <= name.len()
+}
+
+/// `default-token-7x2kd`: the Secret with the token of a service account.
+fn is_name_of_token(text: &[u8]) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let Some(at) = memchr::memmem::rfind(text, b"-token-") else { return false };
+    let (account, suffix) = (&text[..at], &text[at + b"-token-".len()..]);
+    suffix.len() == 5
+        && suffix.iter().all(is_letter)
+        && account.first().is_some_and(u8::is_ascii_lowercase)
+        && account.iter().all(|byte| is_letter(byte) || *byte == b'-')
 }
 
 /// A shared access signature, `sv=…&sig=…`: what is secret in it has a rule of its own, and the rest

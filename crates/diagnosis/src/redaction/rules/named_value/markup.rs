@@ -36,11 +36,34 @@ pub(super) fn text_of(view: &View, name: &Range<usize>) -> Option<Range<usize>> 
         return None;
     }
     let near = view.slice(start..view.len().min(start + LONGEST_ELEMENT));
+    if view.bytes()[..start].ends_with(CHARACTER_DATA)
+        && let Some(length) = memchr::memmem::find(near, b"]]>")
+    {
+        return (length > 0).then_some(start..start + length);
+    }
     // A text that goes on to the end of what is known was cut.
     let end = memchr::memchr(b'<', near).map_or(view.next_break(start + 1), |at| start + at);
     let is_closed = view.at(end) != b'<' || matches!(view.at(end + 1), 0 | b'/' | b'!');
     let end = if view.bytes()[..end].ends_with(b"]]>") { end - b"]]>".len() } else { end };
     (is_closed && end > start).then_some(start..end)
+}
+
+/// How far before a name the kind of its part of a form is searched.
+const LONGEST_DISPOSITION: usize = 64;
+
+/// The value of a field of a form that was sent in parts: the line after the headers of its part,
+/// `Content-Disposition: form-data; name="password"`.
+pub(super) fn form_field(view: &View, name: &Range<usize>) -> Option<Range<usize>> {
+    let before = view.folded(name.start.saturating_sub(LONGEST_DISPOSITION)..name.start);
+    let is_field =
+        before.ends_with(b"name=\"") && memchr::memmem::find(&before, b"form-data").is_some();
+    let mut start = name.end + 1;
+    (is_field && view.at(name.end) == b'"' && view.is_break(start)).then_some(())?;
+    if view.reads(start, b"content-") {
+        start = view.next_break(start + 1);
+    }
+    let end = view.next_break(start + 1).min(start + LONGEST_ELEMENT);
+    (start < end && view.at(start) != b'-').then_some(start..end)
 }
 
 /// The `>` of the tag that `name` is in. The name is the tag's, after a prefix at most, or the whole
@@ -57,7 +80,12 @@ fn tag_end(view: &View, name: &Range<usize>) -> Option<usize> {
         return (view.at(end + 1) == b'<' && view.at(end + 2) != b'/').then_some(end);
     }
     if is_attribute {
-        return (view.at(name.end + 1) == b'>').then_some(name.end + 1);
+        let near = view.slice(name.end..view.len().min(name.end + LONGEST_TAG));
+        let end = near.iter().position(|byte| matches!(byte, b'>' | b'<'))?;
+        let before = view.slice(name.start.saturating_sub(LONGEST_TAG / 4)..name.start);
+        // Other attributes may follow, if this is a tag.
+        let is_tag = end == 1 || before.contains(&b'<') && near[end - 1] != b'/';
+        return (near[end] == b'>' && is_tag).then_some(name.end + end);
     }
     if !is_tag {
         return None;

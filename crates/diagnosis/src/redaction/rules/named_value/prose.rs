@@ -1,7 +1,7 @@
 //! Whether a name and what follows it are part of a sentence.
 
 use super::Subject;
-use super::separator::Separator;
+use super::separator::{Separator, next_text};
 use crate::redaction::name::{Name, is_name_letter};
 use crate::redaction::shape;
 use crate::redaction::value::{self, Value};
@@ -16,7 +16,7 @@ const WORDS: &str = "flag flags option options argument parameter value to is or
     updated too already never";
 
 /// The most words of a passphrase.
-const MOST_WORDS: usize = 12;
+const MOST_WORDS: usize = 25;
 
 /// Whether `text` is a word that sentences have beside the word for a secret.
 pub(super) fn is_word_of_prose(text: &[u8]) -> bool {
@@ -34,8 +34,14 @@ pub(super) fn reads_on(view: &View, subject: &Subject<'_>, value: &Value) -> boo
     if begins_program_message(view, subject, value) {
         return true;
     }
+    if is_size(view, value) || is_error_of_path(view, subject, value) {
+        return true;
+    }
     if subject.separator == Separator::Flag || is_phrase(view, subject) {
         return false;
+    }
+    if shape::is_word(text) && precedes_prose(view, value.range.end) {
+        return true;
     }
     if subject.name.is_identifier() || is_member_of_flow(view, subject, value) {
         return false;
@@ -55,6 +61,27 @@ pub(super) fn reads_on(view: &View, subject: &Subject<'_>, value: &Value) -> boo
         _ => false,
     };
     goes_on || is_in_sentence(view, &subject.name) && subject.kind != Kind::Password
+}
+
+/// `16 bytes`, `(2048 bit)`: how long a secret is.
+fn is_size(view: &View, value: &Value) -> bool {
+    let text = view.slice(value.range.clone());
+    let number = text.strip_prefix(b"(").unwrap_or(text);
+    let end = value.range.end;
+    shape::is_number(number) && (view.reads(end, b" bytes") || view.reads(end, b" bit"))
+}
+
+/// `open /etc/client.key: permission denied`: the name is the end of a path, and the value a word.
+fn is_error_of_path(view: &View, subject: &Subject<'_>, value: &Value) -> bool {
+    let start = subject.name.range.start;
+    let is_path =
+        view.before(start) == b'/' && start > 1 && !value::is_blank(view.before(start - 1));
+    is_path && shape::is_word(view.slice(value.range.clone()))
+}
+
+/// Whether the word after the blank at `end` is one of a sentence: `is forbidden`, `with the`.
+fn precedes_prose(view: &View, end: usize) -> bool {
+    view.at(end) == b' ' && !view.is_break(end) && is_word_of_prose(next_text(view, end + 1))
 }
 
 /// `passwd: password updated successfully`: what a program says about its work.
@@ -110,7 +137,10 @@ fn is_phrase(view: &View, subject: &Subject<'_>) -> bool {
         || is_log_prefix(view.slice(line.max(start.saturating_sub(64))..start));
     subject.separator == Separator::Loose
         && subject.kind == Kind::Password
-        && (subject.name.has("passphrase") || begins_line || is_indented(view, start))
+        && (subject.name.has("phrase")
+            || subject.name.has("mnemonic")
+            || begins_line
+            || is_indented(view, start))
 }
 
 /// Whether a program's name or the stream of a container stands before, and nothing of a sentence:
@@ -127,7 +157,13 @@ fn is_indented(view: &View, start: usize) -> bool {
 /// The end of a passphrase of several words.
 pub(super) fn phrase_end(view: &View, subject: &Subject<'_>, value: &Value) -> usize {
     let mut end = value.range.end;
-    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'\'');
+    // A password is one word or several plain ones; a passphrase is all there is.
+    let is_whole = subject.name.has("phrase");
+    let is_letter = |byte: u8| {
+        byte.is_ascii_alphabetic()
+            || matches!(byte, b'-' | b'\'')
+            || is_whole && !value::is_blank(byte)
+    };
     if !is_phrase(view, subject)
         || !view.slice(value.range.clone()).iter().all(|byte| is_letter(*byte))
     {
@@ -147,6 +183,29 @@ pub(super) fn phrase_end(view: &View, subject: &Subject<'_>, value: &Value) -> u
             break;
         }
         end = after;
+    }
+    if is_whole { end_of_plain_lines(view, subject.name.range.start, end) } else { end }
+}
+
+/// The most further lines of a value without quotation marks.
+const MOST_LINES: usize = 8;
+
+/// The end of the lines with which YAML goes on with a value: indented further than its name, and no
+/// names themselves.
+fn end_of_plain_lines(view: &View, name: usize, end: usize) -> usize {
+    let parent = view.indentation(view.line_start(name + 1));
+    let mut end = end;
+    for _ in 0..MOST_LINES {
+        let next = view.next_break(end + 1);
+        let is_more = view.is_break(end)
+            && view.indentation(end) > parent
+            && next - end <= shape::LONGEST_HARMLESS
+            && !view.slice(end..next).iter().any(|byte| matches!(byte, b':' | b'='))
+            && view.at(end) != b'-';
+        if !is_more {
+            break;
+        }
+        end = next;
     }
     end
 }

@@ -1,5 +1,7 @@
 //! How a value is attached to its name.
 
+use std::ops::Range;
+
 use super::{arguments, markup, predicate, prose};
 use crate::redaction::name::{Name, is_name_letter};
 use crate::redaction::shape;
@@ -39,12 +41,22 @@ impl Separator {
 /// The separator after `name`, and where the value begins.
 pub(super) fn after(view: &View, name: &Name<'_>, kind: Kind) -> Option<(Separator, usize)> {
     let end = name.range.end;
-    if let Some((separator, start)) = assignment(view, end).or_else(|| indexed(view, end)) {
-        let is_tail = is_quote(view.at(end)) && !is_key(view, name.range.start);
+    let assigned =
+        assignment(view, end).or_else(|| indexed(view, end)).or_else(|| remark(view, end));
+    if let Some((separator, start)) = assigned {
+        let is_tail = is_quote(view.at(end))
+            && (!is_key(view, name.range.start)
+                || kind != Kind::Password && begins_sentence(view, start));
         return Some((if is_tail { Separator::Loose } else { separator }, start));
     }
     if let Some(text) = markup::text_of(view, &name.range) {
         return Some((Separator::Markup { end: text.end }, text.start));
+    }
+    if let Some(line) = here_document(view, end) {
+        return Some((Separator::Markup { end: line.end }, line.start));
+    }
+    if let Some(field) = markup::form_field(view, &name.range) {
+        return Some((Separator::Markup { end: field.end }, field.start));
     }
     if let Some(start) = entry(view, name).or_else(|| arguments::entry_before(view, name)) {
         return Some((Separator::Entry, start));
@@ -55,6 +67,9 @@ pub(super) fn after(view: &View, name: &Name<'_>, kind: Kind) -> Option<(Separat
     let start = after_blanks(view, end);
     let is_apart = start > end || view.is_break(end);
     let is_flag = name.is_flag() || kind == Kind::Password && is_switch(view, name.range.start);
+    // A command of PowerShell goes on after a backtick, one of Windows after a caret.
+    let is_continued = matches!(view.at(start), b'`' | b'^') && view.is_break(start + 1);
+    let start = start + usize::from(is_flag && is_continued);
     let is_item = view.is_break(end) && view.at(start) == b'-' && is_blank(view.at(start + 1));
     if is_flag && is_item {
         return Some((Separator::Flag, after_blanks(view, start + 1)));
@@ -116,7 +131,8 @@ pub(super) fn next_text(view: &View, start: usize) -> &[u8] {
 /// Whether a key stands beside its name: `seed 0f1e…`.
 fn beside_key(view: &View, start: usize) -> bool {
     let text = next_text(view, start);
-    text.len() >= 32 && (shape::is_hexadecimal(text) || shape::is_key_like(text))
+    text.len() >= 32
+        && (shape::is_hexadecimal(text) || shape::is_key_like(text) || shape::is_guid(text))
 }
 
 /// Whether a password stands beside its name without a mark: `login bob password value`. A word does
@@ -169,6 +185,16 @@ fn is_after_user(view: &View, position: usize) -> bool {
     WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
+/// Whether words follow, as they do after no key of JSON: `"secrets-store": rpc error: …`.
+fn begins_sentence(view: &View, start: usize) -> bool {
+    let word = next_text(view, start);
+    let next = start + word.len();
+    shape::is_word(word)
+        && view.at(next) == b' '
+        && !view.is_break(next)
+        && view.at(next + 1).is_ascii_alphabetic()
+}
+
 /// Whether the name at `start` begins a quoted key. The last word of a quotation is none:
 /// `Get "https://host/token": dial tcp`.
 fn is_key(view: &View, start: usize) -> bool {
@@ -198,18 +224,67 @@ pub(super) fn assignment(view: &View, end: usize) -> Option<(Separator, usize)> 
     let closed = (end..end + 3)
         .find(|&at| !(is_quote(view.at(at)) || view.at(at) == b']'))
         .unwrap_or(end + 3);
-    let mark = after_blanks(view, closed);
+    let mark = after_blanks(view, after_colour(view, closed));
     let after = match (view.at(mark), view.at(mark + 1)) {
         (b':' | b'=', b'=') | (b'=' | b'-', b'>') => mark + 2,
+        // LDIF marks base64 so; modules are written without a blank.
+        (b':', b':') if is_blank(view.at(mark + 2)) => mark + 2,
         (b':', b':') => return None,
         (b':', b'/') if view.at(mark + 2) == b'/' => return None,
         (b':' | b'=', _) => mark + 1,
         _ => return None,
     };
-    let start = after_blanks(view, after);
+    let start = after_blanks(view, after_colour(view, after_blanks(view, after)));
     let is_quoted = closed > end && view.before(closed) != b'`';
     let is_tight = is_quoted || start == after || matches!(view.at(start), b'"' | b'\'');
     Some((if is_tight { Separator::Tight } else { Separator::Loose }, start))
+}
+
+/// The first line of a here document that is read into the name: `read password <<EOF`.
+fn here_document(view: &View, end: usize) -> Option<Range<usize>> {
+    let mark = after_blanks(view, end);
+    (view.reads(mark, b"<<") && view.at(mark + 2) != b'<').then_some(())?;
+    let line = view.next_break(mark).min(mark + LONGEST_BESIDE);
+    view.is_break(line).then(|| line..view.next_break(line + 1))
+}
+
+/// The longest remark between a name and its mark.
+const LONGEST_REMARK: usize = 40;
+
+/// A remark in brackets between a name and its mark: `Password (8-20 letters): value`.
+fn remark(view: &View, end: usize) -> Option<(Separator, usize)> {
+    let open = after_blanks(view, end);
+    if view.reads(open, b"string ") && open > end {
+        // Its type: `param secret string = 'value'`.
+        let mark = after_blanks(view, open + b"string ".len());
+        return (view.at(mark) == b'=').then(|| (Separator::Tight, after_blanks(view, mark + 1)));
+    }
+    let closing = match view.at(open) {
+        b'(' => b')',
+        b'[' if open > end => b']',
+        _ => return None,
+    };
+    let limit = view.next_break(open + 1).min(open + LONGEST_REMARK);
+    let close = open + view.find(open..limit.max(open), &[closing])?;
+    let mark = after_blanks(view, close + 1);
+    let is_mark = matches!(view.at(mark), b':' | b'=') && is_blank(view.at(mark + 1));
+    (is_mark && !is_quote(view.at(open + 1)))
+        .then(|| (Separator::Loose, after_blanks(view, mark + 1)))
+}
+
+/// How an escape sequence begins after its ESC was lost or written in letters.
+const ESCAPES: [&[u8]; 6] = [b"^[[", b"\\033[", b"\\e[", b"#033[", b"?[", b"["];
+
+/// The position after what is left of a colour's escape sequence: `[0m`, `#033[1;31m`.
+fn after_colour(view: &View, position: usize) -> usize {
+    let rest = &view.bytes()[position.min(view.len())..];
+    let Some(escape) = ESCAPES.iter().find(|escape| rest.starts_with(escape)) else {
+        return position;
+    };
+    let start = position + escape.len();
+    let is_parameter = |at: &usize| view.at(*at).is_ascii_digit() || view.at(*at) == b';';
+    let end = start + (start..start + 8).take_while(is_parameter).count();
+    if view.at(end) == b'm' { end + 1 } else { position }
 }
 
 /// The list of variables of a container, or a value of Windows' registry: the name is itself a value,
@@ -225,12 +300,15 @@ pub(super) fn entry(view: &View, name: &Name<'_>) -> Option<usize> {
         return None;
     }
     let is_between = |at: &usize| {
-        is_quote(view.at(*at)) || is_blank(view.at(*at)) || matches!(view.at(*at), b',' | b'-')
+        is_quote(view.at(*at))
+            || is_blank(view.at(*at))
+            || matches!(view.at(*at), b',' | b';' | b'-')
     };
     let end = name.range.end;
     let word = (end..end + 32).find(|at| !is_between(at))?;
-    view.reads(word, b"value").then_some(())?;
-    let value_end = word + b"value".len();
+    let names = [&b"value"[..], b"val"];
+    let value_end =
+        names.iter().find(|name| view.reads(word, name)).map(|name| word + name.len())?;
     if view.before(word) == b'-' && is_blank(view.at(value_end)) {
         return Some(after_blanks(view, value_end));
     }

@@ -77,8 +77,27 @@ fn harmless_values_stay() {
         "tokenTTL: 24h0m0s",
         "secret=\"kube-system/registry-pull\"",
         "\"credentials\": {\"a\": 1}",
-        "{\"token\": 1234567, \"accessTokenLifetime\": 86400000}",
+        "{\"tokens\": 12, \"accessTokenLifetime\": 86400000}",
+        "client-key: /etc/kubernetes/certs/client.key",
+        "registry.example/team/token:v1.2.3",
+        "token_source.go:152] x",
+        "password:  16 bytes",
     ]);
+}
+
+#[test]
+fn what_is_joined_to_the_name_of_a_secret_goes_however_harmless_it_looks() {
+    for (text, expected) in [
+        ("token=/var/run/secrets/token", "token=[redacted token]"),
+        ("SECRET=v1.2.3 x", "SECRET=[redacted secret] x"),
+        ("api_key: 443", "api_key: [redacted key]"),
+        ("--credential https://host.example", "--credential [redacted credential]"),
+        ("{\"token\": 1234567}", "{\"token\": \"[redacted token]\"}"),
+        ("{\"clientSecret\": \"24h\"}", "{\"clientSecret\": \"[redacted client-secret]\"}"),
+        ("access-token: admin.pem", "access-token: [redacted token]"),
+    ] {
+        assert_eq!(redacted(text), expected);
+    }
 }
 
 #[test]

@@ -82,6 +82,12 @@ const TOOLS: &[Tool] = &[
     ("sqlplus", "sqlplus -s -S -L", Takes::Pair(b'/')),
     ("openssl", "-k -K passwd -1 -5 -6 -apr1", Takes::Next),
     ("adcli", "-W", Takes::Next),
+    ("put-parameter", "--value", Takes::Next),
+    ("gh secret", "--body -b", Takes::NextOrAttached),
+    ("encrypt_string", "encrypt_string", Takes::Next),
+    ("add-generic-password", "-w", Takes::Next),
+    ("add-internet-password", "-w", Takes::Next),
+    ("iwconfig", "key", Takes::Next),
     ("requirepass", "requirepass", Takes::Next),
     ("masterauth", "masterauth", Takes::Next),
 ];
@@ -111,6 +117,9 @@ pub(super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
             examine_flag(scan, anchor.end..end, b"password", Takes::Next);
         }
         b"smbclient" => words::examine_share(scan, anchor.end),
+        b"openssl" if view.reads(anchor.end, b" passwd ") => {
+            words::examine_hashed(scan, anchor.start..anchor.end + b" passwd".len());
+        }
         _ => {}
     }
     for (_, flags, takes) in tools {
@@ -201,7 +210,10 @@ fn examine_flag(scan: &mut Scan<'_>, command: Range<usize>, flag: &[u8], takes: 
         let value = after + usize::from(next == b'=');
         match takes {
             Takes::Pair(separator) => strike_pair(scan, value, separator),
-            Takes::NextOrAttached if !is_apart && next.is_ascii_lowercase() && flag == b"-P" => {}
+            Takes::NextOrAttached
+                if !is_apart
+                    && flag == b"-P"
+                    && shape::is_word(view.slice(value::at(view, value).range)) => {}
             _ => strike_value(scan, value),
         }
     }
@@ -216,7 +228,7 @@ fn find_flag(view: &View, command: Range<usize>, flag: &[u8]) -> Option<usize> {
 }
 
 /// Removes a pair of user and password.
-fn strike_pair(scan: &mut Scan<'_>, start: usize, separator: u8) {
+pub(super) fn strike_pair(scan: &mut Scan<'_>, start: usize, separator: u8) {
     let view = scan.view;
     let start = value::after_blanks(view, start);
     let mut range = value::at(view, start).range;
@@ -254,6 +266,10 @@ pub(super) fn examine_login(scan: &mut Scan<'_>, anchor: Range<usize>) {
     };
     let mut words = before.split(|byte| !(byte.is_ascii_alphanumeric() || b"._-".contains(byte)));
     let before = view.before(anchor.start);
+    if view.at(anchor.end) == b'=' {
+        strike_pair(scan, anchor.end + 1, b':');
+        return;
+    }
     if !(value::is_blank(before) || value::is_quote(before)) || !words.any(is_word) {
         return;
     }

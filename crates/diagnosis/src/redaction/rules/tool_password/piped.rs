@@ -16,6 +16,25 @@ pub(super) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let places = [echoed(scan, &anchor), string, traced_after(view, anchor.end)];
     for start in places.into_iter().flatten() {
         strike_value(scan, start);
+        if start < anchor.start {
+            strike_repeated(scan, start, anchor.start);
+        }
+    }
+}
+
+/// Removes further arguments that are the same as the one at `start`: a new password is given twice.
+fn strike_repeated(scan: &mut Scan<'_>, start: usize, end: usize) {
+    let view = scan.view;
+    let password = view.slice(value::at(view, start).range);
+    if !(4..=64).contains(&password.len()) {
+        return;
+    }
+    let line = view.line_start(start + 1).max(start.saturating_sub(LINE));
+    for range in [line..start, (start + password.len()).min(end)..end] {
+        if let Some(at) = view.find(range.clone(), password) {
+            let again = range.start + at;
+            scan.strike(again..again + password.len(), RULE);
+        }
     }
 }
 
@@ -95,15 +114,25 @@ fn echoed(scan: &Scan<'_>, anchor: &Range<usize>) -> Option<usize> {
     let view = scan.view;
     let line = view.line_start(anchor.start + 1);
     let previous = if view.at(line) == b'+' && line > 0 { view.line_start(line) } else { line };
-    [line, previous].into_iter().find_map(|line| {
-        let floor = line.max(anchor.start.saturating_sub(LINE));
-        let before = view.bytes().get(floor..anchor.start)?;
-        let start = anchor.start - before.len();
-        let echo = memchr::memmem::rfind(before, b"echo ").map(|at| start + at + b"echo ".len());
-        let print =
-            memchr::memmem::rfind(before, b"printf ").map(|at| start + at + b"printf ".len());
-        after_flags(view, echo.max(print)?)
-    })
+    let places = [line, previous].into_iter().find_map(|line| echo_after(view, line, anchor));
+    places
+        .or_else(|| echo_after(view, 0, anchor).filter(|echo| is_open_at(view, *echo, line)))
+        .and_then(|echo| after_flags(view, echo))
+}
+
+/// Where the arguments of the last `echo` or `printf` before `anchor` begin, not before `floor`.
+fn echo_after(view: &View, floor: usize, anchor: &Range<usize>) -> Option<usize> {
+    let floor = floor.max(anchor.start.saturating_sub(LINE));
+    let before = view.slice(floor.min(anchor.start)..anchor.start);
+    let after = |word: &[u8]| memchr::memmem::rfind(before, word).map(|at| floor + at + word.len());
+    after(b"echo ").max(after(b"printf ")).max(after(b"yes "))
+}
+
+/// Whether a quotation that begins after `start` is still open at `line`: its line breaks are part of it.
+fn is_open_at(view: &View, start: usize, line: usize) -> bool {
+    let text = view.slice(start.min(line)..line);
+    let mark = text.iter().find(|byte| matches!(byte, b'"' | b'\''));
+    mark.is_some_and(|mark| memchr::memchr_iter(*mark, text).count() % 2 == 1)
 }
 
 /// The argument of an `echo` on the line after `position`: a trace may print the parts of a pipe in

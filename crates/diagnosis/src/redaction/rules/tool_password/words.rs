@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{RULE, begins, command_end, flags, is_innocent, strike_value};
+use super::{RULE, begins, command_end, flags, is_innocent, printed, strike_value};
 use crate::redaction::scan::Scan;
 use crate::redaction::shape;
 use crate::redaction::value;
@@ -75,12 +75,21 @@ const BEFORE: &[(&str, usize)] = &[
     ("mc config host", 4),
     ("pro attach", 0),
     ("ua attach", 0),
+    ("consul kv put", 1),
+    ("user-secrets set", 1),
+    ("createuser ", 2),
+    ("etcdctl put", 1),
+    ("etcdctl set", 1),
+    ("autologon.exe", 2),
+    ("autologon64.exe", 2),
+    ("autologon ", 2),
 ];
 
 /// At programs that take a password as a certain word: `htpasswd -b FILE USER VALUE`.
 pub(super) fn examine_certain(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
-    if !begins(view, &anchor) || !value::is_blank(view.at(anchor.end)) {
+    let is_apart = value::is_blank(view.at(anchor.end)) || value::is_blank(view.before(anchor.end));
+    if !begins(view, &anchor) || !is_apart {
         return;
     }
     let program = view.folded(anchor.clone());
@@ -88,11 +97,16 @@ pub(super) fn examine_certain(scan: &mut Scan<'_>, anchor: Range<usize>) {
         return;
     };
     let is_meant = match *name {
-        "htpasswd" => has_batch(view, anchor.end),
+        "htpasswd" => has_batch(view, anchor.end, b'b'),
         "rabbitmqctl" => takes_password(view, anchor.end),
         _ => true,
     };
-    if is_meant && let Some(word) = words(view, anchor.end).get(*before) {
+    let mut words = words(view, anchor.end);
+    if name.starts_with("autologon") {
+        words.retain(|word| view.at(word.start) != b'/');
+    }
+    let has_no_file = *name == "htpasswd" && has_batch(view, anchor.end, b'n');
+    if is_meant && let Some(word) = words.get(*before - usize::from(has_no_file)) {
         strike(scan, word.clone());
     }
 }
@@ -110,11 +124,11 @@ pub(super) fn examine_share(scan: &mut Scan<'_>, from: usize) {
     }
 }
 
-/// Whether `htpasswd` takes the password from its command line.
-fn has_batch(view: &View, from: usize) -> bool {
+/// Whether a flag of `htpasswd` has this letter: `b`, the password is an argument; `n`, there is no file.
+fn has_batch(view: &View, from: usize, letter: u8) -> bool {
     let command = view.slice(from..command_end(view, from));
     let mut flags = command.split(|byte| *byte == b' ').filter(|word| word.starts_with(b"-"));
-    flags.any(|flag| flag.contains(&b'b'))
+    flags.any(|flag| flag.contains(&letter))
 }
 
 /// Whether a command of `rabbitmqctl` takes a password.
@@ -132,6 +146,14 @@ pub(super) fn examine_vault(scan: &mut Scan<'_>, anchor: Range<usize>) {
         return;
     }
     let words = words(view, anchor.end);
+    if words.iter().take(2).any(|word| is_one_of(view, word, &[b"put", b"patch", b"write"])) {
+        words.iter().skip(2).for_each(|word| strike_assigned(scan, word));
+        return;
+    }
+    if words.iter().take(2).any(|word| is_one_of(view, word, &[b"get", b"read"])) {
+        printed::examine_field(scan, anchor.end);
+        return;
+    }
     let command = words.iter().take(2).position(|word| {
         [&b"login"[..], b"unseal", b"unwrap"].iter().any(|name| view.reads(word.start, name))
     });
@@ -141,6 +163,27 @@ pub(super) fn examine_vault(scan: &mut Scan<'_>, anchor: Range<usize>) {
     }
 }
 
+fn is_one_of(view: &View, word: &Range<usize>, names: &[&[u8]]) -> bool {
+    let text = view.slice(word.clone());
+    names.contains(&text)
+}
+
+/// At commands that set secrets: `fly secrets set NAME=VALUE`.
+pub(super) fn examine_assigned(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    for word in words(scan.view, anchor.end) {
+        strike_assigned(scan, &word);
+    }
+}
+
+/// Removes the value of `name=value`.
+fn strike_assigned(scan: &mut Scan<'_>, word: &Range<usize>) {
+    let view = scan.view;
+    let Some(equals) = view.find(word.clone(), b"=") else { return };
+    let start = word.start + equals + 1;
+    let is_quoted = value::is_quote(view.at(start)) && start + 1 < word.end;
+    strike(scan, start + usize::from(is_quoted)..word.end);
+}
+
 /// At words of SQL before a password: `IDENTIFIED BY 'VALUE'`.
 pub(super) fn examine_next(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
@@ -148,6 +191,31 @@ pub(super) fn examine_next(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let start = if view.reads(start, b"password ") { start + b"password ".len() } else { start };
     if value::is_quote(view.at(start)) {
         strike_value(scan, start);
+    }
+}
+
+/// At `IDENTIFIED WITH method BY 'VALUE'`.
+pub(super) fn examine_identified(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let end = command_end(view, anchor.end).min(anchor.end + 64);
+    let by = (anchor.end..end).find(|at| view.reads(*at, b" by "));
+    let start = by.map(|by| value::after_blanks(view, by + b" by ".len()));
+    if let Some(start) = start.filter(|start| value::is_quote(view.at(*start))) {
+        strike_value(scan, start);
+    }
+}
+
+/// At programs that make a hash of a word: `mkpasswd -m sha-512 VALUE`, `openssl passwd -salt x VALUE`.
+pub(super) fn examine_hashed(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    const FLAGS_WITH_A_WORD: [&[u8]; 4] = [b" -m ", b" -salt ", b" -S ", b" -R "];
+    let view = scan.view;
+    if begins(view, &anchor) && value::is_blank(view.at(anchor.end)) {
+        let end = command_end(view, anchor.end);
+        let flags = FLAGS_WITH_A_WORD.iter();
+        let before = flags.filter(|flag| view.find(anchor.end..end, flag).is_some()).count();
+        if let Some(word) = words(view, anchor.end).get(before) {
+            strike(scan, word.clone());
+        }
     }
 }
 
@@ -183,6 +251,10 @@ pub(super) fn examine_secure_string(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let is_plain = command.windows(12).any(|text| text.eq_ignore_ascii_case(b"-AsPlainText"));
     if is_plain && let Some(text) = piped_text(view, anchor.start) {
         strike(scan, text);
+    }
+    // A trace of PowerShell says the name and the value of each argument.
+    if let Some(at) = memchr::memmem::find(command, b"value=\"") {
+        strike_value(scan, anchor.end + at + b"value=".len());
     }
     match view.at(start) {
         b'"' | b'\'' => strike_value(scan, start),
