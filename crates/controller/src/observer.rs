@@ -115,13 +115,13 @@ impl Observer {
     /// Does one step for one key. A panic in it concerns that key alone: it is set aside for a while,
     /// longer each time, and the others go on.
     async fn attend(&self, key: Key) {
-        let step = async {
+        let step = Box::pin(async {
             match &key {
                 Key::Subject(uid) => self.subject(uid).await,
                 Key::Report(name) => self.report(name).await,
                 Key::Sweep => self.sweep().await,
             }
-        };
+        });
         let now = self.clock.now();
         let next = match self.set_aside.guard(&key, now, self.metrics.panics(), step).await {
             Ok(Ok(next)) => next,
