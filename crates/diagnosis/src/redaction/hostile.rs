@@ -191,6 +191,12 @@ const PATTERNS: &[&str] = &[
     "password <<a\nb\n",
     "password string = ",
     "\"password\" -> \"a",
+    "password=\"a\"+\"b\"",
+    "password=\"a\" + $a + ",
+    "password=\"a\" + `\n",
+    "password=\"a\" `\n + \"b\" `\n",
+    "password=\"a\"\\\n",
+    "\"a\"\n",
 ];
 
 /// The length of the shorter text.

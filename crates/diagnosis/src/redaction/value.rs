@@ -117,10 +117,12 @@ fn is_joined(view: &View, closing: usize, depth: usize) -> bool {
 /// A shell joins what stands side by side: `'ab'cd` is one value. The closing mark itself is not
 /// part of the value unless more follows it.
 fn after_adjoining(view: &View, closing: usize) -> usize {
-    let next = closing + 1;
-    if let Some(end) = adjoining_quotation(view, closing) {
-        return after_adjoining(view, end);
+    let first = view.line_start(closing);
+    let mut closing = closing;
+    while let Some(end) = adjoining_quotation(view, first, closing) {
+        closing = end;
     }
+    let next = closing + 1;
     let has_more = view.at(next).is_ascii_alphanumeric() && !view.is_break(next);
     if has_more { bare_end(view, next) } else { closing }
 }
@@ -129,17 +131,11 @@ fn after_adjoining(view: &View, closing: usize) -> usize {
 const LONGEST_ADJOINING: usize = 96;
 
 /// The closing mark of a quotation that goes on with the one that ends at `closing`, side by side
-/// (`'ab'"cd"`) or with a sign that joins texts (`"ab" + "cd"`). It has no blanks; a mark that closes
-/// the quotation around this one is followed by something else.
-fn adjoining_quotation(view: &View, closing: usize) -> Option<usize> {
-    let sign = after_blanks(view, closing + 1);
-    let opening = match view.at(sign) {
-        b'+' | b'.' | b'&' if sign > closing + 1 => after_blanks(view, sign + 1),
-        // What it is changed to.
-        b'-' if view.at(sign + 1) == b'>' => after_blanks(view, sign + 2),
-        _ if !view.is_break(closing + 1) => closing + 1,
-        _ => return None,
-    };
+/// (`'ab'"cd"`), on the next line, or with a sign that joins texts (`"ab" + "cd"`). It has no blanks; a
+/// mark that closes the quotation around this one is followed by something else. The value began on the
+/// line at `first`.
+fn adjoining_quotation(view: &View, first: usize, closing: usize) -> Option<usize> {
+    let opening = joined_opening(view, first, closing);
     let mark = view.at(opening);
     let is_opening = matches!(mark, b'"' | b'\'')
         && view.escape_depth(opening) == view.escape_depth(closing)
@@ -148,7 +144,66 @@ fn adjoining_quotation(view: &View, closing: usize) -> Option<usize> {
     let end = view.len().min(opening + LONGEST_ADJOINING);
     let near = view.slice((opening + 1).min(end)..end);
     let length = near.iter().position(|byte| *byte == mark || is_blank(*byte))?;
-    (length > 0 && near[length] == mark).then_some(opening + 1 + length)
+    let end = opening + 1 + length;
+    // A line that begins with a quotation can be an entry of its own.
+    let is_entry = opening == closing + 1
+        && view.is_break(opening)
+        && b":=,".contains(&view.at(after_blanks(view, end + 1)));
+    (length > 0 && near[length] == mark && !is_entry).then_some(end)
+}
+
+/// Where the quotation would open that goes on with the one that ends at `closing`.
+fn joined_opening(view: &View, first: usize, closing: usize) -> usize {
+    let near = closing + 1;
+    let sign = after_continuation(view, after_blanks(view, near));
+    let opening = after_sign(view, first, near, sign).map(|after| {
+        let after = after_continuation(view, after_blanks(view, after));
+        after_variable(view, first, after).unwrap_or(after)
+    });
+    // What stands side by side, or on the next line after a backslash.
+    opening.unwrap_or(if view.is_break(near) { sign } else { near })
+}
+
+/// The position after the sign at `sign` that joins two texts, the first of which ends at `near`.
+fn after_sign(view: &View, first: usize, near: usize, sign: usize) -> Option<usize> {
+    let length = match (view.at(sign), view.at(sign + 1)) {
+        // The last one is what it is changed to.
+        (b'.', b'.') | (b'|', b'|') | (b'-', b'>') => 2,
+        (b'+' | b'.' | b'&', _) => 1,
+        _ => return None,
+    };
+    let after = sign + length;
+    // A line of a trace begins with a plus too, but is not indented further.
+    let is_apart = if sign == near && view.is_break(near) {
+        view.indentation(near) > view.indentation(first)
+    } else {
+        sign > near
+    };
+    let is_tight = sign == near && !view.is_break(near) && is_quote(view.at(after));
+    (is_apart || is_tight || view.at(sign) == b'-').then_some(after)
+}
+
+/// The position after the sign at `position` with which a line goes on: a backtick in `PowerShell`, a
+/// caret in a batch file, an underscore in Visual Basic.
+fn after_continuation(view: &View, position: usize) -> usize {
+    let next = position + 1;
+    let is_sign = matches!(view.at(position), b'`' | b'^' | b'_' | b'\\');
+    let is_last = is_sign && !view.is_break(position) && view.is_break(next);
+    if is_last { after_blanks(view, next) } else { position }
+}
+
+/// The longest variable between two parts of a text.
+const LONGEST_VARIABLE: usize = 48;
+
+/// The position after the variable at `start` and the sign after it: `"ab" + $name + "cd"`.
+fn after_variable(view: &View, first: usize, start: usize) -> Option<usize> {
+    let end = view.len().min(start + LONGEST_VARIABLE);
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"$_.:".contains(&byte);
+    let length = view.count_while(start.min(end)..end, is_letter);
+    (length > 0).then_some(())?;
+    let near = start + length;
+    let after = after_sign(view, first, near, after_blanks(view, near))?;
+    Some(after_continuation(view, after_blanks(view, after)))
 }
 
 /// The end of a value without quotation marks.

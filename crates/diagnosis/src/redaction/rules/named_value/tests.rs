@@ -124,3 +124,19 @@ fn a_password_that_is_spoken_of_goes() {
     assert_eq!(redacted(text), "[-] Setting password [redacted password] for user capi");
     assert_kept(&["no password set for user capi", "the password was not found for user capi"]);
 }
+
+#[test]
+fn a_line_after_a_quotation_goes_only_if_it_belongs_to_it() {
+    for rest in [
+        "\n+ '[' -n x ']'",
+        "\n\"user\": \"bob\"",
+        "\n\"user\"=\"bob\"",
+        "\n\"exit status 50\"",
+        " || exit 1",
+        " && \\\n  \"run\" it",
+        ". 'Next' it stops",
+    ] {
+        let output = redacted(&format!("password=\"a7 bcd\"{rest}"));
+        assert_eq!(output, format!("password=\"[redacted password]\"{rest}"));
+    }
+}
