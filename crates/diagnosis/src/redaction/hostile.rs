@@ -197,6 +197,9 @@ const PATTERNS: &[&str] = &[
     "password=\"a\" `\n + \"b\" `\n",
     "password=\"a\"\\\n",
     "\"a\"\n",
+    "\"value\":\"a\",\"b\":1,\"name\":\"password\",",
+    "\"value\":\"a,\"name\":\"password",
+    "value=val=val='name=password ",
 ];
 
 /// The length of the shorter text.

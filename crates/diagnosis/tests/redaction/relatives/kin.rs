@@ -164,4 +164,13 @@ pub(super) const KIN: &[&str] = &[
     "password := 'Gran1' || '«te7xd5Z»'",
     "const password = \"Gran1\"\n    + \"te7\"\n    + \"«xd5Z9»\";",
     "{\"script\":\"$password = \\\"Gran1\\\" + `\\n  \\\"«te7xd5Z»\\\"\"}",
+    "{\"value\":\"«kestrel7a»\",\"type\":\"string\",\"key\":\"db_password\"}",
+    "{\"Val\":\"«kestrel7a»\",\"Secure\":true,\"Name\":\"DB_PASSWORD\"}",
+    "{\\\"value\\\":\\\"«kestrel7a»\\\",\\\"secure\\\":true,\\\"name\\\":\\\"DB_PASSWORD\\\"}",
+    "- value: «kestrel7a»\n  secure: true\n  name: sqlAdminPassword\n",
+    "{\n  \"value\": \"«kestrel7a»\",\n  \"slotSetting\": false,\n  \"name\": \"DB_PASSWORD\"\n}",
+    "{\"value\":\"«a value: kestrel»\",\"name\":\"password\"}",
+    "{\"value\":\"«kes{trel]7a»\",\"tags\":{\"a\":[\"b\"]},\"name\":\"DB_PASSWORD\"}",
+    "<add value=\"«kestrel7a»\" xdt:Locator=\"x\" key=\"Password\" />",
+    "@{Value='«kestrel7a»'; Secure=$true; Name='Password'}",
 ];

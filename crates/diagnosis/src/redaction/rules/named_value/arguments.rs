@@ -13,7 +13,7 @@ const SETTERS: [&[u8]; 5] = [b"setx", b"setenv", b"set", b"--secret", b"--secure
 const REGISTRY_TYPES: [&[u8]; 3] = [b"REG_SZ", b"REG_EXPAND_SZ", b"REG_MULTI_SZ"];
 
 /// How far before a name its value is searched.
-const LONGEST_ENTRY: usize = 160;
+const LONGEST_ENTRY: usize = 256;
 
 /// The next quoted argument after the quoted one at `start`: `'bob', 'value'`.
 pub(super) fn next(view: &View, start: usize) -> Option<usize> {
@@ -66,20 +66,62 @@ fn is_after_setter(view: &View, position: usize) -> bool {
     SETTERS.iter().any(|setter| last.eq_ignore_ascii_case(setter))
 }
 
-/// The value of an entry that comes before its name: `{"value": "secret", "name": "password"}`.
+/// The most members with a value's name that are looked at before a name.
+const MOST_VALUES: usize = 4;
+
+/// The value of an entry that comes before its name: `{"value": "secret", "name": "password"}`. Other
+/// members of the same entry can stand between the two.
 pub(super) fn entry_before(view: &View, name: &Name<'_>) -> Option<usize> {
     let start = name.range.start;
     let floor = start.saturating_sub(LONGEST_ENTRY);
     let before = view.folded(floor..start);
-    let quoted = before.strip_suffix(b"\"").unwrap_or(&before).trim_ascii_end();
-    let named = quoted.strip_suffix(b":")?.trim_ascii_end();
-    let named = named.strip_suffix(b"\"").unwrap_or(named);
+    let quoted = without_quote(&before).trim_ascii_end();
+    let named = quoted.strip_suffix(b":").or_else(|| quoted.strip_suffix(b"="))?;
+    let named = without_quote(named.trim_ascii_end());
     let named = named.strip_suffix(b"name").or_else(|| named.strip_suffix(b"key"))?;
-    let value = memchr::memmem::rfind(named, b"value")?;
-    let (_, value_start) = assignment(view, floor + value + b"value".len())?;
-    let value = value::at(view, value_start);
-    // Nothing but a comma, a quotation mark or a line break stands between the two.
-    let between = view.bytes().get(value.range.end..floor + named.len())?;
-    let is_near = between.iter().all(|byte| b"\", '".contains(byte)) && between.len() <= 8;
-    is_near.then_some(value_start)
+    let values = memchr::memmem::rfind_iter(named, b"val").take(MOST_VALUES);
+    let starts = values.filter_map(|found| value_before(view, floor + found, floor + named.len()));
+    // The first of them is the member, the others are words of its value.
+    starts.min()
+}
+
+fn without_quote(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b"\"").or_else(|| text.strip_suffix(b"'")).unwrap_or(text)
+}
+
+/// Whether what stands before a name ends with a word of a sentence: `invalid value "a" for name`.
+fn is_after_word(between: &[u8]) -> bool {
+    let text = between.trim_ascii_end();
+    let word = text.rsplit(|byte| is_blank(*byte)).next().unwrap_or_default();
+    text.len() < between.len() && !word.is_empty() && word.iter().all(u8::is_ascii_alphabetic)
+}
+
+/// Where the value of the member at `member` begins, if it is in the same entry as the name at `name`.
+fn value_before(view: &View, member: usize, name: usize) -> Option<usize> {
+    let before = view.before(member);
+    let is_member = is_quote(before)
+        || is_blank(before)
+        || matches!(before, 0 | b'{' | b',' | b';' | b'(')
+        || view.is_break(member);
+    is_member.then_some(())?;
+    let length = if view.reads(member, b"value") { b"value".len() } else { b"val".len() };
+    let (_, start) = assignment(view, member + length)?;
+    let value = value::at(view, start).range;
+    let between = view.bytes().get(value.end..name)?;
+    if is_after_word(between) {
+        return None;
+    }
+    let mut depth = 0_usize;
+    for (at, byte) in (value.end..).zip(between) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1)?,
+            b'<' | b'>' => return None,
+            // The next entry of a list.
+            b'-' if view.is_break(at) => return None,
+            _ => {}
+        }
+    }
+    // What begins with a bracket has members with names of their own.
+    (depth == 0 && !matches!(view.at(start), b'{' | b'[')).then_some(start)
 }

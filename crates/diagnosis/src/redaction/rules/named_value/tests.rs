@@ -140,3 +140,16 @@ fn a_line_after_a_quotation_goes_only_if_it_belongs_to_it() {
         assert_eq!(output, format!("password=\"[redacted password]\"{rest}"));
     }
 }
+
+#[test]
+fn a_value_before_a_name_stays_if_it_belongs_to_another_one() {
+    assert_kept(&[
+        "{\"value\":\"UTC\",\"name\":\"TZ\"},{\"name\":\"DB_PASSWORD\",\"valueFrom\":{}}",
+        "- name: TZ\n  value: UTC\n- name: DB_PASSWORD\n  valueFrom:\n    x: y",
+        "- name: TZ\n  value: UTC\n- valueFrom: x\n  name: DB_PASSWORD\n",
+        "{\"valid\":\"UTC\",\"name\":\"password\"}",
+        "invalid value: 3, retry with name: password please",
+        "invalid value \"3\" for key=\"password\"",
+        "invalid value=\"3\" for key=\"password\"",
+    ]);
+}
