@@ -199,6 +199,12 @@ const PATTERNS: &[&str] = &[
     "\"a\"\n",
     "\"value\":\"a\",\"b\":1,\"name\":\"password\",",
     "\"value\":\"a,\"name\":\"password",
+    "$ANSIBLE_VAULT;",
+    "$ANSIBLE_VAULT;1.1;AES256\n",
+    "$ANSIBLE_VAULT;a\n0f1e2d3c4b5a69788796a5b4c3d2e1f0\n",
+    "$ANSIBLE_VAULT; 0f1e2d3c4b5a69788796a5b4c3d2e1f0 ",
+    "ENC[AES256_GCM,data:",
+    "{cipher}0f",
     "value=val=val='name=password ",
 ];
 

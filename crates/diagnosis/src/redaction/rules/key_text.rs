@@ -1,5 +1,6 @@
 //! Rule `key-material`, for keys whose kind is said in words: `openssl … -text`, keys of `PuTTY`, tables of
-//! dm-crypt, states of `IPsec`, keytabs, blobs of Windows' data protection.
+//! dm-crypt, states of `IPsec`, keytabs, blobs of Windows' data protection, vaults of Ansible, values of
+//! sops.
 //!
 //! Removes: the numbers in hexadecimal digits after the name of a cipher, the numbers of a private key,
 //! the lines of a private key of `PuTTY`.
@@ -97,6 +98,67 @@ pub(in crate::redaction) fn examine_putty_code(scan: &mut Scan<'_>, anchor: Rang
     examine_cipher(scan, anchor);
 }
 
+/// At the first line of a vault of Ansible: the numbers on the lines that follow, also behind the prefix
+/// of a log or joined with blanks.
+pub(in crate::redaction) fn examine_vault(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let line_end = view.next_break(anchor.end).min(anchor.end + LINE);
+    let header = view.count_while(anchor.end..line_end, |byte| !value::is_blank(byte));
+    let mut end = strike_numbers(scan, anchor.end + header..line_end, SHORTEST);
+    let mut line = view.next_break(anchor.end);
+    // The last line is as long as what is left, and has none behind it.
+    for _ in 0..MOST_LINES {
+        let next = view.next_break(line + 1);
+        let shortest = if end > anchor.end { 2 } else { SHORTEST };
+        let last = strike_last_number(scan, line..next, shortest);
+        let Some(last) = last.filter(|_| view.is_break(line)) else { break };
+        end = last;
+        line = next;
+    }
+}
+
+/// Removes the numbers of `shortest` digits or more that stand between blanks. Where the last one ends.
+fn strike_numbers(scan: &mut Scan<'_>, range: Range<usize>, shortest: usize) -> usize {
+    let view = scan.view;
+    let (mut start, mut end, mut shortest) = (range.start, 0, shortest);
+    loop {
+        start = value::after_blanks(view, start);
+        let length = view.count_while(start.min(range.end)..range.end, |b| b.is_ascii_hexdigit());
+        if length < shortest {
+            return end;
+        }
+        scan.strike(start..start + length, RULE);
+        start += length;
+        (end, shortest) = (start, 2);
+    }
+}
+
+/// Removes the number that a line ends with, alone there or behind a blank. Where it ends.
+fn strike_last_number(scan: &mut Scan<'_>, line: Range<usize>, shortest: usize) -> Option<usize> {
+    let view = scan.view;
+    let near = line.start..line.end.min(line.start + LINE);
+    let text = view.slice(near).trim_ascii_end();
+    let text = text.strip_suffix(b"\"").or_else(|| text.strip_suffix(b"'")).unwrap_or(text);
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let before = text.len() - digits;
+    // Behind a prefix, only what cannot be a word of a sentence.
+    let is_number = digits >= if before == 0 { shortest } else { SHORTEST };
+    let is_apart = before == 0 || value::is_blank(text[before - 1]);
+    let end = line.start + text.len();
+    (is_number && is_apart).then(|| {
+        scan.strike(line.start + before..end, RULE);
+        end
+    })
+}
+
+/// At a value of sops: `ENC[AES256_GCM,data:…,iv:…,tag:…,type:str]`.
+pub(in crate::redaction) fn examine_sealed(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let limit = view.next_break(anchor.end).min(anchor.end + LINE);
+    let length = view.count_while(anchor.end..limit, |byte| !b"]\"' ".contains(&byte));
+    scan.strike(anchor.end..anchor.end + length, RULE);
+}
+
 /// At what every blob of Windows' data protection holds: the number around it.
 pub(in crate::redaction) fn examine_protected(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
@@ -138,6 +200,29 @@ mod tests {
     }
 
     #[test]
+    fn the_lines_of_a_vault_go_up_to_what_is_no_number() {
+        let line = "fccc072f87ed8dd62fba50518797a433fa01fd725b09887fd3d62a2499c7dcab";
+        let header = "$ANSIBLE_VAULT;1.2;AES256;prod";
+        let mark = "[redacted key-material]";
+        for (text, expected) in [
+            (
+                format!("{header}\n{line}\n{line}\n6162\nok: [n1]\n"),
+                format!("{header}\n{mark}\n{mark}\n{mark}\nok: [n1]\n"),
+            ),
+            (
+                format!("{header} {line} {line} 6162 ok"),
+                format!("{header} {mark} {mark} {mark} ok"),
+            ),
+            (
+                format!("n1 a[1]: {header}\nn1 a[1]: {line}\nn1 a[1]: added\n"),
+                format!("n1 a[1]: {header}\nn1 a[1]: {mark}\nn1 a[1]: added\n"),
+            ),
+        ] {
+            assert_eq!(redacted(&text), expected);
+        }
+    }
+
+    #[test]
     fn ciphers_without_a_key_stay() {
         assert_kept(&[
             "kernel: alg: self-tests for aes-xts passed",
@@ -145,6 +230,9 @@ mod tests {
             "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 hmac(sha256)",
             "Private-Lines: many",
             "coefficient: 3",
+            "$ANSIBLE_VAULT;1.1;AES256\nadded 3 feed",
+            "input is not vault encrypted data: no $ANSIBLE_VAULT header",
+            "{cipher}aes",
         ]);
     }
 }

@@ -173,4 +173,10 @@ pub(super) const KIN: &[&str] = &[
     "{\"value\":\"«kes{trel]7a»\",\"tags\":{\"a\":[\"b\"]},\"name\":\"DB_PASSWORD\"}",
     "<add value=\"«kestrel7a»\" xdt:Locator=\"x\" key=\"Password\" />",
     "@{Value='«kestrel7a»'; Secure=$true; Name='Password'}",
+    "hush: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  «fccc072f87ed8dd62fba50518797a433fa01fd725b09887f»\n  «5f1a6887057a»\n",
+    "{\"hush\":\"$ANSIBLE_VAULT;1.2;AES256;prod\\n«fccc072f87ed8dd62fba50518797a433fa01fd725b09887f»\\n«5f1a6887057a»\\n\"}",
+    "+ echo $ANSIBLE_VAULT;1.1;AES256 «fccc072f87ed8dd62fba50518797a433fa01fd725b09887f» «5f1a6887057a»",
+    "Jul 14 09:00:00 n1 app[1]: $ANSIBLE_VAULT;1.1;AES256\nJul 14 09:00:00 n1 app[1]: «fccc072f87ed8dd62fba50518797a433fa01fd725b09887f»\n",
+    "hush: ENC[AES256_GCM,data:«p673w7Kb»,iv:«YY+Sy5Qq»,tag:«dGFn7Qw»,type:str]",
+    "hush='{cipher}«682bc583f4641835fa2db009355293665d2647dade3375c0ee201de2a49f7bda»'",
 ];
