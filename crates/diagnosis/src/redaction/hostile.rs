@@ -205,6 +205,10 @@ const PATTERNS: &[&str] = &[
     "$ANSIBLE_VAULT; 0f1e2d3c4b5a69788796a5b4c3d2e1f0 ",
     "ENC[AES256_GCM,data:",
     "{cipher}0f",
+    "A_COOKIE=",
+    "-setcookie ",
+    ".erlang.cookie\n",
+    "MIT-MAGIC-COOKIE-1 ",
     "value=val=val='name=password ",
 ];
 

@@ -20,6 +20,8 @@ pub(super) enum Kind {
     KeyContent,
     UserData,
     ConnectionString,
+    /// What a program shows to be let in again, or nodes of a cluster to each other.
+    Cookie,
     /// A word that also names other things. Only a value that looks like a key goes.
     Weak,
 }
@@ -177,6 +179,7 @@ pub(super) fn kind(view: &View, anchor: &Range<usize>) -> Option<(Kind, Range<us
         b"mnemonic" => whole().then_some(Kind::Password)?,
         b"phrase" => return phrase(view, anchor).map(|word| (Kind::Password, word)),
         b"salt" => salt(view, anchor),
+        b"cookie" => Kind::Cookie,
         b"tkn" => whole().then_some(Kind::Token)?,
         [b'p', b'a', b't', ..] => {
             let word = anchor.start..anchor.start + b"pat".len();

@@ -1,25 +1,33 @@
 //! Rule `cookie`.
 //!
 //! Removes: the values of `Cookie` and `Set-Cookie` headers; a session's cookie is as good as its
-//! password.
+//! password. The values of names that end with the word (`ERLANG_COOKIE`), and of options.
 //!
-//! Leaves alone: the word elsewhere.
+//! Leaves alone: the word elsewhere, and the numbers of requests.
 
 use std::ops::Range;
 
 use super::authorization::end_of_header;
-use super::named_value;
+use super::{key_text, named_value};
 use crate::redaction::name::Name;
 use crate::redaction::scan::Scan;
 use crate::redaction::shape;
 use crate::redaction::value;
+use crate::redaction::view::View;
 
 const RULE: &str = "cookie";
 
+/// Names of headers, in lower case and without what joins words.
+const HEADERS: [&str; 5] = ["cookie", "setcookie", "cookie2", "setcookie2", "setcookie3"];
+
+/// The shortest cookie that Erlang makes up itself.
+const SHORTEST_ERLANG: usize = 16;
+
 pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     let view = scan.view;
-    let name = Name::around(view, anchor, scan.resume());
-    if !(name.is("cookie") || name.is("setcookie")) {
+    let name = Name::around(view, anchor.clone(), scan.resume());
+    if name.is_flag() || !HEADERS.iter().any(|header| name.is(header)) {
+        examine_named(scan, &name, anchor);
         return;
     }
     let Some(start) = named_value::value_start(view, name.range.end) else { return };
@@ -41,11 +49,42 @@ pub(in crate::redaction) fn examine(scan: &mut Scan<'_>, anchor: Range<usize>) {
     }
 }
 
+/// At a name that the word is a part of.
+fn examine_named(scan: &mut Scan<'_>, name: &Name<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    let end = name.range.end;
+    if name.is("erlangcookie")
+        && view.is_break(end)
+        && let Some(word) = printed(view, end)
+    {
+        scan.strike(word, RULE);
+    } else if name.has("magiccookie") {
+        // What `xauth list` prints: `host/unix:0  MIT-MAGIC-COOKIE-1  0f1e…`.
+        key_text::examine_cipher(scan, end..end);
+    } else if anchor.end == end {
+        named_value::examine(scan, anchor);
+    }
+}
+
+/// The cookie alone on the line at `line`, after a command that prints its file.
+fn printed(view: &View, line: usize) -> Option<Range<usize>> {
+    let end = view.next_break(line + 1).min(line + shape::LONGEST_HARMLESS);
+    let text = view.slice(line..end).trim_ascii_end();
+    is_of_erlang(text).then_some(line..line + text.len())
+}
+
+/// Capital letters only, as Erlang makes a cookie up.
+fn is_of_erlang(text: &[u8]) -> bool {
+    text.len() >= SHORTEST_ERLANG && text.iter().all(u8::is_ascii_uppercase)
+}
+
 /// `name=value`, or one word as only generators make it.
 fn is_session(text: &[u8]) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.%".contains(byte);
     let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
-    text.contains(&b'=') || text.len() >= 12 && digits >= 2 && text.iter().all(is_word)
+    text.contains(&b'=')
+        || is_of_erlang(text)
+        || text.len() >= 12 && digits >= 2 && text.iter().all(is_word)
 }
 
 #[cfg(test)]
@@ -67,5 +106,29 @@ mod tests {
     #[test]
     fn the_word_alone_stays() {
         assert_kept(&["cookie: none", "cookies are off", "the cookie jar"]);
+        assert_kept(&[
+            "Got message type=method_call reply_cookie=4711 signature=s",
+            "dhcp_cookie: 0x63825363",
+            "net.ipv4.tcp_syncookies = 1",
+            "SESSION_COOKIE_SECURE=true",
+            "session_cookie: disabled",
+            "ERLANG_COOKIE=$COOKIE",
+            "session-cookie: could not be read",
+            "FS-Cache: O-cookie c=00000000 [p=00000001 fl=226 nc=0 na=1]",
+            "chmod 400 /var/lib/rabbitmq/.erlang.cookie\nRESTARTED",
+            "wget --load-cookies jar.txt --cookie cookies.txt",
+        ]);
+    }
+
+    #[test]
+    fn names_that_end_with_the_word_lose_their_value() {
+        assert_eq!(
+            redacted("a: RABBITMQ_ERLANG_COOKIE: LUMNXOWABALBKZDRBCKA (deprecated env in use)"),
+            "a: RABBITMQ_ERLANG_COOKIE: [redacted cookie] (deprecated env in use)"
+        );
+        assert_eq!(
+            redacted("erl -setcookie monster -name a@b"),
+            "erl -setcookie [redacted cookie] -name a@b"
+        );
     }
 }

@@ -1,5 +1,5 @@
 //! Rules `token`, `password`, `secret`, `client-secret`, `credential`, `key`, `sas-token`,
-//! `connection-string`, `registry-auth`, `user-data` and `protected-settings`.
+//! `connection-string`, `registry-auth`, `user-data`, `cookie` and `protected-settings`.
 //!
 //! Remove: the value of anything whose name says that it is a secret, in any form in which names
 //! and values are written: `NAME=VALUE`, `name: value`, `"name": "value"`, `--name value`,
@@ -148,6 +148,7 @@ fn rule_for(kind: Kind, name: &Name<'_>) -> Option<(Kind, &'static str)> {
         Kind::KeyContent => name.is_secret_content().then_some("key")?,
         Kind::UserData => "user-data",
         Kind::ConnectionString => "connection-string",
+        Kind::Cookie => "cookie",
     };
     Some((kind, rule))
 }

@@ -49,6 +49,7 @@ pub(super) const SURVIVED: &[&str] = &[
     "Jul 14 09:00:00 n1 kubelet[1]: «eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6IjVkTm50ZEVrcmpMeCJ9.eyJhd»\nJul 14 09:00:01 n1 kubelet[1]: «WQiOiJodHRwczovL21hbmFnZW1lbnQuYXp1cmUuY29tIiwiaXNzIjoiaHR0cHM6Ly9zdHM»\nJul 14 09:00:02 n1 kubelet[1]: «ud2luZG93cy5uZXQvMmJmZGFlNDUtMTgzYS02MzkxIiwiZXhwIjoxNzk5OTk5OTk5fQ.F-»\nJul 14 09:00:03 n1 kubelet[1]: «LM_fZi7-HBvt0u915NStI_O22yAlAU9hRIRSMyUwe54Adx_4NBLwJPV43jaJ4Fv87hnrTX»\nJul 14 09:00:04 n1 kubelet[1]: «97h8aDyVnt0WcRbPuP9vBW2UHjKd0vl»",
     "$env:REG_PASSWORD = \"«e68l0QaxjR»\" + `\n    \"«8wONwjEKhPYpxI»\"",
     "$ANSIBLE_VAULT;1.1;AES256\n«fccc072f87ed8dd62fba50518797a433fa01fd725b09887fd3d62a2499c7dcaba57fb11c4bb804e7»\n«5f1a6887057add85ea4652eb661afc8fe44fe52886f1c15ff552f1678cd59dc9c4184307bc198014»\n«ffa8c0d29fa1035c»\n",
+    "rabbitmq: RABBITMQ_ERLANG_COOKIE: «LUMNXOWABALBKZDRBCKA» (deprecated env in use)",
     "{\"value\":\"«0rchard%b7h6»\",\"secure\":true,\"name\":\"sqlAdminPassword\"}",
 ];
 

@@ -44,6 +44,7 @@ fn is_harmless(view: &View, subject: &Subject<'_>, text: &[u8]) -> bool {
             shape::is_no_password(text)
                 || is_lenient(view, subject, text) && shape::is_harmless(text)
         }
+        Kind::Cookie => shape::is_harmless(text) || is_handle(text),
         _ => shape::is_harmless(text),
     }
 }
@@ -71,6 +72,14 @@ fn is_lenient(view: &View, subject: &Subject<'_>, text: &[u8]) -> bool {
         || is_file
         || is_kind_of_machine(text)
         || shape::is_digest(text)
+}
+
+/// The number of a request, which programs call a cookie too: `reply_cookie=4711`, `0x63825363`.
+fn is_handle(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"0x").unwrap_or(text);
+    text.len() <= 18
+        && digits.iter().all(u8::is_ascii_hexdigit)
+        && (digits.len() < text.len() || shape::is_number(digits))
 }
 
 /// `libsecret-1-0:amd64`: a package.
