@@ -209,6 +209,10 @@ const PATTERNS: &[&str] = &[
     "-setcookie ",
     ".erlang.cookie\n",
     "MIT-MAGIC-COOKIE-1 ",
+    " TRUE / ",
+    "\tTRUE\t/\tTRUE\t0\ta\t",
+    "\tTRUE\t/\tTRUE\t0\ta\tb\n",
+    " true  ",
     "value=val=val='name=password ",
 ];
 

@@ -1,7 +1,8 @@
 //! Rule `cookie`.
 //!
 //! Removes: the values of `Cookie` and `Set-Cookie` headers; a session's cookie is as good as its
-//! password. The values of names that end with the word (`ERLANG_COOKIE`), and of options.
+//! password. The values of names that end with the word (`ERLANG_COOKIE`), and of options. The last
+//! field of a line of a cookie jar.
 //!
 //! Leaves alone: the word elsewhere, and the numbers of requests.
 
@@ -78,6 +79,50 @@ fn is_of_erlang(text: &[u8]) -> bool {
     text.len() >= SHORTEST_ERLANG && text.iter().all(u8::is_ascii_uppercase)
 }
 
+/// The longest field of a cookie jar that is looked at before the value.
+const LONGEST_FIELD: usize = 256;
+
+/// At the first flag of a line of a cookie jar, as curl and wget write it: domain, flag, path, flag, time,
+/// name, value. Its tabs may have become blanks.
+pub(in crate::redaction) fn examine_jar(scan: &mut Scan<'_>, anchor: Range<usize>) {
+    let view = scan.view;
+    if value::is_blank(view.before(anchor.start))
+        && !view.is_break(anchor.start)
+        && let Some(start) = jar_value(view, anchor.start)
+    {
+        let start = start + usize::from(value::is_quote(view.at(start)));
+        let is_letter = |byte: u8| !value::is_blank(byte) && byte != b'"';
+        let end = value::end_of_letters(view, start, 0, is_letter);
+        if end - start > shape::LONGEST_HARMLESS || !shape::is_harmless(view.slice(start..end)) {
+            scan.strike(start..end, RULE);
+        }
+    }
+}
+
+/// Where the value begins on the line of a cookie jar whose first flag is at `flag`.
+fn jar_value(view: &View, flag: usize) -> Option<usize> {
+    let line_end = view.next_break(flag + 1);
+    let mut next = flag;
+    let mut field = || {
+        let start = next;
+        let limit = line_end.min(start + LONGEST_FIELD);
+        let end = start + view.count_while(start..limit, |byte| !value::is_blank(byte));
+        next = value::after_blanks(view, end);
+        (end > start && next > end && next < line_end).then_some(start..end)
+    };
+    let is_flag = |field: &Range<usize>| {
+        let text = view.slice(field.clone());
+        text.eq_ignore_ascii_case(b"true") || text.eq_ignore_ascii_case(b"false")
+    };
+    field().filter(is_flag)?;
+    field().filter(|path| view.at(path.start) == b'/')?;
+    field().filter(is_flag)?;
+    let is_time = |byte: &u8| byte.is_ascii_digit() || b"-.".contains(byte);
+    field().filter(|time| view.slice(time.clone()).iter().all(is_time))?;
+    field()?;
+    Some(next)
+}
+
 /// `name=value`, or one word as only generators make it.
 fn is_session(text: &[u8]) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.%".contains(byte);
@@ -117,6 +162,27 @@ mod tests {
             "FS-Cache: O-cookie c=00000000 [p=00000001 fl=226 nc=0 na=1]",
             "chmod 400 /var/lib/rabbitmq/.erlang.cookie\nRESTARTED",
             "wget --load-cookies jar.txt --cookie cookies.txt",
+        ]);
+    }
+
+    #[test]
+    fn the_last_field_of_a_cookie_jar_goes() {
+        let line = "#HttpOnly_portal.local\tFALSE\t/\tTRUE\t0\tJSESSIONID\t";
+        assert_eq!(
+            redacted(&format!("{line}hmcxvzjp\nx y")),
+            format!("{line}[redacted cookie]\nx y")
+        );
+        let blanks = line.replace('\t', "   ");
+        assert_eq!(
+            redacted(&format!("{blanks}hmcxvzjp\n")),
+            format!("{blanks}[redacted cookie]\n")
+        );
+        assert_kept(&[
+            &format!("{line}\nnext line"),
+            &format!("{line}true\n"),
+            "mounted: true /var/lib ext4 true 0 a b",
+            "ready true  / true",
+            "x false / false done 3 of them",
         ]);
     }
 

@@ -189,4 +189,7 @@ pub(super) const KIN: &[&str] = &[
     "Cookie: «LUMNXOWABALBKZDRBCKA»",
     "n1/unix:0  MIT-MAGIC-COOKIE-1  «0f1e2d3c4b5a69788796a5b4c3d2e1f0»",
     "Set-Cookie3: «JSESSIONID=hmcxvzjpz7f2»; path=\"/\"",
+    ".example.com\tTRUE\t/app\tFALSE\t1799999999\tsid\t«kestrel»\n.example.com\tTRUE\t/\tTRUE\t0\tb\t«s%3Aabc.def»\n",
+    "+ cat jar\nlocalhost   FALSE   /   FALSE   0   who   «kestrel7a»\n",
+    "{\"log\":\"x.example\\tFALSE\\t/\\tTRUE\\t0\\twho\\t«kestrel7a»\"}",
 ];

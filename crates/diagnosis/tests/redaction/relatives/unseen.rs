@@ -50,6 +50,7 @@ pub(super) const SURVIVED: &[&str] = &[
     "$env:REG_PASSWORD = \"«e68l0QaxjR»\" + `\n    \"«8wONwjEKhPYpxI»\"",
     "$ANSIBLE_VAULT;1.1;AES256\n«fccc072f87ed8dd62fba50518797a433fa01fd725b09887fd3d62a2499c7dcaba57fb11c4bb804e7»\n«5f1a6887057add85ea4652eb661afc8fe44fe52886f1c15ff552f1678cd59dc9c4184307bc198014»\n«ffa8c0d29fa1035c»\n",
     "rabbitmq: RABBITMQ_ERLANG_COOKIE: «LUMNXOWABALBKZDRBCKA» (deprecated env in use)",
+    "#HttpOnly_portal.local\tFALSE\t/\tTRUE\t0\tJSESSIONID\t«hmcxvzjpz7f2y791mmdwg1xw5t»",
     "{\"value\":\"«0rchard%b7h6»\",\"secure\":true,\"name\":\"sqlAdminPassword\"}",
 ];
 
