@@ -1,8 +1,8 @@
 //! What every command has at hand.
 
-use crate::environment::Variables;
+use crate::aks::environment::Variables;
+use crate::host::paths::Root;
 use crate::log::Log;
-use crate::paths::Root;
 use crate::run::{Identity, Run};
 use crate::secrets::Secrets;
 use crate::settings::Settings;

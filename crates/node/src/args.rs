@@ -29,55 +29,171 @@ pub(crate) enum Wrong {
     BadValue(String, String, &'static str),
 }
 
+/// A command of this program. Those for AKS nodes and `join` exist on Linux only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    #[cfg(unix)]
+    Provision,
+    #[cfg(unix)]
+    ProvisionWait,
+    Wait,
+    Extension,
+    #[cfg(unix)]
+    Join,
+    #[cfg(unix)]
+    Launch,
+    #[cfg(unix)]
+    Preflight,
+    #[cfg(unix)]
+    Postmortem,
+    Report,
+    #[cfg(unix)]
+    Customdata,
+    #[cfg(unix)]
+    CheckHotfix,
+    #[cfg(unix)]
+    DownloadHotfix,
+    /// `version`: the version alone.
+    Version,
+    /// `--version`: the version behind the name of the program.
+    ProgramVersion,
+    Help,
+}
+
+impl Command {
+    /// Every command with the words that mean it.
+    pub(crate) const ALL: &[(&str, Self)] = &[
+        #[cfg(unix)]
+        ("provision", Self::Provision),
+        #[cfg(unix)]
+        ("provision-wait", Self::ProvisionWait),
+        ("wait", Self::Wait),
+        ("extension", Self::Extension),
+        #[cfg(unix)]
+        ("join", Self::Join),
+        #[cfg(unix)]
+        ("launch", Self::Launch),
+        #[cfg(unix)]
+        ("preflight", Self::Preflight),
+        #[cfg(unix)]
+        ("postmortem", Self::Postmortem),
+        ("report", Self::Report),
+        #[cfg(unix)]
+        ("customdata", Self::Customdata),
+        #[cfg(unix)]
+        ("check-hotfix", Self::CheckHotfix),
+        #[cfg(unix)]
+        ("download-hotfix", Self::DownloadHotfix),
+        ("version", Self::Version),
+        ("--version", Self::ProgramVersion),
+        ("help", Self::Help),
+        ("--help", Self::Help),
+        ("--h", Self::Help),
+    ];
+
+    /// The command that a word means.
+    pub(crate) fn named(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(name, _)| *name == word).map(|(_, command)| *command)
+    }
+
+    /// The flags of a command: with a value, and without.
+    fn flags(self) -> (&'static [&'static str], &'static [&'static str]) {
+        match self {
+            #[cfg(unix)]
+            Self::Provision => (
+                &["provision-config", "nbc-cmd", "preflight", "mcr-repository-base"],
+                &["dry-run", "reject-v0", "strict-required"],
+            ),
+            #[cfg(unix)]
+            Self::ProvisionWait => (&["timeout", "start-timeout"], &[]),
+            #[cfg(unix)]
+            Self::Launch => (
+                &["preflight", "hostname-timeout", "mcr-repository-base"],
+                &["require-config", "reject-v0", "strict-required"],
+            ),
+            #[cfg(unix)]
+            Self::Join => (&["config"], &["repair-containerd"]),
+            #[cfg(unix)]
+            Self::Customdata => (&["provision-config", "format"], &[]),
+            #[cfg(unix)]
+            Self::Preflight => (&["only"], &["json"]),
+            #[cfg(unix)]
+            Self::Postmortem => (&[], &["json"]),
+            #[cfg(unix)]
+            Self::CheckHotfix | Self::DownloadHotfix => (&[], &[]),
+            Self::Wait => (
+                &[
+                    "sentinel",
+                    "failure-sentinel",
+                    "timeout",
+                    "start-timeout",
+                    "settle",
+                    "deadline-from",
+                    "on-joined-without-sentinel",
+                    "watch",
+                    "probe",
+                    "report",
+                    "max-bytes",
+                ],
+                &["console", "post-commands", "strict", "unsafe"],
+            ),
+            Self::Extension => (&["handler", "number"], &[]),
+            Self::Report => (&[], &["json"]),
+            Self::Version | Self::ProgramVersion | Self::Help => (&[], &[]),
+        }
+    }
+}
+
 /// Flags with a value that every command takes.
 const COMMON: &[&str] = &["root", "exit-code", "own-code-base", "code"];
 
-/// The flags of a command: with a value, and without.
-fn flags_of(command: &str) -> (&'static [&'static str], &'static [&'static str]) {
-    match command {
-        "provision" => (
-            &["provision-config", "nbc-cmd", "preflight", "mcr-repository-base"],
-            &["dry-run", "reject-v0", "strict-required"],
-        ),
-        "provision-wait" => (&["timeout", "start-timeout"], &[]),
-        "launch" => (
-            &["preflight", "hostname-timeout", "mcr-repository-base"],
-            &["require-config", "reject-v0", "strict-required"],
-        ),
-        "join" => (&["config"], &["repair-containerd"]),
-        "customdata" => (&["provision-config", "format"], &[]),
-        "preflight" => (&["only"], &["json"]),
-        "wait" => (
-            &[
-                "sentinel",
-                "failure-sentinel",
-                "timeout",
-                "start-timeout",
-                "settle",
-                "deadline-from",
-                "on-joined-without-sentinel",
-                "watch",
-                "probe",
-                "report",
-                "max-bytes",
-            ],
-            &["console", "post-commands", "strict", "unsafe"],
-        ),
-        "extension" => (&["handler", "number"], &[]),
-        "report" | "postmortem" => (&[], &["json"]),
-        _ => (&[], &[]),
+/// Which exit code a process ends with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ExitCodes {
+    /// The code of what failed.
+    #[default]
+    Propagate,
+    /// 0 or 1 only, as upstream.
+    Legacy,
+}
+
+impl ExitCodes {
+    /// Reads the value of `--exit-code`, or of the setting of that name.
+    pub(crate) fn read(value: Option<&str>) -> Result<Self, Wrong> {
+        match value {
+            None | Some("propagate") => Ok(Self::Propagate),
+            Some("legacy") => Ok(Self::Legacy),
+            Some(value) => {
+                let why = "neither propagate nor legacy";
+                Err(Wrong::BadValue("exit-code".to_owned(), value.to_owned(), why))
+            }
+        }
+    }
+
+    /// The exit status for a code: a failure never ends with 0.
+    pub(crate) fn status(self, code: i32) -> u8 {
+        match self {
+            Self::Propagate => u8::try_from(code).unwrap_or(u8::MAX),
+            Self::Legacy => u8::from(code != 0),
+        }
     }
 }
 
 impl Arguments {
-    /// Sorts what was typed. On an error, what was sorted so far comes with it.
+    /// Sorts what was typed. With a mistake comes what was understood, such as where the result of
+    /// the mistake goes (`--root`) and how the process ends (`--exit-code`).
     pub(crate) fn read(
         typed: impl IntoIterator<Item = String>,
     ) -> Result<Self, Box<(Self, Wrong)>> {
         let mut found = Self::default();
+        let mut mistake = None;
         let mut typed = typed.into_iter();
         while let Some(word) = typed.next() {
             let Some(flag) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else {
+                // Behind a mistake, only the flags of every command are of use.
+                if mistake.is_some() {
+                    continue;
+                }
                 if found.command.is_none() {
                     found.command = Some(word);
                 } else {
@@ -85,7 +201,10 @@ impl Arguments {
                 }
                 continue;
             };
-            if matches!(flag, "help" | "h" | "version") && found.command.is_none() {
+            if matches!(flag, "help" | "h" | "version")
+                && found.command.is_none()
+                && mistake.is_none()
+            {
                 found.command = Some(format!("--{flag}"));
                 continue;
             }
@@ -93,12 +212,13 @@ impl Arguments {
                 Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
                 None => (flag.to_owned(), None),
             };
-            let (valued, bare) = flags_of(found.command.as_deref().unwrap_or_default());
+            let (valued, bare) = found.known_command().map_or((&[][..], &[][..]), Command::flags);
             if bare.contains(&name.as_str()) {
                 found.flags.push((name, value.unwrap_or_else(|| "true".to_owned())));
             } else if COMMON.contains(&name.as_str()) || valued.contains(&name.as_str()) {
                 let Some(value) = value.or_else(|| typed.next()) else {
-                    return Err(Box::new((found, Wrong::NoValue(name))));
+                    mistake.get_or_insert(Wrong::NoValue(name));
+                    continue;
                 };
                 if name == "root" {
                     found.root = Some(value.into());
@@ -106,13 +226,23 @@ impl Arguments {
                     found.flags.push((name, value));
                 }
             } else {
-                // Where the results of this mistake go is still read.
-                let mut rest = typed.skip_while(|word| word != "--root");
-                found.root = found.root.or_else(|| rest.nth(1).map(PathBuf::from));
-                return Err(Box::new((found, Wrong::Undefined(name))));
+                mistake.get_or_insert(Wrong::Undefined(name));
             }
         }
-        Ok(found)
+        match mistake {
+            None => Ok(found),
+            Some(mistake) => Err(Box::new((found, mistake))),
+        }
+    }
+
+    /// The command, if there is one of that name.
+    pub(crate) fn known_command(&self) -> Option<Command> {
+        self.command.as_deref().and_then(Command::named)
+    }
+
+    /// What `--exit-code` says.
+    pub(crate) fn exit_codes(&self) -> Result<ExitCodes, Wrong> {
+        ExitCodes::read(self.value("exit-code"))
     }
 
     /// The value of a flag; the last one counts.
@@ -139,16 +269,13 @@ impl Arguments {
     }
 }
 
-/// `90`, `90s`, `1500ms`, `20m`.
+/// A duration as jiff reads it, such as `90s`, `1500ms`, `20m` or `1h 30m`; a number alone is
+/// seconds.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1),
-        None => match text.strip_suffix('m') {
-            Some(number) => (number, 60_000),
-            None => (text.strip_suffix('s').unwrap_or(text), 1_000),
-        },
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit).map(Duration::from_millis)
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok().map(Duration::from_secs);
+    }
+    text.parse::<jiff::SignedDuration>().ok()?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -174,14 +301,35 @@ mod tests {
         let (found, wrong) = *read("provision --nope --root /r").unwrap_err();
         assert_eq!(wrong.to_string(), "Incorrect Usage: flag provided but not defined: -nope");
         assert_eq!(found.root.as_deref(), Some(std::path::Path::new("/r")));
+        let (found, _) = *read("wait --nope provision --exit-code legacy").unwrap_err();
+        assert_eq!(found.command.as_deref(), Some("wait"));
+        assert_eq!(found.exit_codes(), Ok(ExitCodes::Legacy));
+    }
+
+    #[test]
+    fn a_failure_never_ends_with_0() {
+        let propagated = [0, 211, 255, -1, 256, 512].map(|code| ExitCodes::Propagate.status(code));
+        assert_eq!(propagated, [0, 211, 255, 255, 255, 255]);
+        assert_eq!([0, 211, 256].map(|code| ExitCodes::Legacy.status(code)), [0, 1, 1]);
     }
 
     #[test]
     fn times_have_units() {
         let seconds = |text| duration(text).map(|time| time.as_millis());
         assert_eq!(
-            ["90", "90s", "1500ms", "20m", "x", "-1"].map(seconds),
-            [Some(90_000), Some(90_000), Some(1_500), Some(1_200_000), None, None]
+            ["90", "90s", "1500ms", "20m", "1h 30m", "x", "", "-1", "-1s", "1d"].map(seconds),
+            [
+                Some(90_000),
+                Some(90_000),
+                Some(1_500),
+                Some(1_200_000),
+                Some(5_400_000),
+                None,
+                None,
+                None,
+                None,
+                None
+            ]
         );
     }
 }

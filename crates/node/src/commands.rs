@@ -1,97 +1,173 @@
-//! The commands, on Linux.
+//! Runs the command that the process was started with.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+#[cfg(unix)]
 use crate::agent::Agent;
-use crate::args::Arguments;
+#[cfg(unix)]
+use crate::aks::{self, customdata, keeper, launch, provision, provision_wait};
+use crate::args::{Arguments, Command, Wrong};
+use crate::host::paths::Root;
+#[cfg(unix)]
+use crate::join;
+#[cfg(unix)]
 use crate::log::Log;
-use crate::paths::Root;
+#[cfg(unix)]
 use crate::secrets::Secrets;
+#[cfg(unix)]
 use crate::settings::Settings;
-use crate::{customdata, extension, join, keeper, launch, provision, sentinel, usage, waiter};
+use crate::usage::{self, Program};
+use crate::{capi, extension};
 
-/// Does what was typed.
 pub(crate) fn main() -> ExitCode {
     let mut typed = std::env::args_os();
     let program = typed.next().unwrap_or_default();
     let typed: Vec<_> = typed.collect();
+    #[cfg(unix)]
     if let Some(code) = keeper::hidden(&typed) {
         return code;
     }
-    let program = usage::Program::of(&program);
+    let program = Program::of(&program);
     let typed = typed.into_iter().map(|word| word.to_string_lossy().into_owned());
     let (arguments, wrong) = match Arguments::read(typed) {
         Ok(arguments) => (arguments, None),
         Err(mistake) => (mistake.0, Some(mistake.1)),
     };
     let root = Root::new(arguments.root.clone());
-    if wrong.is_none() && arguments.command.as_deref() == Some("wait") {
-        return sentinel::run(&arguments, &root).into();
-    }
-    if wrong.is_none() && arguments.command.as_deref() == Some("extension") {
-        return extension::run(&arguments, &root).into();
-    }
-    let settings = Settings::read(&arguments, &root);
-    let wrong = wrong.or_else(|| settings.as_ref().err().cloned());
-    let plain = || Settings::read(&Arguments::default(), &Root::new(None));
-    let Ok(settings) = settings.or_else(|_| plain()) else {
-        return ExitCode::from(usage::EXIT);
+    // `wait` and `extension` have settings of their own; those of the AKS agent do not concern them.
+    let code = match (wrong, arguments.known_command()) {
+        (None, Some(Command::Wait)) => capi::run(&arguments, &root),
+        (None, Some(Command::Extension)) => extend(&arguments, &root),
+        (wrong, command) => others(&program, &arguments, root, command, wrong),
     };
-    let (log, secrets, variables) = (Log::none(), Secrets::default(), Vec::new());
-    let agent = Agent { root, settings, log, secrets, variables };
-    if let Some(wrong) = wrong {
-        return usage::mistake(agent, &program, &arguments, &wrong.to_string()).into();
-    }
-    let code = run(agent, &program, &arguments);
     code.into()
 }
 
-fn run(agent: Agent, program: &usage::Program, arguments: &Arguments) -> u8 {
-    let logged = |agent: Agent| Agent { log: Log::open(&agent.root), ..agent };
-    match arguments.command.as_deref() {
-        Some("provision") => {
-            let agent = logged(agent);
-            agent.settings.status(provision::run(&agent, arguments, &[]))
+/// `extension`: the flag is all that can ask for another exit code. The processes that the
+/// extension starts speak to each other by exit codes and never get the flag.
+fn extend(arguments: &Arguments, root: &Root) -> u8 {
+    match arguments.exit_codes() {
+        Ok(codes) => codes.status(extension::run(arguments, root).into()),
+        Err(wrong) => {
+            crate::output::remark(&format!("{wrong}\n"));
+            usage::EXIT
         }
-        Some("provision-wait") => {
+    }
+}
+
+#[cfg(windows)]
+fn others(
+    program: &Program,
+    arguments: &Arguments,
+    root: Root,
+    command: Option<Command>,
+    wrong: Option<Wrong>,
+) -> u8 {
+    let codes = arguments.exit_codes();
+    let wrong = wrong.or_else(|| codes.clone().err());
+    let codes = codes.unwrap_or_default();
+    if let Some(wrong) = wrong {
+        usage::remark(program, &wrong.to_string());
+        return codes.status(usage::EXIT.into());
+    }
+    let reports = [capi::report_path(&root)];
+    codes.status(match command {
+        Some(Command::Report) => report(&reports, arguments).into(),
+        Some(Command::Version) => usage::version(None).into(),
+        Some(Command::ProgramVersion) => usage::version(Some(program)).into(),
+        Some(Command::Help) => usage::help(program).into(),
+        Some(Command::Wait | Command::Extension) | None => {
+            usage::remark(program, &unknown(arguments));
+            usage::EXIT.into()
+        }
+    })
+}
+
+#[cfg(unix)]
+fn others(
+    program: &Program,
+    arguments: &Arguments,
+    root: Root,
+    command: Option<Command>,
+    wrong: Option<Wrong>,
+) -> u8 {
+    let settings = Settings::read(arguments, &root);
+    let wrong = wrong.or_else(|| settings.as_ref().err().cloned());
+    let plain = || Settings::read(&Arguments::default(), &Root::new(None));
+    let typed = arguments.exit_codes().unwrap_or_default();
+    let Ok(mut settings) = settings.or_else(|_| plain()) else {
+        return typed.status(usage::EXIT.into());
+    };
+    if wrong.is_some() && arguments.value("exit-code").is_some() {
+        settings.exit_codes = typed;
+    }
+    let (log, secrets, variables) = (Log::none(), Secrets::default(), Vec::new());
+    let agent = Agent { root, settings, log, secrets, variables };
+    let codes = agent.settings.exit_codes;
+    let code = match (wrong, command) {
+        (Some(wrong), _) => mistake(agent, program, arguments, &wrong.to_string()),
+        (None, Some(command)) => run(agent, program, arguments, command),
+        (None, None) => mistake(agent, program, arguments, &unknown(arguments)),
+    };
+    codes.status(code)
+}
+
+/// Says what is wrong with a command. A wrong `provision` leaves a result: without one,
+/// `provision-wait` would wait until its timeout.
+#[cfg(unix)]
+fn mistake(agent: Agent, program: &Program, arguments: &Arguments, why: &str) -> i32 {
+    usage::remark(program, why);
+    if arguments.known_command() == Some(Command::Provision) {
+        let agent = Agent { log: Log::open(&agent.root), ..agent };
+        provision::refuse(&agent, why);
+        return aks::exit_code::REFUSED;
+    }
+    usage::EXIT.into()
+}
+
+fn unknown(arguments: &Arguments) -> String {
+    match &arguments.command {
+        Some(word) => format!("unknown command: {word}"),
+        None => "missing command argument".to_owned(),
+    }
+}
+
+#[cfg(unix)]
+fn run(agent: Agent, program: &Program, arguments: &Arguments, command: Command) -> i32 {
+    let logged = |agent: Agent| Agent { log: Log::open(&agent.root), ..agent };
+    match command {
+        Command::Provision => provision::run(&logged(agent), arguments, &[]),
+        Command::ProvisionWait => {
             let agent = logged(agent);
             // Waiter and provisioner are of the same version.
             launch::hand_over_waiting(&agent, std::env::args_os().skip(1));
-            agent.settings.status(waiter::run(&agent))
+            provision_wait::run(&agent)
         }
-        Some("launch") => {
-            let agent = logged(agent);
-            agent.settings.status(launch::run(&agent, arguments))
-        }
-        Some("join") => {
-            let agent = logged(agent);
-            let exit = join::run(&agent, arguments);
-            agent.settings.status(exit.into())
-        }
-        Some("preflight") => usage::preflight(&agent, program, arguments),
-        Some("report") => {
+        Command::Launch => launch::run(&logged(agent), arguments),
+        Command::Join => join::run(&logged(agent), arguments).into(),
+        Command::Preflight => aks::commands::preflight(&agent, program, arguments),
+        Command::Report => {
             let root = &agent.root;
-            let reports = [root.report(), root.join_report(), sentinel::report_path(root)];
-            sentinel::print_newest(
-                &reports.each_ref().map(PathBuf::as_path),
-                arguments.given("json"),
-            )
+            let reports = [root.report(), root.join_report(), capi::report_path(root)];
+            report(&reports, arguments).into()
         }
-        Some("postmortem") => usage::postmortem(&agent),
-        Some("customdata") => customdata::run(&agent, arguments),
-        Some("check-hotfix") => {
+        Command::Postmortem => aks::commands::postmortem(&agent).into(),
+        Command::Customdata => customdata::run(&agent, arguments).into(),
+        Command::CheckHotfix => {
             logged(agent).log.info("check-hotfix outcome: noHotfixAvailable");
             0
         }
-        Some("download-hotfix") => usage::download_hotfix(&logged(agent), arguments),
-        Some("version") => usage::version(None),
-        Some("--version") => usage::version(Some(program)),
-        Some("help" | "--help" | "--h") => usage::help(program),
-        Some(other) => {
-            let why = format!("unknown command: {other}");
-            usage::mistake(agent, program, arguments, &why)
-        }
-        None => usage::mistake(agent, program, arguments, "missing command argument"),
+        Command::DownloadHotfix => aks::commands::download_hotfix(&logged(agent), arguments).into(),
+        Command::Version => usage::version(None).into(),
+        Command::ProgramVersion => usage::version(Some(program)).into(),
+        Command::Help => usage::help(program).into(),
+        Command::Wait => capi::run(arguments, &agent.root).into(),
+        Command::Extension => extension::run(arguments, &agent.root).into(),
     }
+}
+
+fn report(reports: &[PathBuf], arguments: &Arguments) -> u8 {
+    let reports: Vec<_> = reports.iter().map(PathBuf::as_path).collect();
+    capi::print_newest(&reports, arguments.given("json"))
 }

@@ -8,8 +8,8 @@ use bringup_diagnosis::redaction::redact;
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::steps;
-use crate::store;
+use crate::crash_points;
+use crate::host::linux::store;
 
 /// A message is not longer than this, in characters.
 const MESSAGE: usize = 3_000;
@@ -51,7 +51,7 @@ pub(crate) fn write(directory: &Path, event: &Event<'_>) -> io::Result<()> {
     let mut name = event.end.as_nanosecond();
     let linked = loop {
         let path = directory.join(format!("{name}.json"));
-        steps::reached("name an event");
+        crash_points::reached("name an event");
         match fs::hard_link(&beside, &path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => name += 1,
             other => break other,

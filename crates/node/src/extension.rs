@@ -13,25 +13,16 @@
 
 mod commands;
 mod decision;
-mod exit;
-mod guard;
+pub(crate) mod exit;
+pub(crate) mod guard;
 mod handler;
-#[cfg(unix)]
-mod linux;
 mod locks;
 mod log;
 mod protected;
-mod record;
+pub(crate) mod record;
 mod settings;
 mod status;
 mod waiter;
-#[cfg(windows)]
-mod windows;
-
-#[cfg(unix)]
-use linux as system;
-#[cfg(windows)]
-use windows as system;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,24 +32,24 @@ use std::time::Duration;
 use self::handler::Handler;
 use self::log::Log;
 use crate::args::Arguments;
+use crate::host::paths::Root;
+use crate::host::system::{Places, background};
 use crate::output;
-use crate::paths::Root;
-use crate::sentinel::Places;
 
 /// What every command of the extension has at hand.
 #[derive(Debug)]
-struct Stage<'a> {
-    root: &'a Root,
+pub(crate) struct Stage<'a> {
+    pub(crate) root: &'a Root,
     /// Where the extension remembers.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// The folder of the handler.
-    handler: PathBuf,
-    log: Log,
+    pub(crate) handler: PathBuf,
+    pub(crate) log: Log,
 }
 
 /// The two kinds of processes that stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(crate) enum Role {
     /// Starts the one that waits again when it is killed.
     Guard,
     /// Waits.
@@ -66,9 +57,9 @@ enum Role {
 }
 
 impl Role {
-    const ALL: [Self; 2] = [Self::Guard, Self::Wait];
+    pub(crate) const ALL: [Self; 2] = [Self::Guard, Self::Wait];
 
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Guard => "guard",
             Self::Wait => "wait",
@@ -90,11 +81,11 @@ pub(crate) fn run(arguments: &Arguments, root: &Root) -> u8 {
         ("disable", None) => commands::disable(&stage),
         ("uninstall", None) => commands::uninstall(&stage),
         #[cfg(unix)]
-        ("detach", Some(number)) => system::detach(&stage, number),
+        ("detach", Some(number)) => background::detach(&stage, number),
         ("guard", Some(number)) => guard::run(&stage, number),
         ("wait", Some(number)) => waiter::run(&stage, number),
         #[cfg(windows)]
-        ("service", None) => system::serve(&stage),
+        ("service", None) => background::serve(&stage),
         _ => wrong(),
     }));
     // What is to go must go, whatever is wrong with this program.
@@ -109,7 +100,7 @@ fn wrong() -> u8 {
 
 impl Stage<'_> {
     /// Makes this program do another command, for the same handler.
-    fn words(&self, command: &str, number: u64) -> Vec<OsString> {
+    pub(crate) fn words(&self, command: &str, number: u64) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
         if let Some(root) = self.root.directory() {
             words.extend(["--root".into(), root.into()]);
@@ -122,15 +113,15 @@ impl Stage<'_> {
 
 /// A process that stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Running {
-    role: Role,
-    number: u64,
-    handler: PathBuf,
+pub(crate) struct Running {
+    pub(crate) role: Role,
+    pub(crate) number: u64,
+    pub(crate) handler: PathBuf,
 }
 
 impl Running {
     /// Reads the words with which a process was started.
-    fn read(words: Vec<String>, root: Option<&Path>) -> Option<Self> {
+    pub(crate) fn read(words: Vec<String>, root: Option<&Path>) -> Option<Self> {
         let typed = Arguments::read(words).ok()?;
         let ours = typed.command.as_deref() == Some("extension") && typed.root.as_deref() == root;
         let role = Role::ALL.into_iter().find(|role| typed.rest == [role.word()]);

@@ -37,8 +37,9 @@ use self::conclusion::{Attempt, End, StepReport};
 use self::task::{Failure, Task};
 use crate::agent::Agent;
 use crate::args::Arguments;
+use crate::host::linux::{lock, store};
+use crate::output;
 use crate::secrets::Secrets;
-use crate::{lock, output, store};
 
 /// A configuration is not larger than this.
 const LARGEST: usize = 1 << 20;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::paths::Root;
+use crate::crash_points;
+use crate::host::linux::store;
+use crate::host::paths::Root;
 use crate::secrets::Secrets;
-use crate::steps;
-use crate::store;
 
 /// A line is not longer than this.
 const LINE: usize = 16 * 1024;
@@ -81,7 +81,7 @@ impl Log {
             let text = self.secrets.redact(text).truncated(LINE / (more.len() + 1)).into_string();
             object.insert(key.to_owned(), text.into());
         }
-        steps::reached("write the log");
+        crash_points::reached("write the log");
         let _ = file.write_all(format!("{}\n", Value::Object(object)).as_bytes());
     }
 

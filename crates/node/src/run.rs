@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::paths::Root;
-use crate::process::Process;
-use crate::store;
+use crate::host::linux::process::Process;
+use crate::host::linux::store;
+use crate::host::paths::Root;
 
 /// What is known of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

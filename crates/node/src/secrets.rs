@@ -10,11 +10,11 @@ use bringup_contract::node_config::{LARGEST, NodeConfig};
 use bringup_diagnosis::redaction::{Redacted, redact};
 use serde_json::{Map, Value};
 
-use crate::config::assignments;
-use crate::paths::Root;
-use crate::result::Outcome;
+use crate::aks::config::assignments;
+use crate::host::linux::store;
+use crate::host::paths::Root;
+use crate::outcome::Outcome;
 use crate::run::Run;
-use crate::store;
 
 /// Shorter values are words that stand everywhere.
 const SHORTEST: usize = 6;

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::args::{Arguments, Wrong, duration};
-use crate::code;
-use crate::config::Rules;
-use crate::endpoints::Endpoints;
-use crate::paths::Root;
-use crate::{plain_toml, store};
+use crate::aks::config::Rules;
+use crate::aks::endpoints::Endpoints;
+use crate::aks::exit_code;
+use crate::args::{Arguments, ExitCodes, Wrong, duration};
+use crate::host::linux::store;
+use crate::host::paths::Root;
+use crate::plain_toml;
 
 /// What is set.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Processes end with 0 or 1 only, as upstream.
-    pub(crate) legacy: bool,
+    /// Which exit code the process ends with.
+    pub(crate) exit_codes: ExitCodes,
     /// Where the own codes begin.
     pub(crate) base: i32,
     /// The number of a missing oras, if it is set.
@@ -70,16 +71,9 @@ impl Settings {
         let cse = std::env::var("CSE_TIMEOUT").ok().and_then(|value| value.parse::<u64>().ok());
         let cse = cse.filter(|seconds| (1..=21_600).contains(seconds)).unwrap_or(900);
         Ok(Self {
-            legacy: match find("exit-code") {
-                None => false,
-                Some(value) if value == "propagate" => false,
-                Some(value) if value == "legacy" => true,
-                Some(value) => {
-                    return Err(wrong("exit-code", value, "neither propagate nor legacy"));
-                }
-            },
+            exit_codes: ExitCodes::read(find("exit-code").as_deref())?,
             base: match find("own-code-base") {
-                None => code::BASE,
+                None => exit_code::BASE,
                 Some(value) => {
                     value.parse().ok().filter(|base| (1..=250).contains(base)).ok_or_else(|| {
                         wrong("own-code-base", value, "not a number from 1 to 250")
@@ -107,19 +101,14 @@ impl Settings {
             },
         })
     }
-
-    /// What a process ends with.
-    pub(crate) fn status(&self, code: i32) -> u8 {
-        if self.legacy { u8::from(code != 0) } else { code::status(code) }
-    }
 }
 
 /// `--code NAME=N`, else the section `[codes]` of the file. Only oras has a name of ours.
 fn oras(arguments: &Arguments, file: &BTreeMap<String, String>) -> Result<Option<i32>, Wrong> {
-    let mut found = file.get(&format!("codes.{}", code::ORAS)).cloned();
+    let mut found = file.get(&format!("codes.{}", exit_code::ORAS)).cloned();
     for value in arguments.values("code") {
         match value.split_once('=') {
-            Some((name, number)) if name == code::ORAS => found = Some(number.to_owned()),
+            Some((name, number)) if name == exit_code::ORAS => found = Some(number.to_owned()),
             _ => {
                 let why = "not ERR_ORAS_BINARY_NOT_FOUND=N";
                 return Err(Wrong::BadValue("code".to_owned(), value.to_owned(), why));
@@ -144,7 +133,6 @@ mod tests {
         store::write(&root.settings(), b"own-code-base = 100\nexit-code = \"legacy\"").unwrap();
         let typed = ["provision", "--own-code-base=50"].map(str::to_owned);
         let settings = Settings::read(&Arguments::read(typed).unwrap(), &root).unwrap();
-        assert_eq!((settings.base, settings.legacy), (50, true));
-        assert_eq!([0, 211].map(|code| settings.status(code)), [0, 1]);
+        assert_eq!((settings.base, settings.exit_codes), (50, ExitCodes::Legacy));
     }
 }

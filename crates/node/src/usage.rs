@@ -1,27 +1,14 @@
-//! The small commands, and what is said when a command is wrong.
+//! What is printed about the commands themselves: help, version, and what is wrong with a command.
 
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::agent::Agent;
-use crate::args::Arguments;
-use crate::code::{self, Own};
-use crate::hotfix;
-use crate::leftovers::Leftovers;
-use crate::log::Log;
 use crate::output;
-use crate::postmortem::{examine, summarise};
-use crate::preflight::{self, Finding, State, Subject, Which};
-use crate::provision;
-use crate::result::Outcome;
-use crate::run::Run;
-use crate::secrets::Secrets;
-use crate::store;
 
 /// What a wrong command ends with.
 pub(crate) const EXIT: u8 = 64;
 
+#[cfg(unix)]
 const COMMANDS: &str = "\
   provision --provision-config PATH | --nbc-cmd PATH [--dry-run] [--preflight off|report|enforce]
             [--reject-v0] [--strict-required] [--mcr-repository-base REGISTRY]
@@ -29,7 +16,8 @@ const COMMANDS: &str = "\
   wait [--sentinel PATH]... [--timeout TIME] [--watch cloud-init|unit=NAME|aks] (docs/node-wait.md)
   extension install|enable|update|disable|uninstall (docs/vm-extension.md)
   join --config PATH (docs/node-join.md)
-  launch [--require-config] [--hostname-timeout TIME], and the flags of provision
+  launch [--require-config] [--hostname-timeout TIME] [--preflight off|report|enforce]
+         [--reject-v0] [--strict-required] [--mcr-repository-base REGISTRY]
   preflight [--json] [--only oras]
   postmortem
   report [--json]
@@ -40,8 +28,22 @@ const COMMANDS: &str = "\
 Every command takes
   --root DIR                            built-in paths are under DIR
   --exit-code propagate|legacy          legacy ends with 0 or 1 only
+
+Commands for AKS nodes also take
   --own-code-base N                     where the agent's own codes begin (244)
   --code ERR_ORAS_BINARY_NOT_FOUND=N    the number of this name (232; 250 where 232 is taken)
+";
+
+#[cfg(windows)]
+const COMMANDS: &str = "\
+  wait [--sentinel PATH]... [--timeout TIME] [--watch cloudbase-init|aks] (docs/node-wait.md)
+  extension install|enable|update|disable|uninstall (docs/vm-extension.md)
+  report [--json]
+  version, help
+
+Every command takes
+  --root DIR                      built-in paths are under DIR
+  --exit-code propagate|legacy    legacy ends with 0 or 1 only
 ";
 
 /// By which name the program was started.
@@ -60,13 +62,18 @@ fn text(program: &Program) -> String {
     format!("Usage: {} COMMAND [FLAGS]\n\n{COMMANDS}", program.0)
 }
 
+/// Prints what is wrong with a command, and how commands look.
+pub(crate) fn remark(program: &Program, why: &str) {
+    output::remark(&format!("{why}\n{}", text(program)));
+}
+
 pub(crate) fn help(program: &Program) -> u8 {
     output::answer(&text(program));
     0
 }
 
 /// The version: an image sets its own date, `YYYYMM.DD.PATCH`, when it builds this.
-const VERSION: &str = match option_env!("BRINGUP_NODE_VERSION") {
+pub(crate) const VERSION: &str = match option_env!("BRINGUP_NODE_VERSION") {
     Some(version) => version,
     None => env!("CARGO_PKG_VERSION"),
 };
@@ -79,109 +86,43 @@ pub(crate) fn version(program: Option<&Program>) -> u8 {
     0
 }
 
-/// Says what is wrong with a command. A wrong `provision` leaves a result, so that nobody waits.
-pub(crate) fn mistake(agent: Agent, program: &Program, arguments: &Arguments, why: &str) -> u8 {
-    output::remark(&format!("{why}\n{}", text(program)));
-    if arguments.command.as_deref() == Some("provision") {
-        let agent = Agent { log: Log::open(&agent.root), ..agent };
-        provision::refuse(&agent, why);
-        return agent.settings.status(code::REFUSED);
-    }
-    if agent.settings.legacy { 1 } else { EXIT }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Arguments, Command};
 
-/// `preflight`: prints what the checks find.
-pub(crate) fn preflight(agent: &Agent, program: &Program, arguments: &Arguments) -> u8 {
-    let which = match arguments.value("only") {
-        None => Which::All,
-        Some("oras") => Which::Oras,
-        Some(other) => {
-            let why = format!("unknown check: {other}; --only takes oras");
-            output::remark(&format!("{why}\n{}", text(program)));
-            return if agent.settings.legacy { 1 } else { EXIT };
+    #[test]
+    fn every_command_and_flag_in_the_help_exists() {
+        let (commands, common) = COMMANDS.split_once("\n\n").unwrap();
+        let mut helped = Vec::new();
+        for line in commands.lines() {
+            if line.starts_with("   ") {
+                assert!(!helped.is_empty(), "{line}");
+            } else if line.contains("[-") || line.contains(" --") || line.contains('|') {
+                helped.push(line.split_whitespace().next().unwrap());
+            } else {
+                let words = line.split(['(', '[']).next().unwrap();
+                helped.extend(words.split([',', ' ']).filter(|word| !word.is_empty()));
+            }
+            for flag in flags(line) {
+                let typed = [*helped.last().unwrap(), flag, "x"].map(str::to_owned);
+                assert!(Arguments::read(typed).is_ok(), "{line}: {flag}");
+            }
         }
-    };
-    let path = std::env::var("PATH").unwrap_or_default();
-    let needs_oras = which == Which::Oras;
-    let subject = Subject {
-        root: agent.root.clone(),
-        path,
-        needs_oras,
-        variables: std::env::vars_os().collect(),
-        endpoints: agent.settings.endpoints.clone(),
-    };
-    let found = preflight::run(&subject, which);
-    if arguments.given("json") {
-        output::answer(&format!("{}\n", serde_json::to_string(&found).unwrap_or_default()));
-    } else {
-        output::answer(&found.iter().map(told).collect::<String>());
-    }
-    // Who asks for oras alone asks whether it can be called: what is not in PATH cannot.
-    let unusable = |finding: &&Finding| match which {
-        Which::Oras => finding.state != State::Ok,
-        Which::All | Which::Only(_) => finding.state == State::Fatal,
-    };
-    let exit = match found.iter().find(unusable) {
-        None => 0,
-        Some(finding) if finding.name.is_some() || which == Which::Oras => {
-            let os_release = store::head(&agent.root.os_release(), 16 * 1024).unwrap_or_default();
-            agent.settings.oras.unwrap_or_else(|| code::oras_default(&os_release))
+        for (name, command) in Command::ALL.iter().filter(|(name, _)| !name.starts_with('-')) {
+            assert!(helped.contains(name), "the help does not mention {name}");
+            for flag in flags(common) {
+                let typed = [*name, flag, "x"].map(str::to_owned);
+                assert!(Arguments::read(typed).is_ok(), "{command:?}: {flag}");
+            }
         }
-        Some(_) => Own::PreflightRefused.number(agent.settings.base),
-    };
-    agent.settings.status(exit)
-}
-
-fn told(finding: &Finding) -> String {
-    let mut text = format!(
-        "{}: {} ({} ms)\n  {}\n",
-        finding.check,
-        finding.short().split_once(':').map_or("", |(_, word)| word),
-        finding.ms,
-        finding.detail
-    );
-    if let Some(os_release) = finding.data["osRelease"].as_str().filter(|_| finding.check == "oras")
-    {
-        text.push_str("  /etc/os-release:\n");
-        for line in bringup_diagnosis::redaction::redact(os_release).text.lines() {
-            let _ = writeln!(text, "    {line}");
+        for name in helped {
+            assert!(Command::named(name).is_some(), "{name} is in the help and does not exist");
         }
     }
-    text
-}
 
-/// `postmortem`: what the logs of the last attempt say, as JSON.
-pub(crate) fn postmortem(agent: &Agent) -> u8 {
-    let agent = &agent.knowing(&Secrets::delivered(&agent.root));
-    let left = Leftovers::observe(&agent.root);
-    let result = left.result.and_then(Result::ok);
-    let result = result.map(|result| agent.secrets.strike_outcome(&result));
-    let since = Run::load(&agent.root).map(|run| run.started);
-    let found = examine(agent, result.as_ref(), since);
-    let unknown = Outcome::own(-1, "", "");
-    let summary = summarise(result.as_ref().unwrap_or(&unknown), None, Some(&found), &[]);
-    let value = serde_json::json!({"summary": summary, "diagnosis": found.diagnosis});
-    output::answer(&format!("{value}\n"));
-    0
-}
-
-/// `download-hotfix`: hotfixes are not installed by this build, and that stops nothing.
-pub(crate) fn download_hotfix(agent: &Agent, arguments: &Arguments) -> u8 {
-    if !arguments.rest.is_empty() {
-        let words = arguments.rest.join(" ");
-        output::remark(&format!("unexpected download-hotfix arguments: {words}\n"));
-        return 1;
-    }
-    install_hotfix(agent);
-    0
-}
-
-/// Installs a newer agent where one is asked for; without it, this one goes on.
-pub(crate) fn install_hotfix(agent: &Agent) {
-    match hotfix::download(agent, VERSION) {
-        Ok(done) => agent.log.info(&format!("download-hotfix: {done}")),
-        Err(why) => {
-            agent.log.warn(&format!("download-hotfix: {why}; going on with this agent"));
-        }
+    fn flags(text: &str) -> Vec<&str> {
+        let words = text.split_whitespace().map(|word| word.trim_matches(['[', ']', '.']));
+        words.filter(|word| word.starts_with("--")).collect()
     }
 }

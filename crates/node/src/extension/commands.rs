@@ -14,8 +14,9 @@ use super::record::{Phase, Record, memory};
 use super::settings::{Meant, Unusable};
 use super::status::{self, Status};
 use super::waiter::{finish, told};
-use super::{Role, Stage, exit, system};
-use crate::sentinel::{self, files};
+use super::{Role, Stage, exit};
+use crate::capi;
+use crate::host::system::{self, background, files};
 use crate::{clock, output};
 
 /// The guest agent ends `enable` after five minutes and then tells its own story; this is earlier.
@@ -33,7 +34,7 @@ pub(crate) fn install(stage: &Stage<'_>) -> u8 {
     if let Err(error) = files::directory(&stage.folder) {
         stage.log.line(&format!("install: no folder: {error}"));
     }
-    system::install(stage);
+    background::install(stage);
     stage.log.line("install: done");
     exit::DONE
 }
@@ -50,19 +51,19 @@ pub(crate) fn update(stage: &Stage<'_>) -> u8 {
 
 /// `disable`: nothing waits after it. What was told stays told.
 pub(crate) fn disable(stage: &Stage<'_>) -> u8 {
-    system::stop(stage);
+    background::stop(stage);
     stage.log.line("disable: nothing waits");
     exit::DONE
 }
 
 /// `uninstall`: nothing is left but logs; in an update, what is remembered stays too.
 pub(crate) fn uninstall(stage: &Stage<'_>) -> u8 {
-    system::stop(stage);
+    background::stop(stage);
     if is_updating(&mark(stage)) {
         stage.log.line("uninstall: another version takes over");
         return exit::DONE;
     }
-    system::uninstall(stage);
+    background::uninstall(stage);
     let _ = fs::remove_dir_all(&stage.folder);
     // Others may remember something beside it; then it stays.
     let _ = stage.folder.parent().map(fs::remove_dir);
@@ -113,8 +114,8 @@ fn enabled(stage: &Stage<'_>) -> Result<(), Refused> {
     let _lock = locks::take(&stage.folder, Lock::Commands, OTHERS);
     let _ = fs::remove_file(mark(stage));
     let record = Record::load(&stage.folder);
-    let machine = sentinel::identity(stage.root);
-    let running = system::running(stage);
+    let machine = system::identity(stage.root);
+    let running = background::running(stage);
     let waiter = running.iter().find(|it| it.role == Role::Wait);
     let waiter = waiter.or_else(|| running.first());
     let step = step(&Seen {
@@ -140,7 +141,7 @@ fn enabled(stage: &Stage<'_>) -> Result<(), Refused> {
             }
         }
         (Step::Resume, Some(mut record)) => {
-            system::stop(stage);
+            background::stop(stage);
             note(stage, "the status", waiting().write(&handler.status, number));
             stage.handler.clone_into(&mut record.handler);
             note(stage, "the record", record.save(&stage.folder));
@@ -148,7 +149,7 @@ fn enabled(stage: &Stage<'_>) -> Result<(), Refused> {
         }
         (Step::Begin | Step::Resume | Step::Restore, record) => {
             if !running.is_empty() || record.as_ref().is_some_and(|it| it.phase == Phase::Waiting) {
-                system::stop(stage);
+                background::stop(stage);
             }
             if record.is_some_and(|record| !record.machine.may_be(&machine)) {
                 note(stage, "the record of another machine", Record::set_aside(&stage.folder));
@@ -163,13 +164,13 @@ fn begin(
     stage: &Stage<'_>,
     handler: &Handler,
     number: u64,
-    machine: sentinel::Identity,
+    machine: capi::Identity,
 ) -> Result<(), Refused> {
     // A number may come back with other settings.
     let _ = fs::remove_file(memory(&stage.folder, number));
-    let now = sentinel::now(stage.root);
+    let now = system::now(stage.root);
     let checked = handler.meant(number).and_then(|meant| {
-        let limit = sentinel::time_limit(&meant.arguments, stage.root);
+        let limit = capi::time_limit(&meant.arguments, stage.root);
         let limit = limit.map_err(|wrong| meant.refused(wrong))?;
         Ok((meant, limit))
     });
@@ -206,7 +207,7 @@ fn begin(
 }
 
 fn start(stage: &Stage<'_>, handler: &Handler, number: u64) {
-    if let Err(error) = system::start(stage, number) {
+    if let Err(error) = background::start(stage, number) {
         stage.log.line(&format!("enable {number}: {error}"));
         let status = Status::unstartable(&error, Timestamp::now());
         finish(stage, handler, number, &status);

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::record::{Phase, Record};
-use crate::sentinel::Identity;
+use crate::capi::Identity;
 
 /// What is known when `enable` is called.
 #[derive(Debug)]

@@ -8,7 +8,8 @@ use super::handler::Handler;
 use super::record::Record;
 use super::status::Status;
 use super::waiter::finish;
-use super::{Role, Stage, exit, lasting, system};
+use super::{Role, Stage, exit, lasting};
+use crate::host::system::background;
 
 /// So often it may be killed; then something is wrong that does not go away.
 const DEATHS: u32 = 4;
@@ -18,11 +19,11 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// Watches over the process that waits, until it has ended by itself.
 pub(crate) fn run(stage: &Stage<'_>, number: u64) -> u8 {
-    system::leave_session();
-    system::announce(stage, Role::Guard, number);
+    background::leave_session();
+    background::announce(stage, Role::Guard, number);
     let mut deaths = 0;
     loop {
-        let code = system::run_waiter(stage, number);
+        let code = background::run_waiter(stage, number);
         let ended = [exit::OVER, exit::TAKEN, exit::INTERRUPTED].map(|code| Some(i32::from(code)));
         if ended.contains(&code) {
             return exit::DONE;

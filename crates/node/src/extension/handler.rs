@@ -8,9 +8,8 @@ use serde::Deserialize;
 
 use super::protected;
 use super::settings::{Handed, Meant, Unusable};
-use super::system;
 use crate::args::Arguments;
-use crate::sentinel::files;
+use crate::host::system::{background, files};
 
 /// Files of the guest agent's may be read in the middle of a write.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -87,7 +86,7 @@ impl Handler {
     pub(crate) fn number(&self) -> Result<u64, Unknown> {
         let told = std::env::var("ConfigSequenceNumber").ok();
         let told = told.and_then(|number| number.trim().parse().ok());
-        let registered = || system::registered_number(&self.root);
+        let registered = || background::registered_number(&self.root);
         told.or_else(registered).or_else(|| self.newest()).ok_or(Unknown::Number)
     }
 

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::sentinel::files;
+use crate::host::system::files;
 
 /// What is locked.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use bringup_diagnosis::redaction::redact;
 use jiff::Timestamp;
 
 use super::handler::Handler;
-use crate::sentinel::files;
+use crate::host::system::files;
 
 /// A log that is longer is begun anew; the last one is kept.
 const LENGTH: u64 = 1 << 20;

@@ -28,14 +28,14 @@ fn opened(envelope: &[u8], key: &str, settings: &Path) -> Result<String, String>
         openssl.args([form, "-decrypt", "-inform", "DER", "-inkey"]);
         openssl.arg(keys.join(format!("{key}.prv"))).arg("-recip");
         openssl.arg(keys.join(format!("{key}.crt")));
-        crate::ask::ask_with(&mut openssl, envelope, Duration::from_secs(5))
+        crate::host::linux::subprocess::ask_with(&mut openssl, envelope, Duration::from_secs(5))
     };
     ask("cms").or_else(|why| ask("smime").map_err(|_| why))
 }
 
 #[cfg(windows)]
 fn opened(envelope: &[u8], _key: &str, _settings: &Path) -> Result<String, String> {
-    let opened = crate::windows_api::decrypt(envelope);
+    let opened = crate::host::windows::api::decrypt(envelope);
     let opened = opened.map_err(|error| format!("Windows does not open them: {error}"))?;
     Ok(String::from_utf8_lossy(&opened).trim_end_matches('\0').to_owned())
 }

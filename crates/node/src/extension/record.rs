@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::sentinel::{Identity, files};
+use crate::capi::Identity;
+use crate::host::system::files;
 
 /// A record is not longer than this.
 const LENGTH: u64 = 1 << 20;

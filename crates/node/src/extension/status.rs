@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::exit;
 use super::settings::Strike;
-use crate::sentinel::{Ended, Progress, files};
+use crate::capi::{Ended, Progress};
+use crate::host::system::files;
 
 /// A message of this length passes every reader on its way uncut.
 const MESSAGE: usize = 3_900;

@@ -9,8 +9,9 @@ use super::locks::{self, Lock, Taken};
 use super::record::{self, Record};
 use super::settings::Unusable;
 use super::status::Status;
-use super::{Role, Stage, exit, lasting, system};
-use crate::sentinel::{self, Progress};
+use super::{Role, Stage, exit, lasting};
+use crate::capi::{self, Progress};
+use crate::host::system::{self, background};
 
 /// So often the guest agent hears how it stands.
 const NEWS: Duration = Duration::from_mins(1);
@@ -30,7 +31,7 @@ pub(crate) fn run(stage: &Stage<'_>, number: u64) -> u8 {
     if matches!(lock, Taken::ByAnother) {
         return exit::TAKEN;
     }
-    system::announce(stage, Role::Wait, number);
+    background::announce(stage, Role::Wait, number);
     let handler = match Handler::read(&stage.handler) {
         Ok(handler) => handler,
         Err(unknown) => {
@@ -70,7 +71,7 @@ fn wait(stage: &Stage<'_>, handler: &Handler, number: u64) -> Result<Option<Stat
         }
     };
     let memory = record::memory(&stage.folder, number);
-    let ended = sentinel::wait(&meant.arguments, stage.root, Some(&memory), &mut tell);
+    let ended = capi::wait(&meant.arguments, stage.root, Some(&memory), &mut tell);
     let ended = ended.map_err(|wrong| meant.refused(wrong))?;
     Ok((!ended.is_interrupted())
         .then(|| Status::ended(&ended, &meant.strike, &meant.unknown, Timestamp::now())))
@@ -103,8 +104,8 @@ pub(crate) fn finish(stage: &Stage<'_>, handler: &Handler, number: u64, status: 
 
 fn record(stage: &Stage<'_>, number: u64, status: &Status) -> std::io::Result<()> {
     let record = Record::load(&stage.folder).unwrap_or_else(|| {
-        let now = sentinel::now(stage.root);
-        let machine = sentinel::identity(stage.root);
+        let now = system::now(stage.root);
+        let machine = system::identity(stage.root);
         Record::begin(number, machine, now.boot, now.wall, None)
     });
     // Of another number, only its own process tells.

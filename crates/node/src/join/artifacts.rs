@@ -13,7 +13,7 @@ use super::containerd::{self, Major};
 use super::download::{self, sha256};
 use super::task::{self, Failure, Task};
 use super::units;
-use crate::store;
+use crate::host::linux::store;
 
 /// What was installed.
 const RECORD: &str = "/var/lib/bringup-node/join/installed.json";

@@ -6,7 +6,7 @@ use bringup_contract::Cause;
 
 use super::program;
 use super::task::{Failure, Task};
-use crate::steps;
+use crate::crash_points;
 
 /// Programs that kubeadm, kubelet and this agent call, and the packages that have them.
 const PROGRAMS: [(&str, &str); 5] = [
@@ -161,7 +161,7 @@ fn resolver(task: &mut Task<'_>) -> Result<(), Failure> {
     }
     let (link, made) = (task.root().at(RESOLVER), task.root().at("/etc/.resolv.conf.bringup-new"));
     let _ = fs::remove_file(&made);
-    steps::reached("link the resolver");
+    crash_points::reached("link the resolver");
     std::os::unix::fs::symlink(format!("..{BEHIND_THE_STUB}"), &made)
         .and_then(|()| fs::rename(&made, &link))
         .map_err(|error| Failure::of_file(task.root(), &link, &error))?;

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use super::task::Failure;
 use crate::agent::Agent;
+use crate::aks::postmortem::units;
+use crate::capi;
+use crate::cse_output;
 use crate::events::{self, Event, Level};
-use crate::faces;
+use crate::host::linux::store;
+use crate::outcome::Outcome;
 use crate::output;
-use crate::postmortem::units;
-use crate::result::Outcome;
 use crate::run::{self, Identity, Run};
-use crate::sentinel;
-use crate::store;
 use crate::summary::{Summary, Sureness};
 
 /// A mark is one line of at most this many bytes.
@@ -103,8 +103,8 @@ impl<'a> Attempt<'a> {
         self.write_sentinel(end, &summary);
         let sentence = self.sentence(end);
         self.tell(end, &summary, &sentence);
-        output::answer(&faces::document(&outcome, &summary));
-        output::remark(&faces::standard_error(Some(&sentence), &summary));
+        output::answer(&cse_output::document(&outcome, &summary));
+        output::remark(&cse_output::standard_error(Some(&sentence), &summary));
         end.exit.number()
     }
 
@@ -247,7 +247,7 @@ impl<'a> Attempt<'a> {
             Some(_) => (Level::Error, crate::log::Level::Error),
         };
         self.agent.log.line(log_level, sentence, &[]);
-        self.warn("console", sentinel::write_to_console(&self.agent.root, &summary.line(CONSOLE)));
+        self.warn("console", capi::write_to_console(&self.agent.root, &summary.line(CONSOLE)));
         let step = end.step.map_or(String::new(), |step| format!(".{step}"));
         let event = Event {
             task: &format!("AKS.AKSNodeController.Join{step}"),
@@ -265,7 +265,7 @@ impl<'a> Attempt<'a> {
 fn clean(agent: &Agent, report: &Value) -> Value {
     let struck = agent.secrets.strike_value(report);
     match struck {
-        Value::Object(object) => Value::Object(faces::redacted(&object)),
+        Value::Object(object) => Value::Object(cse_output::redacted(&object)),
         other => other,
     }
 }

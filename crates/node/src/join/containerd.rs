@@ -11,8 +11,8 @@ use super::effective::{Effective, Problem, corrected};
 use super::task::{self, Failure, Task};
 use super::units::{self, Unit};
 use crate::clock::{self, Moment};
-use crate::paths::Root;
-use crate::store;
+use crate::host::linux::store;
+use crate::host::paths::Root;
 
 const MAIN: &str = "/etc/containerd/config.toml";
 const DROP_INS: &str = "/etc/containerd/conf.d";

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::program::{Ending, Said};
 use super::task::{Failure, Task};
-use crate::store;
+use crate::host::linux::store;
 
 /// How often something is tried that may work later.
 const TRIES: u32 = 5;

@@ -16,7 +16,7 @@ use super::program::{self, Said};
 use super::state::{self, INTENT, Intent, LEFT, State};
 use super::task::{Failure, Task};
 use super::{SPENT_TOKEN, units};
-use crate::store;
+use crate::host::linux::store;
 
 /// In memory, for root only, and gone when kubeadm has ended.
 const FOLDER: &str = "/run/bringup-node/join";

@@ -15,8 +15,8 @@ use std::time::Duration;
 use bringup_contract::node_config::never_passed;
 
 use crate::clock::Moment;
-use crate::drain::drain;
-use crate::paths::Root;
+use crate::host::linux::drain::drain;
+use crate::host::paths::Root;
 
 /// Where programs are looked for: those that are installed here come before those of the image.
 const FOLDERS: [&str; 6] =

@@ -34,7 +34,7 @@ pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
 
 fn watch(task: &mut Task<'_>) -> Result<(), Failure> {
     let folder = task.root().at("/etc/containerd/conf.d");
-    crate::store::directory_for(&folder)
+    crate::host::linux::store::directory_for(&folder)
         .map_err(|error| Failure::of_file(task.root(), &folder, &error))?;
     let program = std::env::current_exe().map_or_else(
         |_| "/usr/local/bin/bringup-node".to_owned(),

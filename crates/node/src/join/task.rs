@@ -13,8 +13,9 @@ use bringup_contract::join_config::JoinConfig;
 use super::program::{self, Ending, Said};
 use crate::agent::Agent;
 use crate::clock::Moment;
-use crate::paths::Root;
-use crate::{steps, store};
+use crate::crash_points;
+use crate::host::linux::store;
+use crate::host::paths::Root;
 
 /// No single question to the system takes longer, whatever time the step has.
 const QUESTION: Duration = Duration::from_secs(20);
@@ -145,7 +146,7 @@ impl<'a> Task<'a> {
 
     /// Has a program do something with an input, within the time of the step.
     pub(super) fn have_with(&self, name: &str, arguments: &[&str], input: &str) -> Said {
-        steps::reached(format_args!("run {name} {}", arguments.first().unwrap_or(&"")));
+        crash_points::reached(format_args!("run {name} {}", arguments.first().unwrap_or(&"")));
         self.run(name, arguments, input, self.left())
     }
 
@@ -187,7 +188,7 @@ pub(super) fn put(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let beside = beside(path)?;
     let file = store::write_new(&beside, content, mode)?;
     file.sync_all()?;
-    steps::reached(format_args!("rename to {}", path.display()));
+    crash_points::reached(format_args!("rename to {}", path.display()));
     fs::rename(&beside, path)
 }
 
@@ -198,7 +199,7 @@ pub(super) fn install(from: &Path, path: &Path) -> io::Result<()> {
     fs::copy(from, &beside)?;
     fs::set_permissions(&beside, Permissions::from_mode(0o755))?;
     fs::File::open(&beside)?.sync_all()?;
-    steps::reached(format_args!("rename to {}", path.display()));
+    crash_points::reached(format_args!("rename to {}", path.display()));
     fs::rename(&beside, path)
 }
 

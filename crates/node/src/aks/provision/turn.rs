@@ -1,0 +1,93 @@
+//! One attempt at a time: whose turn it is.
+
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use crate::agent::Agent;
+use crate::aks::exit_code::Own;
+use crate::host::linux::lock;
+use crate::host::linux::process::Process;
+use crate::host::linux::watch::Watch;
+use crate::run::Run;
+
+/// How often is looked whether the other one is gone: the end of a process is no file.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Whose turn it is.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// Ours, as long as the file is open; without one where there is no place for locks.
+    Ours(Option<File>),
+    /// It was another one's, and it ended with this code.
+    Ended(i32),
+}
+
+/// Waits until it is our turn, or until the one whose turn it is has ended. One that is killed
+/// leaves its turn to us.
+pub(super) fn take(agent: &Agent) -> Turn {
+    let root = &agent.root;
+    let before = Run::load(root);
+    match lock::take(root) {
+        Ok(Some(held)) => return Turn::Ours(Some(held)),
+        Ok(None) => {}
+        Err(error) => {
+            // Without a place for locks there is still a node to bring up.
+            agent.log.warn(&format!("no lock: {error}"));
+            return Turn::Ours(None);
+        }
+    }
+    agent.log.info("another provision is running; its result is waited for");
+    let begun = Instant::now();
+    let state = root.at("/var/lib/bringup-node");
+    let watch = Watch::on(&[&state]);
+    loop {
+        // First the lock, then what was written: who gives it back has written before.
+        let taken = lock::take(root).ok().flatten();
+        let now = Run::load(root);
+        let lives = now.as_ref().and_then(Run::agent).is_some_and(Process::alive);
+        if let Some(exit) = ended_since(before.as_ref(), now.as_ref(), lives) {
+            return Turn::Ended(exit);
+        }
+        if taken.is_some() {
+            return Turn::Ours(taken);
+        }
+        if begun.elapsed() >= agent.settings.timeout {
+            agent.log.warn("the other provision did not end in time");
+            return Turn::Ended(Own::WaitTimedOut.number(agent.settings.base));
+        }
+        watch.arm(&[&state]);
+        watch.wait(None, LOOK);
+    }
+}
+
+/// What an attempt ended with that was not over before, or whose agent is still there.
+fn ended_since(before: Option<&Run>, now: Option<&Run>, lives: bool) -> Option<i32> {
+    let now = now?;
+    let known = before.is_some_and(|before| before.id == now.id && before.exit.is_some());
+    now.exit.filter(|_| lives || !known)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::run::Identity;
+
+    #[test]
+    fn an_attempt_that_was_over_before_is_not_the_one_that_is_waited_for() {
+        let run = || Run::begin(&Identity::default(), Timestamp::UNIX_EPOCH, None);
+        let ended = |mut run: Run| {
+            run.ended(7, "", Timestamp::UNIX_EPOCH);
+            run
+        };
+        let open = run();
+        let over = ended(open.clone());
+        assert_eq!(ended_since(Some(&open), Some(&open), false), None);
+        assert_eq!(ended_since(Some(&open), Some(&over), false), Some(7));
+        assert_eq!(ended_since(None, Some(&over), false), Some(7));
+        assert_eq!(ended_since(Some(&over), Some(&over), false), None);
+        assert_eq!(ended_since(Some(&over), Some(&over), true), Some(7));
+        assert_eq!(ended_since(Some(&over), Some(&ended(run())), false), Some(7));
+    }
+}

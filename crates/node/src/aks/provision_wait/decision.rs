@@ -1,0 +1,233 @@
+//! When the waiter is done waiting: a pure decision on what is seen at one moment.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::aks::result_files::Leftovers;
+use crate::run::{Identity, Run};
+
+/// How long what happens at the end of an attempt may take: the mark after
+/// `provision.complete`, the result after the end of the processes.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// Everything that is seen.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    /// The results.
+    pub(crate) left: Leftovers,
+    /// The attempt.
+    pub(crate) run: Option<Run>,
+    /// This machine.
+    pub(crate) identity: Identity,
+    /// Who is at work.
+    pub(crate) work: Work,
+    /// How long it has been waited.
+    pub(crate) waited: Duration,
+    /// How long the results have been there.
+    pub(crate) complete_for: Duration,
+    /// How long nobody has been at work.
+    pub(crate) idle_for: Duration,
+    /// When this machine was booted, where that is known.
+    pub(crate) booted: Option<Timestamp>,
+}
+
+/// Who is at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Our agent.
+    Agent,
+    /// The scripts, without our agent.
+    Scripts,
+    /// A launcher, or a provisioner of another make.
+    Others,
+    /// Nobody.
+    Nobody,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Go on waiting.
+    Wait,
+    /// The results count.
+    Judge,
+    /// Only the base of an image was prepared, and it was.
+    BasePrepared,
+    /// Nobody ever came.
+    NeverStarted,
+    /// They came and are gone, without a result.
+    Died,
+    /// Time is up.
+    TimedOut,
+}
+
+/// Decides.
+pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration) -> Step {
+    let open = seen.run.as_ref().filter(|run| run.open(&seen.identity));
+    // Of this boot, and not everything that belongs to its end is there.
+    let unfinished = seen.run.as_ref().filter(|run| run.is_of(&seen.identity));
+    let unfinished = unfinished.filter(|run| !seen.left.concludes(run));
+    let of_this_run = seen.run.as_ref().is_none_or(|run| seen.left.is_of(run));
+    let foreign = seen.left.foreign(&seen.identity, seen.run.as_ref()).is_some();
+    if seen.left.complete.is_some() && of_this_run && !foreign {
+        let stamped = open.is_none();
+        return match seen.work {
+            Work::Agent if !stamped && seen.complete_for < SETTLE => Step::Wait,
+            Work::Agent | Work::Scripts | Work::Others | Work::Nobody => Step::Judge,
+        };
+    }
+    // An image that was prepared and copied brings the file along, and the run that prepared it.
+    let run = seen.run.as_ref().filter(|run| run.is_of(&seen.identity));
+    let since = run.map(|run| run.started).or(seen.booted);
+    if let (Some(prepared), Some(since)) = (seen.left.base_prep, since)
+        && prepared >= since
+    {
+        // Older scripts write it however it went.
+        let failed = seen.left.counts_since(since) && !foreign;
+        return if failed { Step::Judge } else { Step::BasePrepared };
+    }
+    if let Some(run) = unfinished
+        && seen.work == Work::Nobody
+        && seen.idle_for >= SETTLE
+    {
+        // They were killed before they could say that it is over.
+        let counts = !foreign && seen.left.counts_since(run.started);
+        return if counts { Step::Judge } else { Step::Died };
+    }
+    if seen.waited >= timeout {
+        return Step::TimedOut;
+    }
+    if seen.waited >= start_timeout && seen.work == Work::Nobody && unfinished.is_none() {
+        return Step::NeverStarted;
+    }
+    Step::Wait
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Outcome;
+
+    const TIMEOUT: Duration = Duration::from_secs(100);
+    const START: Duration = Duration::from_secs(10);
+
+    fn seen(work: Work, waited: u64) -> Seen {
+        Seen {
+            left: Leftovers::default(),
+            run: None,
+            identity: Identity::default(),
+            work,
+            waited: Duration::from_secs(waited),
+            complete_for: Duration::ZERO,
+            idle_for: Duration::ZERO,
+            booted: Some(at(0)),
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn run(started: i64) -> Run {
+        Run::begin(&Identity::default(), at(started), None)
+    }
+
+    fn with_result(seen: Seen, second: i64) -> Seen {
+        let left = Leftovers {
+            complete: Some(at(second)),
+            result: Some(Ok(Outcome::own(0, "", ""))),
+            ..Leftovers::default()
+        };
+        Seen { left, ..seen }
+    }
+
+    fn step(seen: &Seen) -> Step {
+        next_step(seen, TIMEOUT, START)
+    }
+
+    #[test]
+    fn nobody_in_sight_is_waited_for_until_the_start_limit_and_somebody_until_the_end() {
+        assert_eq!(step(&seen(Work::Nobody, 9)), Step::Wait);
+        assert_eq!(step(&seen(Work::Nobody, 10)), Step::NeverStarted);
+        assert_eq!(step(&seen(Work::Others, 99)), Step::Wait);
+        assert_eq!(step(&seen(Work::Others, 100)), Step::TimedOut);
+    }
+
+    #[test]
+    fn a_result_counts_unless_it_is_older_than_the_run_or_of_another_machine() {
+        assert_eq!(step(&with_result(seen(Work::Nobody, 0), 5)), Step::Judge);
+        let older = Seen { run: Some(run(6)), ..with_result(seen(Work::Agent, 0), 5) };
+        assert_eq!(step(&older), Step::Wait);
+        let copied = Identity { copied: true, ..Identity::default() };
+        let foreign = Seen { identity: copied, ..with_result(seen(Work::Nobody, 0), 5) };
+        assert_eq!(step(&foreign), Step::Wait);
+    }
+
+    #[test]
+    fn the_agent_gets_five_seconds_to_put_its_mark() {
+        let fresh = Seen { run: Some(run(1)), ..with_result(seen(Work::Agent, 0), 5) };
+        assert_eq!(step(&fresh), Step::Wait);
+        assert_eq!(step(&Seen { complete_for: SETTLE, ..fresh.clone() }), Step::Judge);
+        assert_eq!(step(&Seen { work: Work::Scripts, ..fresh }), Step::Judge);
+    }
+
+    #[test]
+    fn who_is_gone_without_a_result_has_died_after_five_seconds() {
+        let gone = Seen { run: Some(run(1)), ..seen(Work::Nobody, 0) };
+        assert_eq!(step(&gone), Step::Wait);
+        assert_eq!(step(&Seen { idle_for: SETTLE, ..gone.clone() }), Step::Died);
+        assert_eq!(step(&Seen { work: Work::Scripts, idle_for: SETTLE, ..gone }), Step::Wait);
+    }
+
+    #[test]
+    fn a_failure_that_was_written_comes_out_though_nobody_was_left_to_say_that_it_is_over() {
+        let result = |exit, second| Leftovers {
+            result: Some(Ok(Outcome::own(exit, "", ""))),
+            written: Some(at(second)),
+            ..Leftovers::default()
+        };
+        let seen =
+            |left| Seen { left, run: Some(run(6)), idle_for: SETTLE, ..seen(Work::Nobody, 0) };
+        assert_eq!(step(&seen(result(50, 7))), Step::Judge);
+        assert_eq!(step(&seen(result(50, 5))), Step::Died);
+        assert_eq!(step(&seen(result(0, 7))), Step::Died);
+        let mut ended = run(6);
+        ended.ended(50, "", at(8));
+        let ended = Seen { run: Some(ended), ..seen(result(50, 7)) };
+        assert_eq!(step(&ended), Step::Judge);
+    }
+
+    #[test]
+    fn a_prepared_base_counts_only_if_it_was_prepared_now() {
+        let base = |second| Leftovers { base_prep: Some(at(second)), ..Leftovers::default() };
+        let now = Seen { left: base(7), run: Some(run(6)), ..seen(Work::Agent, 0) };
+        assert_eq!(step(&now), Step::BasePrepared);
+        let brought = Seen { left: base(5), run: Some(run(6)), ..seen(Work::Agent, 0) };
+        assert_eq!(step(&brought), Step::Wait);
+        let identity = |name: &str| Identity {
+            boot: Some(format!("boot of {name}")),
+            machine: Some(name.to_owned()),
+            copied: false,
+        };
+        let captured = Some(Run::begin(&identity("another"), at(-9), None));
+        let (left, identity) = (base(-8), identity("this"));
+        let captured = Seen { left, run: captured, identity, ..seen(Work::Nobody, 0) };
+        assert_eq!(step(&captured), Step::Wait, "the run that prepared it was on another machine");
+        let late = Seen { waited: START, ..captured };
+        assert_eq!(step(&late), Step::NeverStarted);
+    }
+
+    #[test]
+    fn a_base_whose_result_is_a_failure_is_not_prepared() {
+        let left = |exit| Leftovers {
+            base_prep: Some(at(7)),
+            result: Some(Ok(Outcome::own(exit, "", ""))),
+            written: Some(at(7)),
+            ..Leftovers::default()
+        };
+        let seen = |exit| Seen { left: left(exit), run: Some(run(6)), ..seen(Work::Agent, 0) };
+        assert_eq!(step(&seen(50)), Step::Judge);
+        assert_eq!(step(&seen(0)), Step::BasePrepared);
+    }
+}

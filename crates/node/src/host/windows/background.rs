@@ -1,0 +1,182 @@
+//! Processes that stay, on Windows: in a service, which outlives the guest agent and is started
+//! with the machine; where there can be no service, detached.
+
+use std::io;
+use std::os::windows::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::api::{processes, services};
+use crate::extension::record::{Phase, Record};
+use crate::extension::{Role, Running, Stage, exit, guard};
+use crate::host::system::files;
+
+/// The service in which it is waited.
+const SERVICE: &str = "bringup-node-ext";
+
+/// A process that was started has said who it is by then.
+const ANNOUNCED: Duration = Duration::from_secs(5);
+
+const DETACHED_PROCESS: u32 = 0x8;
+const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
+const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
+
+/// Who a process is. Of others, Windows does not show how they were started.
+#[derive(Debug, Serialize, Deserialize)]
+struct Announced {
+    pid: u32,
+    started: u64,
+    number: u64,
+    handler: PathBuf,
+}
+
+fn announcement(stage: &Stage<'_>, role: Role) -> PathBuf {
+    stage.folder.join(format!("process-{}.json", role.word()))
+}
+
+/// Says who this process is.
+pub(crate) fn announce(stage: &Stage<'_>, role: Role, number: u64) {
+    let pid = std::process::id();
+    let handler = stage.handler.clone();
+    let said = Announced { pid, started: processes::started(pid).unwrap_or(0), number, handler };
+    let written = serde_json::to_string(&said).map_err(io::Error::other);
+    let written =
+        written.and_then(|text| files::write(&announcement(stage, role), text.as_bytes()));
+    if let Err(error) = written {
+        stage.log.line(&format!("{}: who it is is not written: {error}", role.word()));
+    }
+}
+
+fn announced(stage: &Stage<'_>, role: Role) -> Option<Announced> {
+    let text = files::head(&announcement(stage, role), 64 * 1024).ok()?;
+    let said: Announced = serde_json::from_str(&text).ok()?;
+    let lives = processes::started(said.pid) == Some(said.started);
+    Some(said).filter(|_| lives)
+}
+
+/// The processes of this extension.
+pub(crate) fn running(stage: &Stage<'_>) -> Vec<Running> {
+    let found = Role::ALL.into_iter().filter_map(|role| Some((role, announced(stage, role)?)));
+    found.map(|(role, it)| Running { role, number: it.number, handler: it.handler }).collect()
+}
+
+/// The number that the registry names; the guest agent writes it as a text or as a number.
+pub(crate) fn registered_number(handler: &Path) -> Option<u64> {
+    let version = handler.file_name()?.to_str()?;
+    let name = handler.parent()?.file_name()?.to_str()?;
+    let key = format!(r"SOFTWARE\Microsoft\Windows Azure\HandlerState\{name}_{version}");
+    let text = super::api::registry_text(&key, "SequenceNumber");
+    let number = || super::api::registry_number(&key, "SequenceNumber").map(u64::from);
+    text.and_then(|text| text.trim().parse().ok()).or_else(number)
+}
+
+/// Whether this is a machine, which has services, and not a folder that stands for one.
+fn has_services(stage: &Stage<'_>) -> bool {
+    stage.root.directory().is_none()
+}
+
+/// Makes the service, or makes the one that is there run this version.
+pub(crate) fn install(stage: &Stage<'_>) {
+    if !has_services(stage) {
+        return;
+    }
+    let made = std::env::current_exe().and_then(|program| {
+        let handler = stage.handler.display();
+        let command =
+            format!("\"{}\" extension service --handler \"{handler}\"", program.display());
+        services::make(SERVICE, &command)
+    });
+    if let Err(error) = made {
+        stage.log.line(&format!("install: no service: {error}"));
+    }
+}
+
+/// Takes the service away.
+pub(crate) fn uninstall(stage: &Stage<'_>) {
+    if has_services(stage) {
+        let _ = services::remove(SERVICE);
+    }
+}
+
+/// Starts a process that stays.
+pub(crate) fn start(stage: &Stage<'_>, number: u64) -> Result<(), String> {
+    if has_services(stage) {
+        match services::start(SERVICE) {
+            Ok(()) => return Ok(()),
+            Err(error) => stage.log.line(&format!("enable {number}: no service starts: {error}")),
+        }
+    }
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let spawn = |more: u32| {
+        let mut command = quiet(stage, &program);
+        command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP | more);
+        command.args(stage.words("guard", number)).spawn()
+    };
+    // A job that lets nobody out ends with the guest agent; then `enable` comes again.
+    let spawned = spawn(CREATE_BREAKAWAY_FROM_JOB).or_else(|_| spawn(0));
+    spawned.map_err(|error| format!("no process can be started: {error}"))?;
+    let begun = Instant::now();
+    while announced(stage, Role::Guard).is_none() && begun.elapsed() < ANNOUNCED {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+fn quiet(stage: &Stage<'_>, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(stage.root.directory().unwrap_or(Path::new(r"C:\")));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// A process here has no session to leave.
+pub(crate) fn leave_session() {}
+
+/// Runs the process that waits; the code it ended with.
+pub(crate) fn run_waiter(stage: &Stage<'_>, number: u64) -> Option<i32> {
+    let program = std::env::current_exe().ok()?;
+    quiet(stage, &program).args(stage.words("wait", number)).status().ok()?.code()
+}
+
+/// Ends everything of this extension that stays. All that it knows is in files that are written
+/// whole, so it needs no time for last words.
+pub(crate) fn stop(stage: &Stage<'_>) {
+    let guard = announced(stage, Role::Guard);
+    if has_services(stage) {
+        let _ = services::stop(SERVICE);
+    }
+    // First who would start the other one again; then whom it has just started, and who has not
+    // said yet who it is.
+    if let Some(guard) = guard {
+        processes::end(guard.pid, guard.started);
+        for (pid, started) in processes::children(guard.pid, guard.started) {
+            processes::end(pid, started);
+        }
+    }
+    if let Some(waiter) = announced(stage, Role::Wait) {
+        processes::end(waiter.pid, waiter.started);
+    }
+}
+
+/// Is the service: guards a wait that is under way, and ends at once if there is none.
+pub(crate) fn serve(stage: &Stage<'_>) -> u8 {
+    let (root, folder) = (stage.root.clone(), stage.folder.clone());
+    let (handler, log) = (stage.handler.clone(), stage.log.clone());
+    let served = services::serve(SERVICE, move || {
+        let stage = Stage { root: &root, folder, handler, log };
+        let record = Record::load(&stage.folder);
+        if let Some(record) = record.filter(|record| record.phase == Phase::Waiting) {
+            guard::run(&stage, record.number);
+        }
+    });
+    match served {
+        Ok(()) => exit::DONE,
+        Err(error) => {
+            stage.log.line(&format!("service: {error}"));
+            exit::INTERNAL
+        }
+    }
+}
