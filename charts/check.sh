@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=$(charts/tools/build.sh)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# Nobody's plugins and repositories.
+# No plugins and repositories of the user.
 export HELM_CONFIG_HOME=$work/helm HELM_CACHE_HOME=$work/helm HELM_DATA_HOME=$work/helm
 
 fail() {
@@ -60,7 +60,7 @@ check_flex() {
     local address
     address=$(sed -n 's/^  address: \(.*\):9443$/\1/p' karpenter/charts/karpenter/values.yaml)
     [[ $address = bringup-flex.bringup-system.svc ]] || fail "Karpenter asks at $address"
-    grep -qx '  name: bringup-flex' "$work/flex.yaml" || fail "nobody answers at $address"
+    grep -qx '  name: bringup-flex' "$work/flex.yaml" || fail "no Service is named in $address"
     render --values "$flex" --set flex.tls.certManager.enabled=true --set flex.tls.certManager.issuerRef.name=ours >"$work/output"
     grep -qx "    - $address" "$work/output" || fail "the certificate is not for $address"
     local without

@@ -11,7 +11,7 @@ use crate::{
     user::write,
 };
 
-/// Services get addresses from here. Nobody routes them: there are no nodes.
+/// The address range of Services. They are not routed: there are no nodes.
 const SERVICE_RANGE: &str = "10.0.0.0/24";
 const API_SERVER_SERVICE: &str = "10.0.0.1";
 
@@ -79,7 +79,7 @@ impl Files {
         })
     }
 
-    /// etcd listens on a socket in the directory: that needs no port, and nobody else gets in.
+    /// etcd listens on a socket in the directory: that needs no port, and other users have no access.
     fn etcd_url(&self, name: &str) -> String {
         format!("unix://{}/{name}.sock", self.directory.display())
     }
@@ -91,7 +91,7 @@ pub(crate) fn etcd(assets: &Assets, files: &Files) -> Result<Command> {
         .arg(flag("data-dir", files.directory.join("etcd")))
         .arg(flag("listen-client-urls", files.etcd_url("etcd")))
         .arg(flag("listen-peer-urls", files.etcd_url("etcd-peer")))
-        // Has to look like an address, and nobody asks for it.
+        // The flag needs an address, which is never used.
         .arg(flag("advertise-client-urls", "http://localhost:0"))
         // The data is thrown away with the test: durability would only cost time.
         .arg("--unsafe-no-fsync")
@@ -160,7 +160,7 @@ fn client_of_api_server(assets: &Assets, role: Role, kubeconfig: &Path) -> Resul
     command
         .arg(flag("kubeconfig", kubeconfig))
         .arg("--leader-elect=false")
-        // Nobody asks it for health or metrics, so it needs no port.
+        // Its health and metrics are not read, so it needs no port.
         .arg(flag("secure-port", "0"));
     Ok(command)
 }

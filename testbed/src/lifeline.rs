@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::{Error, Result};
 
-/// Waits for the end of its input, which nobody ever writes to.
+/// Waits for the end of its input. Nothing is ever written to it.
 const ANCHOR: &str = "while read -r _; do :; done";
 
 /// Waits in the same way, then ends the process group `$1` and removes the directory `$2`.
@@ -51,7 +51,7 @@ impl Lifeline {
             .prefix("bringup-testbed-")
             .tempdir()
             .map_err(Error::file("create", std::env::temp_dir()))?;
-        // The directory is named to both, so that whoever looks at the process list sees whose they are.
+        // The directory is named to both, so that the process list shows which control plane they belong to.
         let anchor = shell("anchor", ANCHOR, [directory.path()])?;
         let group = anchor.id().to_string();
         let reaper = shell("reaper", REAPER, [Path::new(group.as_str()), directory.path()])?;

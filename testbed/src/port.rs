@@ -1,4 +1,4 @@
-//! A loopback port that nobody else gets.
+//! A reserved loopback port.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 /// Holds a loopback port for a program that binds it with `SO_REUSEPORT` too.
 ///
-/// The socket is bound and never listens. The kernel gives its port to nobody
+/// The socket is bound and never listens. The kernel gives its port to no other process
 /// who asks for any free one, nor to anybody who asks for this one without
 /// sharing it, so there is no moment between choosing a port and using it in
 /// which another control plane could take it.

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::{Error, Result, certificates::Pair};
 
-/// Somebody who can talk to the API server. What they may do is up to RBAC.
+/// A user of the API server. RBAC decides what the user may do.
 #[derive(Debug, Clone)]
 pub struct User {
     name: String,

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Boots a machine from a folder: its own root, processes, name and network, nothing of which is left
 # at its end. Runs the boothook of the CustomData as cloud-init does, then the extension's command as
-# the guest agent does. Needs no rights: the machine's root is whoever started it.
+# the guest agent does. Needs no rights: the machine's root is the user who started it.
 set -euo pipefail
 
 inside() {

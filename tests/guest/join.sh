@@ -6,7 +6,7 @@
 #   join.sh IMAGE MACHINES [FLAW]
 #
 # IMAGE is what the image holds, MACHINES where machines are kept, FLAW a file that spoils the image.
-# The machine has processes of its own, which end with it, and it ends with whoever started it.
+# The machine has processes of its own, which end with it, and it ends with the process that started it.
 set -euo pipefail
 
 if [ "${1:-}" != inside ]; then

@@ -12,7 +12,7 @@ use serde_json::Value;
 const HOST: &str = "https://management.azure.com";
 const VERSION: &str = "api-version=2024-11-01";
 
-/// Calls ARM without retries, as somebody who is not under test.
+/// Calls ARM without retries, as a client that is not under test.
 #[derive(Debug, Clone)]
 pub struct Arm {
     azure: Simulator,
@@ -115,10 +115,10 @@ impl Arm {
     /// itself.
     pub async fn follow(&self, started: &Said) -> Result<Value> {
         let Some(address) = &started.operation else { return Ok(started.body.clone()) };
-        let mut steps = self.azure.steps();
+        let mut changes = self.azure.changes();
         loop {
             if self.azure.with(|azure| azure.programs_run()) {
-                self.azure.stirred(&mut steps).await;
+                self.azure.changed(&mut changes).await;
                 continue;
             }
             let body = self.get(address)?.body;

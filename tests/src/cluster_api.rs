@@ -97,7 +97,7 @@ impl Management {
         Ok(())
     }
 
-    /// What the manager said last, for whoever waited in vain.
+    /// The last log lines of the manager, for the error of a wait that timed out.
     pub fn told(&self) -> String {
         self.manager.told()
     }
@@ -132,7 +132,7 @@ fn manager(control_plane: &ControlPlane, program: PathBuf, port: u16) -> Process
     })
 }
 
-/// A port that nobody listens on, and that nobody gets who asks for just any.
+/// A free port outside the range from which the kernel picks ephemeral ports.
 fn free_port() -> Result<u16> {
     let below_those = 20_000..30_000;
     let first = u16::try_from(std::process::id() % 10_000).unwrap_or_default();

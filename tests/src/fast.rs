@@ -18,11 +18,11 @@ use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
 use tokio::task::JoinHandle;
 
-use crate::crowd::{Crowd, controller};
 use crate::nodes::NodeFollower;
 use crate::order::Order;
 use crate::provider::Provider;
 use crate::stage::shared;
+use crate::vm_fleet::{VmFleet, controller};
 
 /// How many requests Karpenter has under way at once.
 const HANDS: usize = 32;
@@ -36,14 +36,14 @@ pub struct Fast {
     /// Karpenter, as far as Kubernetes is concerned.
     pub karpenter: Provider,
     /// Karpenter, as far as Azure is concerned.
-    pub crowd: Crowd,
+    pub vm_fleet: VmFleet,
     /// The settings that the controller gets.
     pub settings: Settings,
     name: String,
     _nodes: NodeFollower,
 }
 
-/// A task that ends with whoever holds it.
+/// A task that is aborted when its handle is dropped.
 #[derive(Debug)]
 pub struct Running(JoinHandle<()>);
 
@@ -78,7 +78,7 @@ impl Fast {
             vec![NodeClassKind { group: "karpenter.azure.com".to_owned(), kind: class }];
         Ok(Self {
             _nodes: NodeFollower::start(azure.clone(), client.clone(), &format!("aks-{name}-")),
-            crowd: Crowd::new(azure.clone()),
+            vm_fleet: VmFleet::new(azure.clone()),
             client,
             azure,
             karpenter,
@@ -112,7 +112,7 @@ impl Fast {
     /// Makes a claim, its NIC and its VM, and says so in the status.
     pub async fn launch(&self, claim: &str, order: &Order) -> Result<()> {
         self.karpenter.claim(claim, Some(&self.name)).await?;
-        self.crowd.put_vm(claim, &self.name, order)?;
+        self.vm_fleet.put_vm(claim, &self.name, order)?;
         self.karpenter.accepted(claim, &Provider::vm_path(claim), &order.image()).await
     }
 
@@ -128,7 +128,7 @@ impl Fast {
     }
 
     async fn until_resources(&self, many: usize, are: impl Fn(&str) -> bool, state: &str) {
-        let mut steps = self.azure.steps();
+        let mut changes = self.azure.changes();
         loop {
             let found = self.azure.with(|azure| {
                 let all = azure.resources();
@@ -137,7 +137,7 @@ impl Fast {
             if found >= many {
                 return;
             }
-            self.azure.stirred(&mut steps).await;
+            self.azure.changed(&mut changes).await;
         }
     }
 

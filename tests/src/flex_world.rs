@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::{HttpsDoor, ProgramRunner};
+use bringup_azure_sim::endpoints::{HttpsServer, ProgramRunner};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_testbed::{ControlPlane, CrdSet};
@@ -66,7 +66,7 @@ pub struct Ground {
     pub azure: Simulator,
     /// The insides of its VMs.
     pub guests: Arc<Guests>,
-    https: HttpsDoor,
+    https: HttpsServer,
     authority: Vec<u8>,
     _programs: ProgramRunner,
     _kubelets: Kubelets,
@@ -94,13 +94,13 @@ impl Ground {
         let guests = Arc::new(guests.context("prepare the insides of machines")?);
         let scenario = scenario::parse("the world's", &scenario(&guests))?;
         let azure = Simulator::new(scenario, Pace::Real, Timestamp::now());
-        let https = HttpsDoor::open(
+        let https = HttpsServer::start(
             azure.clone(),
             SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             &control_plane.directory().join("azure-ca.pem"),
         )
         .await
-        .context("open the simulator's HTTPS door")?;
+        .context("start the simulator's HTTPS endpoint")?;
         let authority = std::fs::read(control_plane.directory().join("authority.crt"))
             .context("read the authority of the API server")?;
         Ok(Self {
@@ -202,7 +202,7 @@ impl FlexWorld {
         self.karpenter.kill();
     }
 
-    /// What happened, for whoever waited in vain.
+    /// The recent logs, for the error of a wait that timed out.
     pub fn told(&self) -> String {
         let azure = self.ground.azure.with(|azure| {
             let lines: Vec<&str> = azure.journal().text().lines().collect();

@@ -15,7 +15,7 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/guest");
 /// Where the agent and the scripts are on images of AKS.
 const HOME: &str = "/opt/azure/containers";
 
-/// Whether machines can be booted here: some systems give nobody namespaces of his own. Then it
+/// Whether machines can be booted here: some systems do not allow user namespaces. Then it
 /// says so, in one line.
 pub fn can_boot() -> bool {
     static TRIED: OnceLock<bool> = OnceLock::new();

@@ -4,18 +4,18 @@
 pub mod arm;
 pub mod cluster_api;
 pub mod counted;
-pub mod crowd;
+pub mod fake_api_server;
 pub mod fast;
+pub mod flex_controller;
 pub mod flex_world;
 pub mod guest;
-pub mod makers;
 mod nodes;
 pub mod order;
-pub mod paper;
 pub mod process;
 pub mod program;
 pub mod provider;
 pub mod stage;
+pub mod vm_fleet;
 mod world;
 
 pub use world::World;

@@ -27,7 +27,7 @@ impl Drop for NodeFollower {
 }
 
 async fn follow(azure: Simulator, kubelet: StandInKubelet) {
-    let mut steps = azure.steps();
+    let mut changes = azure.changes();
     let mut shown: Option<(Vec<Machine>, jiff::SignedDuration)> = None;
     loop {
         let machines: Vec<Machine> =
@@ -41,7 +41,7 @@ async fn follow(azure: Simulator, kubelet: StandInKubelet) {
             let synced = kubelet.sync(machines, azure.clock().now()).await.is_ok();
             shown = if synced { wanted } else { None };
         }
-        azure.stirred(&mut steps).await;
+        azure.changed(&mut changes).await;
     }
 }
 

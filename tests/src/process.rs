@@ -19,7 +19,7 @@ const FOREVER: Duration = Duration::from_mins(5);
 #[derive(Debug)]
 pub struct ControllerProcess {
     child: Child,
-    /// What it logged and nobody has read yet.
+    /// Log lines that were not read yet.
     log: UnboundedReceiver<Value>,
     address: String,
 }

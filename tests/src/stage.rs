@@ -1,4 +1,4 @@
-//! One test's part of a shared API server: an Azure of its own, claims that nobody else looks
+//! One test's part of a shared API server: an Azure of its own, claims that no other test looks
 //! after, and a controller that looks after nothing else.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bringup_azure::clock::Clock;
 use bringup_azure::{Arm as Client_, Cloud};
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::scenario::{self, Scenario};
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::claims::NodeClassKind;
@@ -307,7 +307,7 @@ where
                 Ok(watcher::Event::Delete(object)) => {
                     seen.remove(&object.name_any());
                 }
-                // Where nobody answers, the limit still counts.
+                // The limit also applies when no answer arrives.
                 Err(_) => tokio::task::yield_now().await,
             }
             let all: Vec<K> = seen.values().cloned().collect();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::{ControlDoor, HttpsDoor, ProgramRunner};
+use bringup_azure_sim::endpoints::{ControlServer, HttpsServer, ProgramRunner};
 use bringup_azure_sim::scenario::Scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_testbed::{ControlPlane, CrdSet};
@@ -25,8 +25,8 @@ pub struct World {
     pub control_plane: ControlPlane,
     /// The simulated Azure.
     pub azure: Simulator,
-    https: HttpsDoor,
-    control: ControlDoor,
+    https: HttpsServer,
+    control: ControlServer,
     directory: TempDir,
     _programs: ProgramRunner,
     _nodes: NodeFollower,
@@ -55,11 +55,12 @@ impl World {
         let azure = Simulator::new(scenario, Pace::Real, start);
         let directory = tempfile::tempdir().context("make a directory for the CA certificate")?;
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let https = HttpsDoor::open(azure.clone(), any, &directory.path().join("azure-ca.pem"))
+        let https = HttpsServer::start(azure.clone(), any, &directory.path().join("azure-ca.pem"))
             .await
-            .context("open the simulator's HTTPS door")?;
-        let control =
-            ControlDoor::open(azure.clone(), any).await.context("open the control door")?;
+            .context("start the simulator's HTTPS endpoint")?;
+        let control = ControlServer::start(azure.clone(), any)
+            .await
+            .context("start the simulator's control endpoint")?;
         Ok(Self {
             _programs: ProgramRunner::start(azure.clone()),
             _nodes: NodeFollower::start(azure.clone(), control_plane.client(), ""),

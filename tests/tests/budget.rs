@@ -1,5 +1,5 @@
 //! Thousands of pending claims and a budget of a dozen reads a second. Only the test moves the
-//! clock, and the API server is made of paper, so what is counted is what the controller does.
+//! clock, and the API server is a fake in memory, so what is counted is what the controller does.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::Settings;
 use bringup_objects::BootstrapReport;
 use bringup_objects::report::CollectorState;
-use bringup_world::crowd::{self, Crowd, Reads};
+use bringup_world::fake_api_server::FakeApiServer;
 use bringup_world::order::Order;
-use bringup_world::paper::Paper;
 use bringup_world::provider::Provider;
+use bringup_world::vm_fleet::{self, Reads, VmFleet};
 use jiff::{SignedDuration, Timestamp};
 use tokio::task::JoinHandle;
 
@@ -29,7 +29,7 @@ const FINE: Duration = Duration::from_secs(1);
 /// Claims that were all launched at the same moment, and a controller that looks after them.
 struct Crowded {
     azure: Simulator,
-    paper: Paper,
+    fake_api_server: FakeApiServer,
     launched: Timestamp,
     controller: JoinHandle<()>,
 }
@@ -47,28 +47,28 @@ fn name(nth: usize) -> String {
 impl Crowded {
     fn with(claims: usize) -> Result<Self> {
         let azure = Simulator::manual(scenario::parse("hanging", HANGING)?);
-        let (crowd, order) = (Crowd::new(azure.clone()), Order::default());
+        let (vm_fleet, order) = (VmFleet::new(azure.clone()), Order::default());
         for nth in 0..claims {
-            crowd.put_vm(&name(nth), "default", &order)?;
-            crowd.start_script(&name(nth), &order)?;
+            vm_fleet.put_vm(&name(nth), "default", &order)?;
+            vm_fleet.start_script(&name(nth), &order)?;
             if nth % VMS_A_MINUTE == 0 {
                 azure.advance(Duration::from_mins(1));
             }
         }
         azure.advance(Duration::from_mins(2));
-        let (paper, launched) = (Paper::default(), azure.clock().now());
+        let (fake_api_server, launched) = (FakeApiServer::default(), azure.clock().now());
         for nth in 0..claims {
             let place = format!("azure://{}", Provider::vm_path(&name(nth)));
-            paper.launch(&name(nth), "AKSNodeClass", &place, launched);
+            fake_api_server.launch(&name(nth), "AKSNodeClass", &place, launched);
         }
         let settings = Settings {
             reports_per_parent: claims,
             scopes: bringup_world::scopes(),
             ..Settings::new("bringup-system", "test-0")
         };
-        let controller = crowd::controller(&azure, paper.client(), settings);
+        let controller = vm_fleet::controller(&azure, fake_api_server.client(), settings);
         let controller = tokio::spawn(async move { controller.observe().await });
-        Ok(Self { azure, paper, launched, controller })
+        Ok(Self { azure, fake_api_server, launched, controller })
     }
 
     fn age(&self) -> SignedDuration {
@@ -78,8 +78,12 @@ impl Crowded {
     /// Lets time pass, and everything happen that it brings.
     async fn pass(&self, time: Duration) {
         self.azure.advance(time);
-        let done =
-            || (self.paper.requests(), self.azure.with(|azure| azure.journal().requests().len()));
+        let done = || {
+            (
+                self.fake_api_server.requests(),
+                self.azure.with(|azure| azure.journal().requests().len()),
+            )
+        };
         let (mut before, mut still) = (done(), 0);
         while still < 24 {
             tokio::task::yield_now().await;
@@ -99,7 +103,11 @@ impl Crowded {
 
 fn state_of(report: &BootstrapReport, collector: &str) -> Option<CollectorState> {
     let status = report.status.as_ref()?;
-    status.collectors.iter().find(|asked| asked.name == collector).map(|asked| asked.state)
+    status
+        .collectors
+        .iter()
+        .find(|asked| asked.name == collector)
+        .and_then(|asked| asked.state.known())
 }
 
 #[tokio::test]
@@ -113,7 +121,7 @@ async fn test_26_each_of_5000_pending_claims_is_captured_in_time_or_says_that_it
     let reads = Reads::of(&crowded.azure);
     assert_eq!(reads.refused, 0, "requests that were one too many");
     assert!(reads.beyond_budget() <= 1, "{} too many", reads.beyond_budget());
-    let reports = crowded.paper.reports();
+    let reports = crowded.fake_api_server.reports();
     let mut states: BTreeMap<String, usize> = BTreeMap::new();
     for report in &reports {
         let state = format!("{:?}", state_of(report, "virtual machine"));
@@ -150,7 +158,7 @@ async fn what_karpenter_says_is_looked_at_before_thousands_who_only_wait_for_the
     let before = Reads::of(&crowded.azure);
     let now = crowded.azure.clock().now();
     for claim in &said {
-        crowded.paper.signal(claim, now);
+        crowded.fake_api_server.signal(claim, now);
     }
     crowded.until(crowded.age() + SignedDuration::from_secs(3), FINE).await;
     let after = Reads::of(&crowded.azure);
@@ -161,7 +169,7 @@ async fn what_karpenter_says_is_looked_at_before_thousands_who_only_wait_for_the
     // A third of all give up their places in the queue, and get others further ahead.
     let now = crowded.azure.clock().now();
     for nth in (1..claims).step_by(3) {
-        crowded.paper.signal(&name(nth), now);
+        crowded.fake_api_server.signal(&name(nth), now);
     }
     crowded.until(crowded.age() + SignedDuration::from_mins(2), FINE).await;
     let reads = Reads::of(&crowded.azure);
@@ -171,6 +179,6 @@ async fn what_karpenter_says_is_looked_at_before_thousands_who_only_wait_for_the
     let unread = (1..claims).step_by(3).filter(|nth| {
         !read.contains_key(Provider::vm_path(&name(*nth)).to_ascii_lowercase().as_str())
     });
-    assert_eq!(unread.count(), 0, "whoever was told of is read before those who were not");
+    assert_eq!(unread.count(), 0, "VMs with a signal are read before those without one");
     Ok(())
 }

@@ -56,7 +56,7 @@ async fn test_27_no_example_takes_a_machines_one_custom_script_twice() -> Result
                 with_script.insert(name.clone());
             }
         }
-        // Whoever copies it is told what to do if it is taken.
+        // The comment tells users what to do if the name is taken.
         if with_script.contains(&name) {
             let text = fs::read_to_string(&path)?;
             ensure!(text.contains("one CustomScript"), "{name} does not say that there is but one");
@@ -98,7 +98,7 @@ async fn the_examples_for_cluster_api_are_accepted() -> Result<()> {
         assert!(accepted.contains(object), "{object} is not among {accepted:#?}");
     }
 
-    // That it looks closely: the same file with a field that nobody knows.
+    // That it looks closely: the same file with an unknown field.
     let text = fs::read_to_string(folder().join("machine-pool.yaml"))?;
     let wrong = tempfile::NamedTempFile::new()?;
     fs::write(wrong.path(), text.replace("vmExtensions:", "vmExtension:"))?;

@@ -97,11 +97,11 @@ fn token_secret() -> Secret {
 
 /// The summary of a join on the console, once it has ended.
 async fn summary(ground: &Ground, vm: &str) -> Result<Value> {
-    let mut steps = ground.azure.steps();
+    let mut changes = ground.azure.changes();
     let mark = format!("/{vm}: script ended with ");
     let ended = async {
         while !ground.azure.with(|azure| azure.journal().text().contains(&mark)) {
-            ground.azure.stirred(&mut steps).await;
+            ground.azure.changed(&mut changes).await;
         }
     };
     tokio::time::timeout(FOREVER, ended).await.with_context(|| format!("{vm} is not done"))?;

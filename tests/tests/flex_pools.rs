@@ -19,7 +19,7 @@ use bringup_provider::plugin::api::{CreateOrUpdateRequest, DeleteRequest, GetReq
 use bringup_provider::plugin::kubeadm::Config;
 use bringup_provider::plugin::{AgentPoolsService, Pool, PoolError, Pools as _, Record, Stored};
 use bringup_testbed::{ControlPlane, CrdSet};
-use bringup_world::makers::{Maker, arm};
+use bringup_world::flex_controller::{FlexController, arm};
 use bringup_world::stage::shared;
 use hyper_util::rt::TokioIo;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -89,7 +89,7 @@ fn pool(id: &str, cluster: &Cluster) -> Pool {
     }
 }
 
-/// Pools that nobody runs machines for, and that wait for nobody.
+/// Pools without a machine controller, which do not wait for one.
 async fn still() -> Result<(Client, KubePools, Cluster)> {
     let client = plane().await?.client();
     let cluster = cluster()?;
@@ -139,7 +139,7 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     let cluster = cluster()?;
     let (azure, arm) =
         azure("quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]")?;
-    let _maker = Maker::start(client.clone(), &azure);
+    let _flex_controller = FlexController::start(client.clone(), &azure);
     let pools = KubePools::new(client.clone(), arm, cluster.clone(), scopes()?);
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
     let classes: Api<AzureFlexNodeClass> = Api::all(client);
@@ -173,7 +173,7 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     assert!(refused.to_string().contains("spec.vm_size"), "{refused}");
 
     pools.restart(&wanted.id).await?;
-    let mut steps = azure.steps();
+    let mut changes = azure.changes();
     let powered_on = || {
         let journal = azure.with(|azure| azure.journal().text().to_owned());
         let of_vm = |line: &&str| line.contains(&name) && line.contains("powered on");
@@ -181,7 +181,7 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     };
     tokio::time::timeout(FOREVER, async {
         while powered_on() < 2 {
-            azure.stirred(&mut steps).await;
+            azure.changed(&mut changes).await;
         }
     })
     .await
@@ -200,7 +200,7 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     let PoolError::Azure(failure) = refusal_of(&pools, &scarce).await? else {
         bail!("it is scarce")
     };
-    assert_eq!(failure.class, "capacity");
+    assert_eq!(failure.class.as_str(), "capacity");
     assert_eq!(failure.arm_code.as_deref(), Some("OperationNotAllowed"));
     until(machines.clone(), "scarce", "a machine that is gone", no_machine).await?;
     until(classes.clone(), "scarce", "a class that is gone", no_class).await?;

@@ -15,7 +15,7 @@ use bringup_controller::flex::{LEDGER, Page};
 use bringup_controller::{Controller, Settings};
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::{BootstrapReport, NodeClaim};
-use bringup_world::crowd::controller;
+use bringup_world::vm_fleet::controller;
 use futures::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;

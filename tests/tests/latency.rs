@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, find};
 use bringup_objects::{BootstrapReport, NodeClaim};
-use bringup_world::crowd::Reads;
 use bringup_world::fast::Fast;
 use bringup_world::order::Order;
 use bringup_world::provider::Provider;
+use bringup_world::vm_fleet::Reads;
 use jiff::{SignedDuration, Timestamp};
 use kube::Api;
 use kube::api::ListParams;
@@ -73,7 +73,7 @@ async fn what_karpenter_does_not_tell_is_on_the_claim_with_the_next_read() -> Re
     fast.each(claims, |claim| async move {
         fast.launch(&claim, order).await?;
         fast.until_vm_is(&claim, "Succeeded").await;
-        fast.crowd.start_script(&claim, order)?;
+        fast.vm_fleet.start_script(&claim, order)?;
         fast.claim_when(&claim, |claim| says(claim, BOOTSTRAP_SUCCEEDED, "False")).await
     })
     .await?;
@@ -112,7 +112,7 @@ async fn a_healthy_node_costs_at_most_six_reads() -> Result<()> {
     fast.each(claims, |claim| async move {
         fast.launch(&claim, order).await?;
         fast.until_vm_is(&claim, "Succeeded").await;
-        fast.crowd.start_script(&claim, order)?;
+        fast.vm_fleet.start_script(&claim, order)?;
         fast.until_joined(&claim).await?;
         fast.karpenter.register(&claim).await?;
         fast.claim_when(&claim, |claim| {

@@ -253,7 +253,7 @@ fn render(options: &[&str]) -> Result<String> {
     output(&mut helm)
 }
 
-/// The helm that `make charts` uses, without the settings of whoever runs the test.
+/// The helm that `make charts` uses, without the settings of the user who runs the test.
 fn helm(home: &Path) -> Result<Command> {
     let mut build = Command::new(root().join("charts/tools/build.sh"));
     let tools = output(build.stderr(Stdio::inherit()))?;
@@ -276,7 +276,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// What changes when somebody changes the Deployment or a role.
+/// What changes when a user changes the Deployment or a role.
 async fn versions(control_plane: &ControlPlane) -> Result<Vec<(String, String)>> {
     let ours = ListParams::default().labels("app.kubernetes.io/part-of=bringup");
     let deployments: Api<Deployment> = Api::namespaced(control_plane.client(), NAMESPACE);
@@ -383,10 +383,10 @@ fn report(name: &str) -> BootstrapReport {
     };
     let mut report = BootstrapReport::new(name, spec);
     report.status = Some(ReportStatus {
-        phase: Phase::Final,
+        phase: Phase::Final.into(),
         verdict: Some(ReportVerdict {
-            cause: "BinaryMissing".to_owned(),
-            confidence: "high".to_owned(),
+            cause: bringup_contract::cause::Cause::BinaryMissing.into(),
+            confidence: bringup_contract::report::Confidence::High.into(),
             title: "oras is missing from the image".to_owned(),
             overrules_code: true,
             ..ReportVerdict::default()

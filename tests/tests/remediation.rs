@@ -120,7 +120,7 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
     cluster.until("the blind replacement", |seen| !seen.present.contains_key(&kept)).await?;
     cluster.report_of(&kept).await?;
 
-    // There is somebody who collects what has no owner: the report goes with its MachineDeployment.
+    // The garbage collector deletes objects without an owner: the report goes with its MachineDeployment.
     cluster.deployments().delete("cured-md-0", &DeleteParams::default()).await?;
     cluster.until_gone(&report).await
 }

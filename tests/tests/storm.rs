@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result, ensure};
 use bringup_objects::BootstrapReport;
 use bringup_objects::report::Phase;
 use bringup_world::counted::Counted;
-use bringup_world::crowd::Reads;
 use bringup_world::fast::Fast;
 use bringup_world::order::Order;
 use bringup_world::provider::Provider;
 use bringup_world::stage::shared;
+use bringup_world::vm_fleet::Reads;
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::events::v1::Event;
@@ -46,7 +46,7 @@ async fn tell_and_delete(fast: &Fast, claim: String) -> Result<()> {
         "message": "VM has reported a failure when processing extension 'cse-agent-karpenter'",
     });
     fast.karpenter.report_failure(&claim, &error).await?;
-    fast.crowd.delete_vm(&claim)
+    fast.vm_fleet.delete_vm(&claim)
 }
 
 /// Follows the reports until this many of them are as wanted.
@@ -120,13 +120,13 @@ async fn a_thousand_claims_that_fail_at_once_are_all_reported_within_the_budget(
     fast.each(CLAIMS, |claim| async move { fast.launch(&claim, order).await }).await?;
     fast.azure.advance(Duration::from_secs(30));
     for nth in 0..CLAIMS {
-        fast.crowd.start_script(&fast.claim_name(nth), order)?;
+        fast.vm_fleet.start_script(&fast.claim_name(nth), order)?;
     }
     fast.azure.advance(Duration::from_secs(15));
     fast.until_vms_are("Failed", CLAIMS).await;
     let failed = fast.azure.clock().now();
     fast.each(CLAIMS, |claim| tell_and_delete(fast, claim)).await?;
-    // Whoever has not been read by now has no VM any more.
+    // A VM that has not been read by now no longer exists.
     fast.azure.advance(DELETION);
     let (reports, deleted) = tokio::join!(
         reports_when(fast, CLAIMS, BootstrapReport::is_announced),

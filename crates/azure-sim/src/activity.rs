@@ -1,5 +1,5 @@
-//! The activity log: late, kept for ever as far as a test is concerned, and with the error as a
-//! JSON text inside a JSON text.
+//! The activity log. Entries appear late, never expire within a test, and carry the error as a JSON
+//! text inside a JSON text.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,7 +9,6 @@ use crate::exchange::{ArmError, Call, Reply, arm_time};
 use crate::resources::later;
 use crate::route::Id;
 
-/// One entry.
 #[derive(Debug)]
 pub(crate) struct Entry {
     id: Id,

@@ -1,5 +1,5 @@
-//! The state machine. It is given a moment and a request, and gives an answer: no clock, no
-//! I/O, no threads.
+//! The state machine. Its input is a moment and a request, its output an answer: no clock, no I/O,
+//! no threads.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,12 +30,12 @@ use crate::seed::Seed;
 use crate::serve::Answered;
 use crate::throttle::Throttle;
 
-/// What the client gets to see, and when.
+/// What the client receives, and when.
 #[derive(Debug)]
 pub struct Answer {
-    /// What arrives.
+    /// The response, or the part of it that arrives.
     pub delivery: Delivery,
-    /// How much later, in simulated time.
+    /// Delay in simulated time.
     pub delay: Duration,
 }
 
@@ -44,72 +44,74 @@ pub struct Answer {
 pub enum Delivery {
     /// A whole response.
     Response(Response<Bytes>),
-    /// The head and so many bytes of the body; then the connection breaks.
+    /// The head and the first bytes of the body; then the connection breaks.
     Cut(Response<Bytes>, usize),
     /// Nothing: the connection breaks.
     Dropped,
 }
 
-/// A machine that has come up far enough to be a Node.
+/// A VM whose kubelet has registered a Node.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JoinedNode {
-    /// The Node's name.
+    /// The name of the Node, which is the computer name of the VM.
     pub name: String,
     /// `azure://` and the VM's resource id.
     pub provider_id: String,
-    /// Its first private address.
+    /// The first private address.
     pub internal_ip: String,
-    /// The VM's size.
+    /// The VM size.
     pub size: String,
-    /// The VM's region.
+    /// The region of the VM.
     pub region: String,
-    /// The VM's zone, if it has one.
+    /// `None` in a region without zones or for a regional VM.
     pub zone: Option<String>,
-    /// The version of the VM's image.
+    /// The version of the VM image.
     pub image_version: Option<String>,
-    /// The VM's tags.
+    /// The tags of the VM.
     pub tags: BTreeMap<String, String>,
-    /// When it joined.
+    /// When the Node registered.
     pub joined: Timestamp,
 }
 
 /// A real program that a VM wants to run as its bootstrap.
 #[derive(Debug, Clone)]
 pub struct ProgramRun {
-    /// Names this run when its end is reported.
+    /// Identifies this run when its end is reported.
     pub run: u64,
     /// Program and arguments.
     pub command: Vec<String>,
-    /// Variables for it, beside the inherited ones: `BRINGUP_SIM_VM`, `BRINGUP_SIM_CUSTOM_DATA`
-    /// (base64), `BRINGUP_SIM_COMMAND` (the extension's commandToExecute).
+    /// Environment variables added to the inherited ones: `BRINGUP_SIM_VM`,
+    /// `BRINGUP_SIM_CUSTOM_DATA` (base64), `BRINGUP_SIM_COMMAND` (the extension's
+    /// commandToExecute).
     pub environment: BTreeMap<String, String>,
 }
 
-/// How such a program ended.
+/// How a bootstrap program ended.
 #[derive(Debug, Clone)]
 pub struct ProgramEnd {
-    /// Its exit code; -1 when a signal ended it or it could not be started.
+    /// The exit code; -1 when a signal ended the program or it could not be started.
     pub exit_code: i32,
-    /// What it wrote to standard output.
+    /// The end of standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// The end of standard error.
     pub stderr: String,
 }
 
-/// One resource, as far as a reader of lists wants to know.
+/// One resource, as the lists of the control endpoint show it.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSummary {
-    /// The resource's id.
+    /// The ARM resource id.
     pub id: String,
-    /// Its type, such as `Microsoft.Compute/virtualMachines`.
+    /// The ARM type, such as `Microsoft.Compute/virtualMachines`.
     pub kind: &'static str,
-    /// Its provisioning state.
+    /// The provisioning state.
     pub state: String,
-    /// Its tags.
+    /// The tags of the resource.
     pub tags: BTreeMap<String, String>,
-    /// Nothing uses it and nothing will remove it: a leak, unless somebody still plans to.
+    /// No other resource uses it and none will delete it. It is a leak, unless its owner still
+    /// plans to delete it.
     pub orphan: bool,
 }
 
@@ -120,7 +122,7 @@ pub struct Azure {
     pub(crate) seed: Seed,
     pub(crate) began: Timestamp,
     pub(crate) now: Timestamp,
-    /// How far this Azure's clock is ahead of the caller's.
+    /// How far the clock of this Azure is ahead of the caller's clock.
     pub(crate) ahead: Duration,
     pub(crate) queue: BTreeMap<(Timestamp, u64), Event>,
     pub(crate) scheduled: u64,
@@ -136,7 +138,7 @@ pub struct Azure {
     pub(crate) operations_started: u64,
     pub(crate) activity: Vec<Entry>,
     pub(crate) graph_window: (i64, u32),
-    /// How many VMs each rule of the scenario has met.
+    /// How many VMs each rule of the scenario has matched.
     pub(crate) rules_met: Vec<u32>,
     pub(crate) programs: Vec<ProgramRun>,
     pub(crate) programs_started: u64,
@@ -185,7 +187,7 @@ impl Azure {
         }
     }
 
-    /// Programs that VMs want started; each is handed out once.
+    /// Programs to start as the bootstrap of a VM. Each is returned once.
     pub fn programs_to_start(&mut self) -> Vec<ProgramRun> {
         std::mem::take(&mut self.programs)
     }
@@ -226,17 +228,17 @@ impl Azure {
         vms.chain(nics).chain(disks).chain(addresses).collect()
     }
 
-    /// Puts one more fault in force and gives its number.
+    /// Adds a fault and returns its id.
     pub fn arm_fault(&mut self, rule: FaultRule) -> u64 {
         self.faults.arm(rule)
     }
 
-    /// Takes a fault back; false when there is none of that number.
+    /// Removes a fault; false when no fault has that id.
     pub fn disarm_fault(&mut self, id: u64) -> bool {
         self.faults.disarm(id)
     }
 
-    /// From now on a region can hold any number of VMs of a size, whatever the scenario says.
+    /// Removes the capacity limit of a size in a region, whatever the scenario defines.
     pub fn lift_capacity_limit(&mut self, region: &str, size: &str) {
         self.scenario.capacity.retain(|capacity| {
             !(capacity.region.eq_ignore_ascii_case(region)
@@ -244,12 +246,12 @@ impl Azure {
         });
     }
 
-    /// The faults in force, each with how often it struck.
+    /// The active faults, each with how often it was injected.
     pub fn faults(&self) -> impl Iterator<Item = (u64, &FaultRule, u32)> {
         self.faults.list()
     }
 
-    /// What happened so far.
+    /// The record of requests and state changes.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }

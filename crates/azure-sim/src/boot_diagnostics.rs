@@ -1,4 +1,4 @@
-//! The serial console: addresses that expire, and the bytes behind them.
+//! The serial console: signed URLs that expire, and the blob behind them.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ impl Azure {
         ))
     }
 
-    /// The blob host: no bearer token, a signature in the address instead.
+    /// Reads the blob. The blob host checks the signature in the URL instead of a bearer token.
     pub(crate) fn get_blob(&self, call: &Call<'_>, path: &str) -> Reply {
         let refused = |status, code: &'static str, message: &str| {
             let body = format!(
@@ -96,7 +96,7 @@ impl Azure {
         reply.with("etag", version)
     }
 
-    /// What the platform has stored of the console by now.
+    /// The part of the console that the platform has stored so far.
     fn console_bytes(&self, vm: &Vm) -> Vec<u8> {
         let lag = self.scenario.quirks.console_lag.0;
         let mut bytes: Vec<u8> = vm
@@ -112,7 +112,7 @@ impl Azure {
     }
 }
 
-/// With a storage account of the user's own, the addresses stand in the instance view.
+/// With a storage account managed by the user, the instance view contains the blob URLs.
 pub(crate) fn user_managed_console(vm: &Vm, base: &str) -> Option<Value> {
     text(&vm.properties, "/diagnosticsProfile/bootDiagnostics/storageUri")?;
     let address = |kind: &str| format!("{base}/bootdiagnostics/{}/{kind}", vm.vm_id);
@@ -122,13 +122,13 @@ pub(crate) fn user_managed_console(vm: &Vm, base: &str) -> Option<Value> {
     }))
 }
 
-/// What a blob that holds these bytes is known by: the guest only ever adds to it.
+/// The `ETag` of a blob with these bytes. The length is enough, because the guest only appends.
 fn version(bytes: &[u8]) -> String {
     let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     format!("\"0x{written:016X}\"")
 }
 
-/// The bytes that `Range` asks for; nothing when it lies outside.
+/// The bytes that `Range` selects; `None` when the range is outside the blob.
 fn ranged(range: Option<&str>, bytes: Vec<u8>) -> Option<Reply> {
     let kind = "application/octet-stream";
     let Some((start, end)) = range.and_then(|range| range.strip_prefix("bytes=")?.split_once('-'))
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_served_as_they_are_asked() {
+    fn the_requested_range_is_returned() {
         assert_eq!(part(None), Some((200, b"0123456789".to_vec())));
         assert_eq!(part(Some("bytes=2-4")), Some((206, b"234".to_vec())));
         assert_eq!(part(Some("bytes=8-")), Some((206, b"89".to_vec())));

@@ -1,11 +1,10 @@
-//! The VM sizes this Azure offers, and where.
+//! The VM sizes this Azure offers, with their regions and zones.
 
 use serde_json::{Value, json};
 
 use crate::azure::Azure;
 use crate::exchange::{Call, Reply};
 
-/// A VM size.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Size {
     pub(crate) name: &'static str,

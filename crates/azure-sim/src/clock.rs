@@ -1,5 +1,4 @@
-//! The clock of the shell. The state machine itself never asks what time it is:
-//! every call brings the moment with it.
+//! The simulated clock. The state machine never reads it: every call passes the current moment.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,9 +11,9 @@ use tokio::sync::Notify;
 /// How simulated time moves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// Only when told to.
+    /// Only when a test or a client of the control endpoint advances it.
     Manual,
-    /// With the wall clock, plus whatever was jumped.
+    /// With the wall clock, plus all jumps.
     Real,
     /// This many times faster than the wall clock.
     Times(f64),
@@ -77,12 +76,12 @@ impl Clock {
         }
     }
 
-    /// How this clock moves.
+    /// How fast this clock moves.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// The present moment, in whole milliseconds, which is what ARM's times need.
+    /// The current moment in whole milliseconds, the resolution of ARM's timestamps.
     pub fn now(&self) -> Timestamp {
         let ran = self.began.elapsed();
         let ran = match self.pace {
@@ -98,13 +97,12 @@ impl Clock {
         Timestamp::from_millisecond(moment.as_millisecond()).unwrap_or(moment)
     }
 
-    /// How far jumps have moved this clock: a program under test that shares it
-    /// shows wall time plus this.
+    /// The sum of all jumps. A program under test that follows this clock adds it to the wall time.
     pub fn jumped(&self) -> SignedDuration {
         *self.jumped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Jumps forward and says what time it is then.
+    /// Jumps forward and returns the new time.
     pub fn advance(&self, by: Duration) -> Timestamp {
         {
             let mut jumped = self.jumped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,12 +113,12 @@ impl Clock {
         self.now()
     }
 
-    /// Waits until the clock shows `moment`, however it gets there.
+    /// Waits until the clock reaches `moment`, by jumps or by itself.
     pub async fn reach(&self, moment: Timestamp) {
         loop {
             let moved = self.moved.notified();
             tokio::pin!(moved);
-            // Registered before the clock is read, so that no jump is missed in between.
+            // Registered before the clock is read, so that no jump in between is missed.
             moved.as_mut().enable();
             let missing = self.now().duration_until(moment);
             if missing <= SignedDuration::ZERO {
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manual_clock_moves_only_when_told() {
+    fn a_manual_clock_moves_only_when_advanced() {
         let clock = Clock::new(Pace::Manual, start());
         assert_eq!(clock.now(), start());
         clock.advance(Duration::from_mins(15));
@@ -155,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_is_read_as_it_is_written() {
+    fn a_pace_parses_what_it_displays() {
         for text in ["manual", "real", "x60", "x0.5"] {
             assert_eq!(text.parse::<Pace>().unwrap().to_string(), text);
         }
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_ends_when_the_clock_is_jumped_past_the_moment() {
+    async fn waiting_ends_when_the_clock_jumps_past_the_moment() {
         let clock = std::sync::Arc::new(Clock::new(Pace::Manual, start()));
         let waiter = tokio::spawn({
             let clock = clock.clone();

@@ -1,4 +1,4 @@
-//! What is due later, in order. Handling an event may schedule others.
+//! Scheduled events, in order. Handling an event may schedule others.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::operation::OperationId;
 use crate::resources::later;
 use crate::route::Key;
 
-/// Something that happens at a moment.
+/// An event that is due at a moment.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     NicSettled(Key),
@@ -19,8 +19,8 @@ pub(crate) enum Event {
     Vm(VmRef, VmEvent),
 }
 
-/// One incarnation of a VM: an event for a VM that was made anew under the same name is not
-/// for the new one.
+/// One incarnation of a VM. An event scheduled for a deleted VM does not apply to a new VM of the
+/// same name.
 #[derive(Debug, Clone)]
 pub(crate) struct VmRef {
     pub(crate) key: Key,
@@ -45,24 +45,23 @@ pub(crate) enum VmEvent {
     RunCommandEnds { name: String },
 }
 
-/// The life of one run of an extension.
+/// The steps of one run of an extension.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ExtensionStep {
     /// The handler is installed and calls the script.
     Starts,
     /// The script has ended on the node.
     Ends,
-    /// The platform has heard of it.
+    /// The platform shows the result.
     Shown,
-    /// The platform has waited long enough.
+    /// The platform reports a timeout.
     GivesUp,
-    /// It was deleted.
+    /// The extension was deleted.
     Gone,
 }
 
 impl Azure {
-    /// Lets everything happen that is due until `now` by the caller's clock. Earlier moments are
-    /// ignored.
+    /// Handles every event due until `now` by the caller's clock. Earlier moments are ignored.
     pub fn advance_to(&mut self, now: Timestamp) {
         let now = later(now, self.ahead);
         while let Some(entry) = self.queue.first_entry() {
@@ -76,7 +75,8 @@ impl Azure {
         self.now = self.now.max(now);
     }
 
-    /// Schedules an event. Those due at the same moment happen in the order they were scheduled.
+    /// Schedules an event. Events due at the same moment are handled in the order they were
+    /// scheduled.
     pub(crate) fn after(&mut self, wait: Duration, event: Event) {
         self.scheduled += 1;
         self.queue.insert((later(self.now, wait), self.scheduled), event);

@@ -5,16 +5,16 @@ use http::{Method, Request, Response, header};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-/// A request, taken apart.
+/// A parsed request.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) method: &'a Method,
-    /// Path and query as they were sent.
+    /// Path and query as sent.
     pub(crate) path_and_query: &'a str,
     /// Decoded path.
     pub(crate) path: String,
     query: Vec<(String, String)>,
-    /// `https://` and the host the client called: where absolute addresses in answers point.
+    /// `https://` and the host of the request: the base of absolute URLs in answers.
     pub(crate) base: String,
     pub(crate) body: &'a Bytes,
     /// The `Range` header.
@@ -61,7 +61,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A query parameter; ARM does not mind the case of its name.
+    /// A query parameter. ARM ignores the case of its name.
     pub(crate) fn query(&self, name: &str) -> Option<&str> {
         self.query
             .iter()
@@ -69,13 +69,13 @@ impl<'a> Call<'a> {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether `$expand` asks for `what`.
+    /// Whether `$expand` contains `what`.
     pub(crate) fn expands(&self, what: &str) -> bool {
         self.query("$expand")
             .is_some_and(|list| list.split(',').any(|item| item.trim().eq_ignore_ascii_case(what)))
     }
 
-    /// Refuses where the headers make the request depend on a resource that is not so.
+    /// Returns 412 when `If-Match` or `If-None-Match` does not hold for the resource.
     pub(crate) fn check_conditions(&self, etag: Option<&str>) -> Result<(), ArmError> {
         let is_new = self.unless != Some("*") || etag.is_none();
         let is_same = self.only_if.is_none_or(|wanted| wanted == "*" || etag == Some(wanted));
@@ -100,7 +100,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What a handler answers.
+/// The answer of a handler.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -108,7 +108,6 @@ pub(crate) struct Reply {
     pub(crate) body: Body,
 }
 
-/// The body of a reply.
 #[derive(Debug)]
 pub(crate) enum Body {
     Empty,
@@ -160,14 +159,14 @@ impl Reply {
     }
 }
 
-/// An error as ARM words it.
+/// An error in the format of ARM.
 #[derive(Debug, Clone)]
 pub(crate) struct ArmError {
     pub(crate) status: u16,
     pub(crate) code: String,
     pub(crate) message: String,
     pub(crate) target: Option<String>,
-    /// From the front door, not from the resource provider.
+    /// The error comes from the ARM front door, not from the resource provider.
     pub(crate) gateway: bool,
 }
 
@@ -192,7 +191,7 @@ impl ArmError {
         self
     }
 
-    /// `{code, message, target?}`, as it stands in `error` of a body or of an operation.
+    /// `{code, message, target?}`, the value of `error` in a body or in an operation.
     pub(crate) fn body(&self) -> Value {
         let mut error = json!({ "code": self.code, "message": self.message });
         if let Some(target) = &self.target {
@@ -207,7 +206,7 @@ impl ArmError {
     }
 }
 
-/// A moment as ARM writes it, with seven digits.
+/// A timestamp in the format of ARM, with seven fractional digits.
 pub(crate) fn arm_time(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S.%7f+00:00").to_string()
 }

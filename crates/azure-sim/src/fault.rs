@@ -1,4 +1,4 @@
-//! What goes wrong with requests, by rule: which requests, how often, and what happens.
+//! Injected faults: which requests, how often, and what happens to them.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 use crate::scenario::Span;
 use crate::seed::Seed;
 
-/// One kind of trouble for some requests.
+/// One fault and the requests it applies to.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FaultRule {
-    /// Which requests.
+    /// The requests the fault applies to.
     #[serde(default)]
     pub on: On,
-    /// What happens to them.
+    /// What happens to these requests.
     pub fault: Fault,
 }
 
-/// Which requests a fault is for; all that is given must hold.
+/// Selects the requests of a fault; all given conditions must hold.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct On {
     /// The HTTP method.
     pub method: Option<String>,
-    /// A part of the path, in any case.
+    /// A part of the path, compared without regard to case.
     pub path_contains: Option<String>,
-    /// Leaves out the first so many requests that fit.
+    /// Skips this many matching requests first.
     pub after: u32,
-    /// Then strikes this many times; without it, every time.
+    /// Then applies this many times; without it, every time.
     pub times: Option<u32>,
-    /// The share of requests that are struck, between 0 and 1.
+    /// The share of matching requests that the fault applies to, between 0 and 1.
     pub probability: Option<f64>,
     /// Not before this long after the start of the simulation.
     pub from: Option<Span>,
@@ -77,22 +77,22 @@ pub enum Fault {
         #[serde(default)]
         body: String,
     },
-    /// The body ends after so many bytes and the connection breaks.
+    /// The body ends after this many bytes and the connection breaks.
     CutBody(usize),
-    /// The clock jumps ahead by this much before the request is looked at.
+    /// The clock jumps ahead by this much before the request is handled.
     ClockJump(Span),
 }
 
-/// A request as far as faults look at it.
+/// The parts of a request that select faults.
 #[derive(Debug)]
 pub(crate) struct Struck<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
-    /// Milliseconds since the simulation began.
+    /// Milliseconds since the simulation started.
     pub(crate) elapsed: u128,
 }
 
-/// All faults in force, with how often each was met.
+/// All active faults, with how many requests each has matched.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     rules: BTreeMap<u64, Armed>,
@@ -121,7 +121,7 @@ impl Faults {
         self.rules.iter().map(|(id, armed)| (*id, &armed.rule, armed.struck))
     }
 
-    /// The first fault that strikes this request, counting the meeting for each rule.
+    /// The first fault that applies to this request. Counts the match for each rule.
     pub(crate) fn strike(&mut self, request: &Struck<'_>, seed: Seed) -> Option<Fault> {
         let mut struck = None;
         for (id, armed) in &mut self.rules {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_strikes_as_often_as_it_was_told_and_after_what_it_was_told() {
+    fn a_fault_applies_as_often_and_as_late_as_its_rule_demands() {
         let mut faults = Faults::default();
         faults.arm(rule(On { after: 1, times: Some(2), ..On::default() }));
         let struck: Vec<bool> =
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_leaves_other_requests_alone() {
+    fn a_fault_does_not_apply_to_other_requests() {
         let mut faults = Faults::default();
         let on = On { path_contains: Some("NetworkInterfaces".to_owned()), ..On::default() };
         faults.arm(rule(on));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_by_chance_follows_the_seed() {
+    fn a_fault_with_a_probability_follows_the_seed() {
         let run = |seed| {
             let mut faults = Faults::default();
             faults.arm(rule(On { probability: Some(0.5), ..On::default() }));

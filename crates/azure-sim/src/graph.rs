@@ -1,6 +1,6 @@
-//! Resource Graph: states, far behind, with ids in lower case and never a message.
+//! Resource Graph: provisioning states with a long delay, ids in lower case, and never a message.
 //!
-//! Of the query language it understands what bringup asks: a type, a resource group, a
+//! It understands the part of the query language that bringup uses: a type, a resource group, a
 //! provisioning state.
 
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use crate::azure::Azure;
 use crate::exchange::{ArmError, Call, Reply};
 use crate::resources::tag_map;
 
-/// Calls that one window allows.
+/// Calls allowed in one window.
 const CALLS: u32 = 15;
 /// Length of a window in seconds.
 const WINDOW: i64 = 5;

@@ -1,4 +1,4 @@
-//! What happened: every request with its answer, every change of state, in order.
+//! The record of a run: every request with its answer and every state change, in order.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,32 +6,32 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// One request as it was answered.
+/// One request and its answer.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recorded {
-    /// Its number, from 1.
+    /// The sequence number, from 1.
     pub number: u64,
-    /// When it came.
+    /// When the request arrived.
     pub at: Timestamp,
     /// The HTTP method.
     pub method: String,
-    /// Path and query, as they were sent; signatures are left out.
+    /// Path and query as sent, without signatures.
     pub path: String,
-    /// What kind of call it was, such as `GetVm` or `DeleteNic`.
+    /// The kind of call, such as `GetVm` or `DeleteNic`.
     pub operation: &'static str,
-    /// The status that was answered; absent when the connection broke.
+    /// The HTTP status of the answer; absent when the connection broke.
     pub status: Option<u16>,
-    /// The code of the error that was answered.
+    /// The error code of the answer.
     pub error: Option<String>,
-    /// The fault that struck it.
+    /// The fault that was injected.
     pub fault: Option<String>,
 }
 
 /// The record of a run.
 ///
 /// # Guarantees
-/// The text of two runs with the same seed, scenario, requests and moments is the same to the
+/// Two runs with the same seed, scenario, requests and moments produce the same text, byte for
 /// byte.
 #[derive(Debug, Default)]
 pub struct Journal {
@@ -73,7 +73,7 @@ impl Journal {
         counts
     }
 
-    /// Requests and changes of state, one a line.
+    /// Requests and state changes, one per line.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -1,15 +1,15 @@
-//! A simulated Azure: ARM, compute, network and the guest, good enough that Azure's own SDKs
-//! cannot tell, with time and faults under control.
+//! A simulated Azure: ARM, compute, network and the guest. It behaves closely enough that Azure's
+//! own SDKs work against it, and its clock and its faults are under the control of the test.
 //!
-//! [`azure::Azure`] is one deterministic state machine. [`simulator::Simulator`] gives it a
-//! clock; [`doors`] let requests in.
+//! [`azure::Azure`] is one deterministic state machine. [`simulator::Simulator`] gives it a clock.
+//! [`endpoints`] accept requests.
 
 mod activity;
 pub mod azure;
 mod boot_diagnostics;
 mod catalog;
 pub mod clock;
-pub mod doors;
+pub mod endpoints;
 mod event;
 mod exchange;
 pub mod fault;

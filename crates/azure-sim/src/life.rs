@@ -1,5 +1,5 @@
-//! The life of a VM after its PUT: it powers on, its operation ends, its agent reports, its
-//! script runs, its Node joins. Or not.
+//! The life of a VM after its PUT: it powers on, its operation ends, its agent reports, its script
+//! runs, its Node joins; or one of these steps fails.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::resources::later;
 use crate::resources::vm::{Agent, Power, Vm, VmState};
 use crate::scenario::{AgentOutcome, Bootstrap, NodeOutcome, OsOutcome, Script, ScriptRun};
 
-/// A real program that runs for a VM, until its end is told.
+/// A real program that runs as the bootstrap of a VM.
 #[derive(Debug)]
 pub(crate) struct Running {
     vm: VmRef,
-    /// The extension it runs for; none when cloud-init runs it.
+    /// The extension that runs it; `None` when cloud-init runs it.
     extension: Option<String>,
     run: u32,
 }
@@ -77,7 +77,7 @@ impl Azure {
             return;
         }
         vm.agent = Agent::Ready(now);
-        // The platform gave up on it, and it came up all the same.
+        // The platform reported a timeout, and the VM came up later.
         if vm.boot.os == OsOutcome::TimesOutThenReady {
             vm.state = VmState::Succeeded;
         }
@@ -101,7 +101,7 @@ impl Azure {
         }
     }
 
-    /// The machine reboots: whatever ran is lost and starts anew.
+    /// The VM reboots: a running script is lost and starts again.
     pub(crate) fn vm_reboots(&mut self, reference: &VmRef) {
         let Some(vm) = self.vms.get_mut(&reference.key) else {
             return;
@@ -113,7 +113,7 @@ impl Azure {
         for extension in vm.extensions.values_mut() {
             extension.interrupted();
         }
-        // The end of a script that was running is no longer awaited.
+        // The end of a script that was running is ignored from now on.
         vm.runs += 1;
         self.vm_powers_on(reference);
         let wait = self.lasts(&format!("agent-again/{}", reference.vm_id), 10.0, 25.0);
@@ -159,8 +159,8 @@ impl Azure {
         )
     }
 
-    /// A script has ended on the node: its result is written there, and the Node joins or not.
-    /// Gives back what an extension would report.
+    /// A script has ended: its result is written on the node, and the Node joins or not. Returns
+    /// the status message of an extension.
     pub(crate) fn script_ended(&mut self, reference: &VmRef, script: &ScriptRun) -> String {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(&reference.key) else {
@@ -209,7 +209,7 @@ impl Azure {
         }
     }
 
-    /// Asks the shell to run a real program for a VM.
+    /// Requests a real program as the bootstrap of a VM.
     pub(crate) fn want_program(
         &mut self,
         reference: &VmRef,
@@ -238,12 +238,12 @@ impl Azure {
         self.programs.push(ProgramRun { run: number, command, environment });
     }
 
-    /// Whether the bootstrap of some VM is a real program that has not ended.
+    /// Whether a real program still runs as the bootstrap of a VM.
     pub fn programs_run(&self) -> bool {
         !self.running.is_empty()
     }
 
-    /// Tells how a program ended. One whose VM is gone, or was rebooted meanwhile, is forgotten.
+    /// Records how a program ended. The result is dropped when its VM is gone or has rebooted.
     pub fn program_ended(&mut self, run: u64, end: ProgramEnd) {
         let Some(Running { vm: reference, extension, run }) = self.running.remove(&run) else {
             return;
@@ -265,7 +265,7 @@ impl Azure {
                 self.extension_event(&reference, &name, run, ExtensionStep::Ends);
             }
             None if vm.runs == run => {
-                // cloud-init copies it there.
+                // cloud-init copies the output to the console.
                 vm.boot.console.push_str(&script.output);
                 self.script_ended(&reference, &script);
             }
@@ -274,7 +274,7 @@ impl Azure {
     }
 }
 
-/// What a script does that was told in advance.
+/// The scripted outcome of a scenario.
 pub(crate) fn told(script: &Script) -> ScriptRun {
     match script {
         Script::Ends(run) => run.clone(),
@@ -318,10 +318,10 @@ fn boot_banner(vm: &Vm) -> String {
     )
 }
 
-/// Without an extension the result goes to the console, through cloud-init.
+/// Without an extension, cloud-init writes the result to the console.
 fn console_of_script(vm: &Vm, result: &str) -> String {
     let mut text = match (vm.boot.bootstrap, &vm.boot.script) {
-        // It says itself what there is to say.
+        // A real program writes its own output.
         (Bootstrap::CustomData, Script::Runs(_))
         | (Bootstrap::Extension | Bootstrap::UserData, _) => String::new(),
         (Bootstrap::CustomData, _) => format!("[   13.261278] cloud-init[1899]: {result}\r\n"),
@@ -336,13 +336,14 @@ fn console_of_script(vm: &Vm, result: &str) -> String {
     text
 }
 
-/// How long the platform waits for an agent that never reports, from the extension's PUT on.
+/// How long the platform waits for an agent that never reports, counted from the PUT of the
+/// extension.
 pub(crate) const AGENT_PATIENCE: Duration = Duration::from_mins(25);
 /// How long the platform waits for an extension that never ends.
 pub(crate) const EXTENSION_PATIENCE: Duration = Duration::from_mins(90);
 
 impl Azure {
-    /// The machines that are Nodes at present.
+    /// The VMs whose Node is registered.
     pub fn nodes(&self) -> Vec<crate::azure::JoinedNode> {
         self.vms
             .values()
@@ -368,14 +369,13 @@ impl Azure {
             .collect()
     }
 
-    /// When something is due next, if anything is.
+    /// When the next event is due, if any.
     pub fn next_due(&self) -> Option<jiff::Timestamp> {
         self.queue.keys().next().map(|(at, _)| later(*at, Duration::ZERO))
     }
 }
 
-/// The provider id of a VM: the resource group stands in lower case, as the cloud provider
-/// writes it.
+/// The provider id of a VM. The resource group is in lower case, as the cloud provider writes it.
 fn provider_id(vm: &Vm) -> String {
     let mut id = vm.id.clone();
     id.group = id.group.to_ascii_lowercase();

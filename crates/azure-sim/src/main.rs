@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use bringup_azure_sim::Simulator;
 use bringup_azure_sim::azure::ResourceSummary;
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::{ControlDoor, DoorError, HttpsDoor, ProgramRunner};
+use bringup_azure_sim::endpoints::{ControlServer, HttpsServer, ProgramRunner, ServeError};
 use bringup_azure_sim::scenario::{self, Scenario, ScenarioError};
 use clap::{Parser, ValueEnum};
 use jiff::Timestamp;
@@ -29,7 +29,7 @@ Examples:
       One at known addresses, where time stands still until
       curl -d '{\"advance\": \"15m\"}' http://127.0.0.1:8001/clock
 
-Ctrl-C ends it and says which resources were left behind.
+Ctrl-C ends it and lists the resources that were left behind.
 Exit codes: 0 ended, 64 wrong arguments, 65 a scenario that cannot be used, 1 anything else.";
 
 /// A simulated Azure on loopback, with its own clock and injected faults.
@@ -68,7 +68,7 @@ enum Output {
     Json,
 }
 
-/// Why the program ends before its time.
+/// Why the program exits early.
 #[derive(Debug)]
 enum Failure {
     Usage(clap::Error),
@@ -77,7 +77,7 @@ enum Failure {
 }
 
 impl Failure {
-    /// As in sysexits.h, where it has a word for it.
+    /// As in sysexits.h, where it has a matching code.
     fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 64,
@@ -104,19 +104,19 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let code = failure.exit_code();
-            complain(&failure.into_line());
+            print_error(&failure.into_line());
             ExitCode::from(code)
         }
     }
 }
 
-/// What was asked for; nothing when that was help, which is said here.
+/// The parsed arguments; `None` after the help text was printed.
 fn arguments() -> Result<Option<Arguments>, Failure> {
     match Arguments::try_parse() {
         Ok(arguments) => Ok(Some(arguments)),
         Err(error) if error.use_stderr() => Err(Failure::Usage(error)),
         Err(help) => {
-            say(&help.to_string());
+            print(&help.to_string());
             Ok(None)
         }
     }
@@ -133,33 +133,40 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         .context("cannot start the runtime")
         .map_err(Failure::Other)?;
     runtime.block_on(serve(arguments, &simulator)).map_err(Failure::Other)?;
-    // Connections and programs end with it, so that nothing changes while the end is told.
+    // Dropping the runtime ends connections and programs, so that nothing changes while the leaked
+    // resources are printed.
     drop(runtime);
     let leaked: Vec<ResourceSummary> = simulator
         .with(|azure| azure.resources().into_iter().filter(|resource| resource.orphan).collect());
-    say(&farewell(arguments.output, &leaked));
+    print(&shutdown_message(arguments.output, &leaked));
     Ok(())
 }
 
-/// Opens the doors, says where they are, and keeps them open until told to end.
+/// Starts both endpoints, prints their addresses, and serves until the program is asked to exit.
 async fn serve(arguments: &Arguments, simulator: &Simulator) -> anyhow::Result<()> {
-    // Holds the directory until the end, when there is one.
+    // Keeps a temporary directory alive until the program exits.
     let (ca_file, _directory) = ca_file(arguments.ca_file.as_deref())?;
-    let ended = Ending::new(arguments.exit_with_stdin)?;
-    let https = HttpsDoor::open(simulator.clone(), loopback(arguments.port), &ca_file)
+    let ended = Shutdown::new(arguments.exit_with_stdin)?;
+    let https = HttpsServer::start(simulator.clone(), loopback(arguments.port), &ca_file)
         .await
         .map_err(|error| with_hint(error, "--port"))?;
-    let control = ControlDoor::open(simulator.clone(), loopback(arguments.control_port))
+    let control = ControlServer::start(simulator.clone(), loopback(arguments.control_port))
         .await
         .map_err(|error| with_hint(error, "--control-port"))?;
     let _programs = ProgramRunner::start(simulator.clone());
-    say(&welcome(arguments.output, simulator, &https.endpoint(), &control.endpoint(), &ca_file));
+    print(&startup_message(
+        arguments.output,
+        simulator,
+        &https.endpoint(),
+        &control.endpoint(),
+        &ca_file,
+    ));
     ended.wait().await;
     Ok(())
 }
 
-/// Where the CA certificate goes, and the directory that was made for it, which is removed when
-/// dropped.
+/// The path of the CA certificate, and the temporary directory created for it, which is removed
+/// when dropped.
 fn ca_file(wanted: Option<&Path>) -> anyhow::Result<(PathBuf, Option<TempDir>)> {
     if let Some(path) = wanted {
         let path = std::path::absolute(path).context("cannot tell the current directory")?;
@@ -176,18 +183,18 @@ fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-fn with_hint(error: DoorError, option: &str) -> anyhow::Error {
+fn with_hint(error: ServeError, option: &str) -> anyhow::Error {
     match error {
-        DoorError::Listen { ref source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+        ServeError::Listen { ref source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
             anyhow::anyhow!("{:#}; choose another with {option}", anyhow::Error::from(error))
         }
         other => other.into(),
     }
 }
 
-/// Everything that ends the program. Made before anything is announced, so that a signal that
-/// follows the announcement is not lost.
-struct Ending {
+/// Everything that makes the program exit. It is set up before the addresses are printed, so that a
+/// signal that follows them is not lost.
+struct Shutdown {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -195,7 +202,7 @@ struct Ending {
     stdin: Option<oneshot::Receiver<()>>,
 }
 
-impl Ending {
+impl Shutdown {
     fn new(with_stdin: bool) -> anyhow::Result<Self> {
         #[cfg(unix)]
         let signal = |kind| tokio::signal::unix::signal(kind).context("cannot listen for signals");
@@ -230,7 +237,7 @@ impl Ending {
     }
 }
 
-/// Tells when standard input is closed. The thread that reads it ends with the process.
+/// Resolves when standard input is closed. The thread that reads it ends with the process.
 fn closed_stdin() -> oneshot::Receiver<()> {
     let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {
@@ -242,7 +249,7 @@ fn closed_stdin() -> oneshot::Receiver<()> {
     receiver
 }
 
-fn welcome(
+fn startup_message(
     output: Output,
     simulator: &Simulator,
     endpoint: &str,
@@ -280,7 +287,7 @@ Ctrl-C ends it.",
     }
 }
 
-fn farewell(output: Output, leaked: &[ResourceSummary]) -> String {
+fn shutdown_message(output: Output, leaked: &[ResourceSummary]) -> String {
     let mut counts = BTreeMap::<&str, usize>::new();
     for resource in leaked {
         *counts.entry(resource.kind).or_default() += 1;
@@ -300,14 +307,14 @@ fn farewell(output: Output, leaked: &[ResourceSummary]) -> String {
     }
 }
 
-/// The one place that writes to standard output. A reader that went away is no reason to fail.
-fn say(text: &str) {
+/// The one place that writes to standard output. A closed pipe is not an error.
+fn print(text: &str) {
     let mut output = io::stdout().lock();
     let _ = writeln!(output, "{}", text.trim_end());
     let _ = output.flush();
 }
 
 /// The one place that writes to standard error.
-fn complain(line: &str) {
+fn print_error(line: &str) {
     let _ = writeln!(io::stderr().lock(), "bringup-azure-sim: {line}");
 }

@@ -1,4 +1,4 @@
-//! Long-running operations: what a PUT or DELETE leaves behind, to be asked until it has ended.
+//! Long-running operations, which a client polls after a PUT or DELETE.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -7,14 +7,14 @@ use crate::azure::Azure;
 use crate::exchange::{ArmError, Call, Reply, arm_time};
 use crate::route::{Id, Key};
 
-/// Who runs an operation: compute and network word theirs differently.
+/// The resource provider of an operation. Compute and network use different formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Provider {
     Compute,
     Network,
 }
 
-/// Where an operation stands.
+/// The state of an operation.
 #[derive(Debug, Clone)]
 pub(crate) enum Progress {
     Running,
@@ -34,11 +34,10 @@ impl Progress {
     }
 }
 
-/// One operation.
 #[derive(Debug, Clone)]
 pub(crate) struct Operation {
     pub(crate) provider: Provider,
-    /// The resource it changes: throttling counts by it.
+    /// The resource it changes, by which throttling counts.
     pub(crate) subject: Key,
     subscription: String,
     location: String,
@@ -47,7 +46,6 @@ pub(crate) struct Operation {
     pub(crate) progress: Progress,
 }
 
-/// The name of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OperationId(pub(crate) String);
 
@@ -76,7 +74,7 @@ impl Azure {
         id
     }
 
-    /// Ends an operation; one that has ended stays as it is.
+    /// Ends an operation. An operation that has ended does not change any more.
     pub(crate) fn end_operation(&mut self, id: &OperationId, progress: Progress) {
         let now = self.now;
         if let Some(operation) = self.operations.get_mut(id)
@@ -88,7 +86,7 @@ impl Azure {
         }
     }
 
-    /// Adds the headers by which a client follows the operation.
+    /// Adds the headers that a client polls.
     pub(crate) fn follow(
         &self,
         call: &Call<'_>,
@@ -100,7 +98,8 @@ impl Azure {
             return reply;
         };
         let version = call.query("api-version").unwrap_or_default();
-        // Real addresses are two to four kilobytes long: clients that cut them must fail here.
+        // Real operation URLs have two to four kilobytes. A client that truncates them must fail
+        // here.
         let certificate = self.seed.of(&format!("certificate/{}", id.0)).letters(1800);
         let (place, results) = match operation.provider {
             Provider::Compute => ("Microsoft.Compute", "operations"),
@@ -153,7 +152,7 @@ impl Azure {
 }
 
 impl Operation {
-    /// What `Azure-AsyncOperation` answers.
+    /// The answer to a GET of `Azure-AsyncOperation`.
     fn status(&self, id: &str) -> Value {
         let mut body = match self.provider {
             Provider::Compute => json!({ "startTime": arm_time(self.started) }),
@@ -176,7 +175,7 @@ impl Operation {
         body
     }
 
-    /// What `Location` answers.
+    /// The answer to a GET of `Location`.
     fn result(&self, call: &Call<'_>) -> Reply {
         match &self.progress {
             Progress::Running => {

@@ -1,5 +1,5 @@
-//! What a bootstrap script leaves behind: the result JSON on the node, and the message that the
-//! Custom Script handler makes of it. Formats as the real handlers write them, cuts included.
+//! The results of a bootstrap script: the JSON on the node, and the status message of the Custom
+//! Script handler, in the formats of the real handlers, including their truncation.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::resources::vm::Os;
 use crate::scenario::{JsonShape, ScriptRun};
 
-/// The handler keeps this much of each stream, from the end.
+/// The handler keeps the last bytes of each stream.
 const STREAM_TAIL: usize = 4096;
-/// The scripts keep this much of their log, from the end.
+/// The scripts keep the last bytes of their log.
 const LOG_TAIL: usize = 3000;
 
-/// When the stages of a boot began.
+/// When the phases of a boot began.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BootTimes {
     kernel: Timestamp,
@@ -39,7 +39,7 @@ pub(crate) struct Finished<'a> {
 }
 
 impl Finished<'_> {
-    /// `provision.json`, as the scripts write it: one line, all values text.
+    /// `provision.json` in the format of the scripts: one line, all values are strings.
     pub(crate) fn provision_json(&self) -> String {
         let systemd = |seconds| {
             let at = self.times.kernel + SignedDuration::from_secs(seconds);
@@ -104,7 +104,7 @@ impl Finished<'_> {
         let error =
             format!("failed to execute command: command terminated with exit status={code}");
         let streams = format!("\n[stdout]\n{stdout}\n[stderr]\n{stderr}");
-        // From 2.1.17 on the prefix is gone and the error is repeated at the end.
+        // From 2.1.17 on, the message has no prefix and repeats the error at the end.
         if is_new_handler(self.handler) {
             format!("{error}{streams}: {error}")
         } else {
@@ -128,7 +128,7 @@ impl Finished<'_> {
         )
     }
 
-    /// The exit status that the handler saw. The Windows command always ends with 0 or 1.
+    /// The exit status that the handler sees. The Windows command always exits with 0 or 1.
     pub(crate) fn outer(&self) -> i32 {
         let usual = match self.os {
             Os::Linux => self.script.exit_code,
@@ -138,14 +138,14 @@ impl Finished<'_> {
     }
 }
 
-/// Whether a handler writes the newer text format.
+/// Whether a handler uses the newer message format.
 fn is_new_handler(version: &str) -> bool {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let parts = [(); 3].map(|()| numbers.next().unwrap_or(0));
     parts >= [2, 1, 17]
 }
 
-/// JSON text in which runs of spaces are one, as an unquoted echo leaves them.
+/// JSON text with runs of spaces collapsed, as an unquoted `echo` prints it.
 fn quoted(text: &str) -> String {
     let mut quoted = serde_json::Value::from(text).to_string();
     while quoted.contains("  ") {
@@ -154,7 +154,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// The last bytes of a text, from a whole character on.
+/// The last bytes of a text, starting at a whole character.
 fn tail(text: &str, most: usize) -> &str {
     let mut start = text.len().saturating_sub(most);
     while !text.is_char_boundary(start) {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_puts_the_code_between_bars_and_says_one_outside() {
+    fn windows_reports_the_code_between_bars_and_exit_code_1() {
         let script = ScriptRun {
             exit_code: 34,
             name: "WINDOWS_CSE_ERROR_X".to_owned(),

@@ -1,4 +1,4 @@
-//! The resources, one kind a file, and what they share.
+//! The resources, one kind per file, and what they share.
 
 pub(crate) mod disk;
 pub(crate) mod extension;
@@ -24,7 +24,7 @@ use crate::azure::Azure;
 use crate::exchange::{ArmError, Call, Reply};
 use crate::route::{Id, Key, Scope};
 
-/// A resource that is gone and still answers for a while.
+/// A deleted resource that reads still return for a while.
 #[derive(Debug)]
 pub(crate) struct Tombstone {
     id: Id,
@@ -36,18 +36,18 @@ pub(crate) struct Tombstone {
 const PAGE: usize = 100;
 
 impl Azure {
-    /// Keeps the last body of a deleted resource, for readers that are behind.
+    /// Keeps the last body of a deleted resource for delayed reads.
     pub(crate) fn bury(&mut self, id: &Id, mut body: Value) {
         body["properties"]["provisioningState"] = "Deleting".into();
         self.tombstones.insert(id.key(), Tombstone { id: id.clone(), deleted: self.now, body });
     }
 
-    /// Whether a resource of that age shows up in reads that are `lag` behind.
+    /// Whether a resource created then is visible to reads that are `lag` behind.
     pub(crate) fn shows(&self, created: Timestamp, lag: Duration) -> bool {
         self.now >= later(created, lag)
     }
 
-    /// The answer for a resource that is not there: what is left of it, or 404.
+    /// The answer for a resource that does not exist: its tombstone, or 404.
     pub(crate) fn missing(&self, id: &Id) -> Result<Reply, ArmError> {
         let lag = self.scenario.quirks.shown_after_delete.0;
         match self.tombstones.get(&id.key()) {
@@ -58,7 +58,8 @@ impl Azure {
         }
     }
 
-    /// One page of a list: what shows up by now, and what was deleted too recently to be gone.
+    /// One page of a list: resources that are visible, including those deleted too recently to be
+    /// hidden.
     pub(crate) fn page<'a>(
         &self,
         call: &Call<'_>,
@@ -87,13 +88,13 @@ impl Azure {
         Reply::list(items.into_values().skip(skip).take(PAGE).collect(), next)
     }
 
-    /// Draws how long something takes, between the two bounds for the most part.
+    /// Draws a duration, mostly between the two bounds.
     pub(crate) fn lasts(&self, what: &str, low: f64, high: f64) -> Duration {
         self.seed.of(what).around(low, high)
     }
 }
 
-/// `404`, as the front door words it.
+/// `404`, as the ARM front door words it.
 pub(crate) fn not_found(id: &Id) -> ArmError {
     let message = format!(
         "The Resource '{}' under resource group '{}' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix",
@@ -102,7 +103,6 @@ pub(crate) fn not_found(id: &Id) -> ArmError {
     ArmError::new(404, "ResourceNotFound", message).at_gateway()
 }
 
-/// `at` plus `by`.
 pub(crate) fn later(at: Timestamp, by: Duration) -> Timestamp {
     SignedDuration::try_from(by)
         .ok()
@@ -110,7 +110,7 @@ pub(crate) fn later(at: Timestamp, by: Duration) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-/// The tags of a body, as a map of text.
+/// The tags of a body as a map of strings.
 pub(crate) fn tag_map(tags: &Value) -> BTreeMap<String, String> {
     tags.as_object()
         .into_iter()
@@ -119,7 +119,7 @@ pub(crate) fn tag_map(tags: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Takes what Azure never gives back out of the object at `pointer`.
+/// Removes secret fields from the object at `pointer`. Azure never returns them.
 pub(crate) fn withhold(body: &mut Value, pointer: &str, secrets: &[&str]) {
     if let Some(object) = body.pointer_mut(pointer).and_then(Value::as_object_mut) {
         for secret in secrets {
@@ -128,7 +128,6 @@ pub(crate) fn withhold(body: &mut Value, pointer: &str, secrets: &[&str]) {
     }
 }
 
-/// A string in a body.
 pub(crate) fn text<'a>(body: &'a Value, pointer: &str) -> Option<&'a str> {
     body.pointer(pointer).and_then(Value::as_str)
 }

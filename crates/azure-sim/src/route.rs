@@ -1,10 +1,10 @@
-//! Which resource a path means. ARM minds the case of no segment.
+//! Which resource a path addresses. ARM ignores the case of every segment.
 
 use std::fmt;
 
 use http::Method;
 
-/// The id of a resource: the casing of its first PUT, compared without regard to case.
+/// The id of a resource. It keeps the casing of its first PUT and compares without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Id {
     pub(crate) subscription: String,
@@ -13,7 +13,7 @@ pub(crate) struct Id {
     pub(crate) tail: String,
 }
 
-/// An [`Id`] in lower case: what maps are keyed by.
+/// An [`Id`] in lower case, used as a map key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(pub(crate) String);
 
@@ -30,12 +30,12 @@ impl Id {
         self.tail.rsplit('/').next().unwrap_or_default()
     }
 
-    /// A sibling or child in the same group.
+    /// The id of another resource in the same group.
     pub(crate) fn beside(&self, tail: impl Into<String>) -> Self {
         Self::new(&self.subscription, &self.group, tail)
     }
 
-    /// Reads an id as it stands in a request body.
+    /// Parses an id from a request body.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let segments: Vec<&str> = text.trim_matches('/').split('/').collect();
         match segments.as_slice() {
@@ -59,7 +59,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// How far a list reaches.
+/// The scope of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Scope {
     pub(crate) subscription: String,
@@ -73,7 +73,7 @@ impl Scope {
     }
 }
 
-/// What a path means. `Vm` is also an instance of a uniform scale set.
+/// The target of a path. `Vm` is also an instance of a uniform scale set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     Vm(Id),
@@ -111,7 +111,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// What the path means, or nothing.
+    /// The target of the path, if it has one.
     pub(crate) fn parse(path: &str) -> Option<Self> {
         let names: Vec<&str> = path.trim_matches('/').split('/').collect();
         let lower: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
@@ -230,7 +230,7 @@ impl Target {
         })
     }
 
-    /// A name for a kind of call, to count by.
+    /// The name of a kind of call, used for counting.
     pub(crate) fn call(&self, method: &Method) -> &'static str {
         let verb = |put, get, delete| match method.as_str() {
             "PUT" => put,
@@ -276,7 +276,7 @@ impl Target {
     }
 }
 
-/// Subscription and resource group of a path, where it has them.
+/// Subscription and resource group of a path, if it has them.
 pub(crate) fn place(path: &str) -> (Option<&str>, Option<&str>) {
     let mut segments = path.trim_matches('/').split('/');
     let mut after = |word: &str| {
@@ -297,7 +297,7 @@ mod tests {
     const GROUP: &str = "/subscriptions/s/resourceGroups/G/providers";
 
     #[test]
-    fn segments_are_read_in_any_case_and_names_keep_theirs() {
+    fn segments_match_in_any_case_and_names_keep_their_case() {
         let path = format!(
             "{}/microsoft.COMPUTE/VirtualMachines/Vm-A/INSTANCEVIEW",
             GROUP.to_uppercase().replace("/S/", "/s/")
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_means_nothing_is_nothing() {
+    fn an_unknown_path_has_no_target() {
         for path in [
             "/",
             "/subscriptions",

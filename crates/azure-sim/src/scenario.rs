@@ -1,4 +1,4 @@
-//! What a simulated Azure is made of and what its VMs do, as a YAML file says it.
+//! A scenario in YAML: the contents of a simulated Azure, and what its VMs do.
 
 mod boot;
 mod load;
@@ -25,7 +25,7 @@ use crate::fault::FaultRule;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Scenario {
-    /// Everything random follows from this.
+    /// The seed of everything random.
     pub seed: u64,
     /// Where a manual or accelerated clock starts.
     pub start: Timestamp,
@@ -33,17 +33,17 @@ pub struct Scenario {
     pub resource_groups: Vec<String>,
     /// Subnets that exist.
     pub subnets: Vec<Subnet>,
-    /// Images of the marketplace. Without any, every image exists, in version 1.0.0.
+    /// Marketplace images. Without any, every image exists, in version 1.0.0.
     pub images: Vec<MarketplaceImage>,
-    /// Core limits. What is not named here is not limited.
+    /// Core quotas. A family that is not listed has no limit.
     pub quotas: Vec<Quota>,
-    /// Where capacity is short. What is not named here is available.
+    /// Capacity limits. A size that is not listed is available.
     pub capacity: Vec<Capacity>,
-    /// What VMs do; the first rule that fits decides, and without one a VM is healthy.
+    /// What VMs do. The first matching rule decides; a VM without one is healthy.
     pub rules: Vec<Rule>,
-    /// What goes wrong with requests.
+    /// Faults of requests.
     pub faults: Vec<FaultRule>,
-    /// Behaviours of Azure that nobody documents.
+    /// Undocumented behaviours of Azure.
     pub quirks: Quirks,
 }
 

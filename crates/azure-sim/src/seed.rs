@@ -1,9 +1,9 @@
-//! Randomness by name: what is drawn for a VM depends on the seed and on the VM alone, not on
-//! how many other draws came before. So a rerun with one more request changes nothing else.
+//! Randomness by name: what is drawn for a VM depends only on the seed and on the VM, not on the
+//! number of draws before. So one more request in a rerun changes nothing else.
 
 use std::time::Duration;
 
-/// Where all randomness comes from.
+/// The source of all randomness.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seed(u64);
 
@@ -37,10 +37,10 @@ impl Draws {
         self.0.f64()
     }
 
-    /// A length of time that is mostly near the geometric middle of the two bounds and in rare
-    /// cases beyond them, as durations in Azure are.
+    /// A duration, mostly near the geometric mean of the two bounds and rarely outside them, as
+    /// durations in Azure are.
     pub(crate) fn around(&mut self, low: f64, high: f64) -> Duration {
-        // Twelve uniform draws make a normal one, without a library's idea of logarithms.
+        // Twelve uniform draws approximate a normal one, without the platform's logarithm.
         let normal: f64 = (0..12).map(|_| self.0.f64()).sum::<f64>() - 6.0;
         let (low, high) = (low.max(0.001).ln(), high.max(0.001).ln());
         let seconds = f64::midpoint(low, high) + normal * (high - low) / 4.0;
@@ -63,7 +63,7 @@ impl Draws {
         )
     }
 
-    /// Letters and digits, so many of them.
+    /// A string of `count` letters and digits.
     pub(crate) fn letters(&mut self, count: usize) -> String {
         (0..count).map(|_| self.0.alphanumeric()).collect()
     }

@@ -1,4 +1,4 @@
-//! From a request to an answer: faults, access, limits, then the handler.
+//! The path of a request: faults, authorization, rate limits, then the handler of the resource.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::route::{Id, Target, place};
 use crate::throttle::{Draw, Policy, compute_refusal};
 use crate::tokens;
 
-/// The last answer to each read, for reads that are answered late.
+/// The last answer to each read, for faults that return stale answers.
 #[derive(Debug, Default)]
 pub(crate) struct Answered(BTreeMap<String, Response<Bytes>>);
 
-/// How many answers are kept; a test that makes reads stale has far fewer.
+/// A test with stale reads uses far fewer paths.
 const KEPT_ANSWERS: usize = 4096;
 
 impl Answered {
@@ -34,7 +34,7 @@ impl Answered {
 }
 
 impl Azure {
-    /// Answers one request at the present moment.
+    /// Answers one request at the current moment.
     pub fn handle(&mut self, request: &Request<Bytes>) -> Answer {
         let call = Call::new(request);
         let struck = Struck {
@@ -126,7 +126,7 @@ impl Azure {
         response
     }
 
-    /// What the front door and the limits have to say, before any handler does.
+    /// Checks authorization, resource group and rate limits before a handler runs.
     fn admit(
         &mut self,
         call: &Call<'_>,
@@ -179,7 +179,7 @@ impl Azure {
         }
     }
 
-    /// The resource whose own limit a call draws on.
+    /// The resource whose rate limit a call draws on.
     fn counted_resource(&self, target: &Target) -> String {
         match target {
             Target::Vm(id)
@@ -261,7 +261,7 @@ impl Azure {
         }
     }
 
-    /// The answer that the same read got before; without one, it finds nothing.
+    /// The previous answer to the same read; 404 or an empty list when there is none.
     fn stale(&self, call: &Call<'_>) -> Response<Bytes> {
         let nothing = || match Target::parse(&call.path) {
             Some(
@@ -343,7 +343,7 @@ fn check_api_version(call: &Call<'_>) -> Result<(), ArmError> {
     }
 }
 
-/// `2024-11-01`, or the same with a word behind it.
+/// `2024-11-01`, or the same with a suffix such as `-preview`.
 fn is_api_version(version: &str) -> bool {
     let date: String = version.chars().take(10).collect();
     date.parse::<jiff::civil::Date>().is_ok()
@@ -373,7 +373,7 @@ fn fixed(status: u16, headers: &BTreeMap<String, String>, body: &str) -> Respons
     };
     let mut response = reply.into_response();
     for (name, value) in headers {
-        // What is no header at all is left out: a scenario cannot ask for that.
+        // An invalid header in a scenario is left out.
         if let (Ok(name), Ok(value)) = (name.parse::<header::HeaderName>(), value.parse()) {
             response.headers_mut().insert(name, value);
         }
@@ -391,7 +391,7 @@ fn fault_name(fault: &Fault) -> String {
     name.split([' ', '(']).next().unwrap_or_default().to_owned()
 }
 
-/// Addresses of operations and blobs carry signatures; the journal does without them.
+/// URLs of operations and blobs carry signatures, which are left out of the journal.
 fn without_signature(path: &str) -> String {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let kept: Vec<&str> = query

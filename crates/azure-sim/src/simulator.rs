@@ -1,4 +1,4 @@
-//! The handle that doors and tests share: the state machine behind a lock, and its clock.
+//! The handle that endpoints and tests share: the state machine behind a lock, and its clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::scenario::Scenario;
 pub struct Simulator {
     azure: Arc<Mutex<Azure>>,
     clock: Arc<Clock>,
-    steps: Arc<watch::Sender<u64>>,
+    changes: Arc<watch::Sender<u64>>,
 }
 
 impl Simulator {
     /// A new, empty Azure that follows `scenario`.
     ///
-    /// A manual or accelerated clock starts at the scenario's start; a real one at `wall`,
-    /// because it has to agree with everybody else's clock.
+    /// A manual or accelerated clock starts at the scenario's start. A real one starts at `wall`,
+    /// because it has to agree with the clocks of other programs.
     pub fn new(scenario: Scenario, pace: Pace, wall: Timestamp) -> Self {
         let start = match pace {
             Pace::Real => wall,
@@ -32,7 +32,7 @@ impl Simulator {
         Self {
             azure: Arc::new(Mutex::new(Azure::new(scenario, start))),
             clock: Arc::new(Clock::new(pace, start)),
-            steps: Arc::new(watch::Sender::new(0)),
+            changes: Arc::new(watch::Sender::new(0)),
         }
     }
 
@@ -42,19 +42,19 @@ impl Simulator {
         Self::new(scenario, Pace::Manual, start)
     }
 
-    /// The clock everything here goes by.
+    /// The clock of this Azure.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Lets the state machine answer one request at the present moment.
+    /// Answers one request at the current moment.
     pub fn answer(&self, request: &http::Request<Bytes>) -> Answer {
         let answer = self.with(|azure| azure.handle(request));
         self.step();
         answer
     }
 
-    /// Jumps forward; everything that was due until then has happened on return.
+    /// Jumps forward. Every event due until then has been handled on return.
     pub fn advance(&self, by: Duration) -> Timestamp {
         let now = self.clock.advance(by);
         self.with(|_| ());
@@ -62,17 +62,16 @@ impl Simulator {
         now
     }
 
-    /// Counts what may matter to somebody who waits: for [`Simulator::stirred`].
-    pub fn steps(&self) -> watch::Receiver<u64> {
-        self.steps.subscribe()
+    /// A counter of changes, for [`Simulator::changed`].
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
-    /// Waits until something can have come about: since `steps` was last waited for, a request
-    /// was answered, the clock jumped, or something happened or was scheduled; or the moment has
-    /// come for which something was due. So a VM that joins or a program to start is noticed
-    /// without asking again and again.
-    pub async fn stirred(&self, steps: &mut watch::Receiver<u64>) {
-        // Azure's clock may be ahead of ours; what is due there is due here that much earlier.
+    /// Waits until the state can have changed: since `changes` was last awaited, a request was
+    /// answered, the clock jumped, or an event was handled or scheduled; or the next event is due.
+    /// Callers notice a VM that joins or a program to start without polling.
+    pub async fn changed(&self, changes: &mut watch::Receiver<u64>) {
+        // Azure's clock may be ahead of ours, so its events are due that much earlier here.
         let due = self.with(|azure| {
             let ahead = SignedDuration::try_from(azure.ahead).unwrap_or(SignedDuration::MAX);
             let ((at, _), _) = azure.queue.first_key_value()?;
@@ -85,15 +84,15 @@ impl Simulator {
             }
         };
         tokio::select! {
-            _ = steps.changed() => {}
+            _ = changes.changed() => {}
             () = due => {}
         }
     }
 
-    /// Runs `work` on the state machine, brought up to the present moment.
+    /// Runs `work` on the state machine after handling all events that are due.
     pub fn with<T>(&self, work: impl FnOnce(&mut Azure) -> T) -> T {
         let mut azure = self.azure.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whatever happens leaves the queue, whatever will happen enters it: either is a step.
+        // Every handled event leaves the queue and every new one enters it: both are changes.
         let agenda = |azure: &Azure| (azure.scheduled, azure.queue.len());
         let before = agenda(&azure);
         azure.advance_to(self.clock.now());
@@ -104,9 +103,9 @@ impl Simulator {
         done
     }
 
-    /// Something came about that nothing was scheduled for.
+    /// Notifies waiters of a change that no event caused.
     pub(crate) fn step(&self) {
-        self.steps.send_modify(|steps| *steps += 1);
+        self.changes.send_modify(|changes| *changes += 1);
     }
 }
 
@@ -121,24 +120,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn somebody_who_waits_is_told_of_what_is_scheduled_and_of_what_happened_meanwhile() {
+    async fn a_waiter_is_woken_by_scheduled_and_by_past_events() {
         let simulator = Simulator::manual(Scenario::default());
-        let mut steps = simulator.steps();
+        let mut changes = simulator.changes();
         simulator.with(|azure| azure.after(Duration::from_secs(10), something()));
-        simulator.stirred(&mut steps).await;
+        simulator.changed(&mut changes).await;
 
-        // Nobody says that this clock jumped; the event is due when it is next looked at.
+        // The clock jumps without a notification; the event is due when the clock is next read.
         simulator.clock().advance(Duration::from_secs(20));
-        simulator.stirred(&mut steps).await;
+        simulator.changed(&mut changes).await;
     }
 
     #[tokio::test]
-    async fn somebody_who_waits_is_told_when_the_moment_has_come() {
+    async fn a_waiter_is_woken_when_an_event_is_due() {
         let wall = Timestamp::now();
         let simulator = Simulator::new(Scenario::default(), Pace::Times(1000.0), wall);
         simulator.with(|azure| azure.after(Duration::from_secs(5), something()));
-        let mut steps = simulator.steps();
-        simulator.stirred(&mut steps).await;
+        let mut changes = simulator.changes();
+        simulator.changed(&mut changes).await;
         assert!(simulator.with(|azure| azure.queue.is_empty()));
     }
 }

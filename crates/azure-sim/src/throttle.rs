@@ -1,5 +1,5 @@
-//! Token buckets: the front door's, which refill by the second, and compute's, which refill by
-//! the minute. Figures as Azure documents them.
+//! Token buckets: those of the ARM front door refill by the second, those of compute by the minute.
+//! The figures are the documented ones.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::exchange::{Body, Reply};
 use crate::route::{Id, Target};
 
-/// A compute policy: what it is called in headers, and refill and cap a minute for one resource
-/// and for the whole subscription.
+/// A compute policy: its name in headers, and its refill and cap per minute for one resource and
+/// for the whole subscription.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
     name: &'static str,
@@ -39,7 +39,7 @@ const GET_SUBSCRIPTION_INFO: Policy =
     Policy { name: "GetSubscriptionInfo", resource: None, subscription: (120, 360) };
 
 impl Policy {
-    /// The policy of a call, where compute has one for it.
+    /// The policy of a call, if compute has one for it.
     pub(crate) fn of(method: &Method, target: &Target) -> Option<Self> {
         let read = method == Method::GET || method == Method::HEAD;
         let in_scale_set = |id: &Id| id.tail.matches('/').count() > 2;
@@ -92,16 +92,16 @@ impl Policy {
     }
 }
 
-/// What one request draws on.
+/// The buckets that one request draws on.
 #[derive(Debug)]
 pub(crate) struct Draw<'a> {
     pub(crate) principal: &'a str,
     pub(crate) subscription: &'a str,
     pub(crate) method: &'a Method,
-    /// Key of the resource, for the policies that count by resource.
+    /// The key of the resource, for policies that count by resource.
     pub(crate) resource: &'a str,
     pub(crate) policy: Option<Policy>,
-    /// Whether the front door counts it.
+    /// Whether the front door counts the request.
     pub(crate) front_door: bool,
 }
 
@@ -111,13 +111,13 @@ struct Bucket {
     filled: Timestamp,
 }
 
-/// All buckets. A bucket that nobody drew on is full and is not kept.
+/// All buckets. A bucket without draws is full and is not stored.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     buckets: BTreeMap<String, Bucket>,
 }
 
-/// Rate headers for the answer, or a refusal.
+/// Rate limit headers for the answer, or a 429.
 pub(crate) type Verdict = Result<Vec<(&'static str, String)>, Box<Reply>>;
 
 impl Throttle {
@@ -150,7 +150,7 @@ impl Throttle {
         if let Some(left) = bucket.take() {
             return Ok((header, left.to_string()));
         }
-        // Calling again too early starts the wait anew, as ARM documents.
+        // Calling again too early restarts the wait, as ARM documents.
         bucket.filled = now;
         let message = format!(
             "Number of {word} requests for subscription '{}' exceeded. Please try again after '5' seconds.",
@@ -198,7 +198,7 @@ impl Throttle {
     }
 }
 
-/// Seconds until compute's buckets are refilled.
+/// Seconds until compute's buckets refill.
 fn until_next_minute(now: Timestamp) -> u64 {
     60 - now.as_second().rem_euclid(60).unsigned_abs()
 }
@@ -233,7 +233,7 @@ impl Bucket {
         }
     }
 
-    /// Takes a token and says how many are left.
+    /// Takes a token and returns how many are left.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 24,000")]
     fn take(&mut self) -> Option<u32> {
         (self.tokens >= 1.0).then(|| {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_call_says_when_to_come_again() {
+    fn a_throttled_call_returns_retry_after() {
         let mut throttle = Throttle::default();
         let refused =
             (0..300).find_map(|_| throttle.draw(start(), &read(None, true)).err()).unwrap();

@@ -1,7 +1,8 @@
-//! The token endpoints that Azure's identity libraries call, and the check of what they gave.
+//! The token endpoints that Azure's identity libraries call, and the check of the tokens they
+//! return.
 //!
-//! A token reads `sim.<expiry in unix seconds>.<subject>`: anybody may make one, which is the
-//! point. Secrets and assertions are asked for, as Entra asks for them, and not compared.
+//! A token has the form `sim.<expiry in unix seconds>.<subject>`, so that a test can write one.
+//! Secrets and assertions are required, as Entra requires them, but not compared.
 
 use bytes::Bytes;
 use http::{Method, Request, Response, header};
@@ -12,14 +13,14 @@ use serde_json::{Value, json};
 use crate::exchange::{ArmError, Call, Reply};
 use crate::seed::Seed;
 
-/// How long a token lives. A client judges that by the wall clock, ARM by the simulated one: a
-/// day, which managed identities get from Azure as well, leaves room for jumps.
+/// The lifetime of a token. A client checks it against the wall clock, ARM against the simulated
+/// one: a day, which managed identities get from Azure as well, leaves room for jumps.
 const LIFETIME_SECONDS: i64 = 24 * 60 * 60;
 
-/// What may stand in a token's subject as it is: identifiers, and nothing a header would mind.
+/// Characters of a token's subject that need no encoding.
 const SUBJECT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// Who calls, as ARM counts requests and words refusals by.
+/// The caller, by which ARM counts requests and to whom error messages refer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Principal(String);
 
@@ -29,17 +30,17 @@ impl Principal {
     }
 }
 
-/// Why ARM does not talk to a caller.
+/// Why ARM rejects a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No bearer token came with the request.
+    /// The request has no bearer token.
     Missing,
-    /// The token is one of ours and its time is over.
+    /// The token is one of the simulator's and has expired.
     Expired { expiry: i64, now: i64 },
 }
 
 impl Refusal {
-    /// 401 with the challenge that libraries look for.
+    /// 401 with the challenge that client libraries expect.
     pub(crate) fn into_reply(self) -> Reply {
         let (code, message) = match self {
             Self::Missing => (
@@ -63,9 +64,9 @@ impl Refusal {
     }
 }
 
-/// Says who sent this `Authorization` header.
+/// Identifies the sender of an `Authorization` header.
 ///
-/// A bearer token that is not ours is accepted too: its holder is whoever holds the same text.
+/// Other bearer tokens are accepted too: equal tokens are the same principal.
 pub(crate) fn check(now: Timestamp, authorization: Option<&str>) -> Result<Principal, Refusal> {
     let token = authorization
         .and_then(|value| value.split_once(' '))
@@ -80,8 +81,7 @@ pub(crate) fn check(now: Timestamp, authorization: Option<&str>) -> Result<Princ
     if expiry <= now { Err(Refusal::Expired { expiry, now }) } else { Ok(Principal(subject)) }
 }
 
-/// Answers what is asked of Entra or of a managed identity's endpoint; nothing when the request
-/// is for somebody else.
+/// Answers a request to Entra or to a managed identity endpoint; `None` for other requests.
 pub(crate) fn endpoint(now: Timestamp, request: &Request<Bytes>) -> Option<Response<Bytes>> {
     let path = request.uri().path().to_ascii_lowercase();
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -91,7 +91,7 @@ pub(crate) fn endpoint(now: Timestamp, request: &Request<Bytes>) -> Option<Respo
                 .unwrap_or_else(|refused| refused.reply(now))
         }
         (&Method::GET, [_, "v2.0", ".well-known", "openid-configuration"]) => {
-            // The tenant keeps its case: libraries compare it with what they were given.
+            // The tenant keeps its case: libraries compare it with the configured one.
             let tenant =
                 request.uri().path().trim_start_matches('/').split('/').next().unwrap_or_default();
             openid_configuration(&Call::new(request).base, tenant)
@@ -116,8 +116,8 @@ pub(crate) fn endpoint(now: Timestamp, request: &Request<Bytes>) -> Option<Respo
     Some(response)
 }
 
-/// The grant of an application: with a secret, or with an assertion, which is how workload
-/// identities come.
+/// The client credentials grant, with a secret or with an assertion. Workload identities use
+/// assertions.
 fn client_credentials(now: Timestamp, form: &Form) -> Result<Reply, Refused> {
     match form.need("grant_type")? {
         "client_credentials" => {}
@@ -144,8 +144,8 @@ fn client_credentials(now: Timestamp, form: &Form) -> Result<Reply, Refused> {
     ))
 }
 
-/// What IMDS and App Service answer alike. `vouched` is whether the header came that shows the
-/// caller is no confused browser; without it, `otherwise` is the status.
+/// The answer of IMDS and of App Service. `vouched` tells whether the request has the header that
+/// protects against server-side request forgery; without it, `otherwise` is the status.
 fn managed_identity(now: Timestamp, call: &Call<'_>, vouched: bool, otherwise: u16) -> Reply {
     let refused = |status: u16, description: &str| {
         Reply::json(status, json!({ "error": "invalid_request", "error_description": description }))
@@ -160,7 +160,7 @@ fn managed_identity(now: Timestamp, call: &Call<'_>, vouched: bool, otherwise: u
         .into_iter()
         .find_map(|name| call.query(name))
         .unwrap_or("system-assigned");
-    // Numbers are strings here, in Azure too.
+    // Numbers are strings here, as in Azure.
     Reply::json(
         200,
         json!({
@@ -218,13 +218,13 @@ fn parse(token: &str) -> Option<(i64, String)> {
     Some((expiry.parse().ok()?, percent_decode_str(subject).decode_utf8_lossy().into_owned()))
 }
 
-/// A moment as ARM writes it in this one message.
+/// A timestamp as ARM writes it in this one message.
 fn american(second: i64) -> String {
     let at = Timestamp::from_second(second).unwrap_or(Timestamp::MAX);
     at.strftime("%-m/%-d/%Y %-I:%M:%S %p").to_string()
 }
 
-/// A urlencoded body.
+/// A form body.
 struct Form(Vec<(String, String)>);
 
 impl Form {
@@ -261,7 +261,7 @@ impl Form {
     }
 }
 
-/// An error as Entra words it.
+/// An error in the format of Entra.
 struct Refused {
     status: u16,
     error: &'static str,

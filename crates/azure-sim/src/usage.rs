@@ -1,4 +1,4 @@
-//! Core limits: what is used, what is left, and the refusal when it is not enough.
+//! Core quotas: usage, what is left, and the refusal when it is not enough.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ impl Quota {
             }
     }
 
-    /// How the refusal calls it.
+    /// The name of the quota in the error message.
     fn title(&self) -> String {
         match self.family.to_ascii_lowercase().as_str() {
             "cores" => "Total Regional Cores".to_owned(),

@@ -1,4 +1,4 @@
-//! A VM as readers see it: the model, and the instance view.
+//! A VM as reads return it: the model and the instance view.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::resources::vm::{Agent, Os, Power, Vm, VmState};
 use crate::scenario::{DeletedExtensions, RunCommandHandler};
 
 impl Azure {
-    /// The body of a VM, with what `$expand` asks for.
+    /// The body of a VM, with the parts that `$expand` selects.
     pub(crate) fn vm_body(&self, vm: &Vm, call: &Call<'_>) -> Value {
         let mut body = vm_model(vm);
         if call.expands("instanceView") {
@@ -23,7 +23,7 @@ impl Azure {
         body
     }
 
-    /// What the platform knows of the running machine.
+    /// The instance view of a running VM.
     pub(crate) fn instance_view(&self, vm: &Vm, base: &str) -> Value {
         let mut view = json!({});
         if vm.agent != Agent::Absent {
@@ -59,7 +59,7 @@ impl Azure {
             .values()
             .filter_map(|extension| extension.instance_view(&handler_version(vm, extension)))
             .collect();
-        // The key is absent, not an empty list, until the guest has reported one.
+        // The key is absent, not an empty list, until the guest has reported an extension.
         if !extensions.is_empty() && !dropped {
             view["extensions"] = extensions.into();
         }
@@ -67,7 +67,7 @@ impl Azure {
     }
 }
 
-/// The model of a VM: what was asked for, and how far it got.
+/// The model of a VM: the requested properties and the provisioning state.
 pub(crate) fn vm_model(vm: &Vm) -> Value {
     let kind = if vm.is_uniform() {
         "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"

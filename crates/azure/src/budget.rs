@@ -33,7 +33,7 @@ const MANY_METERS: usize = 1024;
 const MANY_POLICIES: usize = 64;
 
 /// What we allow ourselves. The default is half of what ARM's front door allows an identity: the
-/// other half belongs to whoever else uses it.
+/// other half is left to its other clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Reads a second, in the long run, for each subscription.

@@ -20,7 +20,7 @@ pub trait Clock: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WallClock;
 
-/// The wall clock can be set while somebody waits; nobody then waits longer than this too long.
+/// The wall clock can be set during a wait. A wait then lasts at most this much too long.
 const LONGEST_NAP: Duration = Duration::from_mins(1);
 
 #[async_trait]

@@ -25,7 +25,7 @@ pub enum CredentialKind {
         /// Which one, of those that were assigned; the machine's own, if absent.
         client_id: Option<String>,
     },
-    /// Whoever is logged in to the Azure CLI.
+    /// The user of the Azure CLI.
     AzureCli,
 }
 
@@ -176,7 +176,7 @@ fn workload_identity(
     })
 }
 
-/// Our transport, the endpoint's authority, and one try: whoever needs a token asks again.
+/// Our transport, the endpoint's authority, and one try: the caller retries when it needs a token.
 fn client_options(endpoint: &Endpoint, transport: Arc<dyn HttpClient>) -> ClientOptions {
     let mut cloud = CustomConfiguration::default();
     cloud.authority_host = endpoint.authority().to_string();

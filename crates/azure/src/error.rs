@@ -15,7 +15,7 @@ use crate::scrub::scrub;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// It is not there, whoever says so: the front door or the provider.
+    /// The resource does not exist, according to the front door or the provider.
     NotFound,
     /// We are known and not allowed.
     Forbidden {

@@ -1,7 +1,7 @@
 //! The Azure that bringup needs: typed reads of virtual machines and what is known of their
 //! bootstrap, within a read budget, and operations that survive a restart.
 //!
-//! [`Arm`] is the client. One call is one request: nothing is retried in here, because whoever
+//! [`Arm`] is the client. One call is one request: nothing is retried in here, because the caller that
 //! asks knows better whether the answer still matters, and requeues. What Azure would throttle
 //! waits in [`Reads`] instead, most urgent first.
 //!

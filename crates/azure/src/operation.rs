@@ -21,7 +21,7 @@ pub enum AddressError {
     /// Longer than any address of Azure's.
     #[error("the address of the operation is longer than {LONGEST} bytes")]
     TooLong,
-    /// Our token would be sent to somebody else.
+    /// Our token would be sent to another host.
     #[error("the operation is at {found}, not at {expected}, and a token would be sent there")]
     OtherHost {
         /// Where it leads.
@@ -31,7 +31,7 @@ pub enum AddressError {
     },
 }
 
-/// Where an operation is asked about. It carries a signature, which nobody gets to see.
+/// The URL of an operation. It contains a signature, which is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OperationAddress(Url);
 
@@ -120,7 +120,7 @@ pub enum OperationState {
     Succeeded(Value),
     /// It failed.
     Failed(ArmFailure),
-    /// Something newer took its place, or somebody stopped it.
+    /// A newer operation replaced it, or a client cancelled it.
     Canceled(ArmFailure),
     /// Azure does not know it any more: look at the resource instead.
     Expired,

@@ -1,8 +1,8 @@
-//! The queue in front of the budget: whoever is most urgent asks first, then whoever waits
+//! The queue in front of the budget: the most urgent read is sent first, then the one that waits
 //! longest.
 //!
 //! There is no task behind it. Among those who wait, one keeps the time for all: it lets pass
-//! whoever may, waits for the next moment or for a change, and hands over when its own turn has
+//! those that may, waits for the next moment or for a change, and hands over when its own turn has
 //! come. Dropped, it hands over too.
 
 mod ticket;
@@ -102,7 +102,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     budget: Budget,
-    /// By front door: where that is closed, nobody behind it has to be looked at.
+    /// By front door: where that is closed, the reads behind it are skipped.
     queues: HashMap<Key, BTreeMap<Place, Waiter>>,
     asked: u64,
     requests: BTreeMap<(Operation, Option<u16>), u64>,
@@ -241,10 +241,10 @@ fn serve(
             soonest = Some(soonest.map_or(ready, |soonest| soonest.min(ready)));
         } else if let Some(waiter) = queue.remove(&place) {
             budget.take(&waiter.call, now);
-            // If nobody listens any more, its ticket is just being dropped, and gives it back.
+            // If the receiver is gone, its ticket is being dropped and returns the pass.
             let _ = waiter.admit.send(());
         }
-        // Whoever was passed over stays so: letting others pass frees nothing.
+        // A read that was skipped stays so: sending others frees no tokens.
         from = Bound::Excluded(place);
     }
     soonest

@@ -12,7 +12,7 @@ use azure_core::http::{AsyncRawResponse, Body, HttpClient, Request};
 use azure_core::{Error, Result};
 use futures::stream;
 
-/// An instance view comes within a second or two; whoever asks would rather ask again.
+/// An instance view comes within a second or two; after that, a retry is better.
 const WHOLE_ANSWER: Duration = Duration::from_mins(1);
 const CONNECTED: Duration = Duration::from_secs(10);
 

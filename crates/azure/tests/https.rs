@@ -1,4 +1,4 @@
-//! The real transport, over loopback, to the simulator's HTTPS door.
+//! The real transport, over loopback, to the simulator's HTTPS server.
 #![allow(clippy::unwrap_used, reason = "tests say by a panic what failed")]
 
 mod common;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bringup_azure::transport::https;
 use bringup_azure::{Arm, Cloud, CredentialKind, ErrorKind, Priority};
 use bringup_azure_sim::Simulator;
-use bringup_azure_sim::doors::{AnyToken, HttpsDoor};
+use bringup_azure_sim::endpoints::{AnyToken, HttpsServer};
 use bringup_azure_sim::scenario::Scenario;
 use common::{SimulatedClock, vm};
 
@@ -22,12 +22,12 @@ async fn a_workload_identity_reads_over_https_with_a_ca_of_its_own() {
     let (ca, token) = (directory.path().join("ca.pem"), directory.path().join("token"));
     std::fs::write(&token, "header.claims.signature").unwrap();
     let simulator = Simulator::manual(Scenario::default());
-    let door = HttpsDoor::open(simulator.clone(), ANY_PORT, &ca).await.unwrap();
+    let server = HttpsServer::start(simulator.clone(), ANY_PORT, &ca).await.unwrap();
     let endpoint = Cloud::Public
         .endpoint()
-        .at(&door.endpoint())
+        .at(&server.endpoint())
         .unwrap()
-        .with_authority(&door.endpoint())
+        .with_authority(&server.endpoint())
         .unwrap();
     let line = https(Some(&ca)).unwrap();
     let credential = CredentialKind::WorkloadIdentity
@@ -43,7 +43,7 @@ async fn a_workload_identity_reads_over_https_with_a_ca_of_its_own() {
     let error = arm.virtual_machine(&vm("a"), Priority::Event).await.unwrap_err();
     assert_eq!(error.code(), Some("ResourceNotFound"), "{error:?}");
 
-    drop(door);
+    drop(server);
     let error = arm.virtual_machine(&vm("a"), Priority::Event).await.unwrap_err();
     assert_eq!(error.kind(), &ErrorKind::Network, "{error}");
 }
@@ -53,11 +53,11 @@ async fn a_host_that_nobody_vouches_for_gets_no_token() {
     let directory = tempfile::tempdir().unwrap();
     let simulator = Simulator::manual(Scenario::default());
     let ca = directory.path().join("ca.pem");
-    let door = HttpsDoor::open(simulator.clone(), ANY_PORT, &ca).await.unwrap();
+    let server = HttpsServer::start(simulator.clone(), ANY_PORT, &ca).await.unwrap();
     // A CA, but another one's.
     let other = directory.path().join("other.pem");
-    let _other = HttpsDoor::open(simulator.clone(), ANY_PORT, &other).await.unwrap();
-    let endpoint = Cloud::Public.endpoint().at(&door.endpoint()).unwrap();
+    let _other = HttpsServer::start(simulator.clone(), ANY_PORT, &other).await.unwrap();
+    let endpoint = Cloud::Public.endpoint().at(&server.endpoint()).unwrap();
     let clock = Arc::new(SimulatedClock(simulator.clone()));
     let arm =
         Arm::new(endpoint, Arc::new(AnyToken("anything")), https(Some(&other)).unwrap(), clock);

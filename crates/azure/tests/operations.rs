@@ -127,7 +127,7 @@ async fn a_token_follows_no_address_that_leads_elsewhere() {
     assert!(!error.to_string().contains("SIGNATURE"));
     assert!(world.sent().is_empty());
 
-    // Answered by somebody who wants our token.
+    // The URL points to a foreign host that would receive our token.
     let headers =
         json!({ "azure-asyncoperation": "https://evil.example/operations/o?s=SIGNATURE" });
     let answer = json!({ "answer": { "status": 202, "headers": headers, "body": "" } });

@@ -172,20 +172,24 @@ fn missing(name: &str, seen: &Observation, program: Program) -> Failure {
     let Some(asked) = about(collector::SERIAL_LOG).or_else(|| about(collector::VM)) else {
         return Failure::error(format!("nobody could be asked for the serial log of {name}"));
     };
-    let (primary, hint) = match asked.state {
-        CollectorState::Late if asked.name == collector::VM => {
+    let (primary, hint) = match asked.state.known() {
+        Some(CollectorState::Late) if asked.name == collector::VM => {
             let told = format!("`{} why NAME` tells what was found before", program.typed());
             (format!("{name} is gone, and its serial log with it"), told)
         }
-        CollectorState::Late => (format!("there is no serial log of {name}"), EARLY.to_owned()),
-        CollectorState::Ok | CollectorState::Empty => {
+        Some(CollectorState::Late) => {
+            (format!("there is no serial log of {name}"), EARLY.to_owned())
+        }
+        Some(CollectorState::Ok | CollectorState::Empty) => {
             (format!("the serial log of {name} is empty"), EARLY.to_owned())
         }
-        CollectorState::Disabled => (format!("no serial log of {name} is kept"), OFF.to_owned()),
-        CollectorState::Denied => {
+        Some(CollectorState::Disabled) => {
+            (format!("no serial log of {name} is kept"), OFF.to_owned())
+        }
+        Some(CollectorState::Denied) => {
             (format!("the serial log of {name} may not be read"), DENIED.to_owned())
         }
-        CollectorState::Throttled | CollectorState::Failed => {
+        Some(CollectorState::Throttled | CollectorState::Failed) | None => {
             (format!("the serial log of {name} cannot be read"), FAILED.to_owned())
         }
     };

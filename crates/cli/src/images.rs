@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bringup_contract::ImageVersion;
+use bringup_contract::{ImageVersion, Open};
 use bringup_objects::BootstrapReport;
 use bringup_objects::karpenter::POOL_LABEL;
 use bringup_objects::report::Phase;
@@ -59,8 +59,8 @@ impl Attempt {
     /// The failure that a report is about, unless the node came up after all.
     pub(crate) fn of_report(report: &BootstrapReport) -> Option<Self> {
         match report.phase() {
-            Phase::Superseded => None,
-            Phase::Collecting | Phase::Final | Phase::Lost => Some(Self {
+            Open::Known(Phase::Superseded) => None,
+            Open::Known(Phase::Final | Phase::Lost) | Open::Other(_) => Some(Self {
                 image: Image::of_report(report)?,
                 pool: pool(report).map(ToOwned::to_owned),
                 joined: false,
@@ -204,7 +204,7 @@ mod tests {
         let mut report = BootstrapReport::new("a-1", ReportSpec::default());
         report.spec.image_version = Some("202601.27.0".to_owned());
         assert_eq!(Attempt::of_report(&report).map(|one| one.joined), Some(false));
-        report.status.get_or_insert_default().phase = Phase::Superseded;
+        report.status.get_or_insert_default().phase = Phase::Superseded.into();
         assert_eq!(Attempt::of_report(&report), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bringup_contract::{Cause, Retryable};
+use bringup_contract::{Cause, Open, Retryable};
 use bringup_diagnosis::Confidence;
 use bringup_objects::BootstrapReport;
 use bringup_objects::cluster_api::{CLUSTER_LABEL, REPLACEMENT_USEFUL};
@@ -44,8 +44,8 @@ pub(crate) fn story(report: &BootstrapReport, who: &str) -> String {
 fn headline(report: &BootstrapReport) -> String {
     let cause = report.cause().unwrap_or("no verdict yet");
     let mut line = match report.phase() {
-        Phase::Superseded => format!("SUCCEEDED after all, judged {cause} before"),
-        Phase::Collecting | Phase::Final | Phase::Lost => format!("FAILED: {cause}"),
+        Open::Known(Phase::Superseded) => format!("SUCCEEDED after all, judged {cause} before"),
+        Open::Known(Phase::Final | Phase::Lost) | Open::Other(_) => format!("FAILED: {cause}"),
     };
     if let Some(cse) = report.status.as_ref().and_then(|status| status.cse.as_ref()) {
         line.push_str(&exit_code(cse));
@@ -82,7 +82,7 @@ fn proof(status: &ReportStatus) -> String {
         let proof = hang(&line.line, "  | ", "  | ");
         format!("\n{label} ({}):\n{before}{proof}{after}", line.source)
     };
-    let proven = status.verdict.as_ref().is_some_and(|one| one.cause != Cause::Unknown.reason());
+    let proven = status.verdict.as_ref().is_some_and(|one| one.cause != Cause::Unknown);
     match &status.root_evidence {
         Some(root) if proven => shown("Proof", root),
         None if proven => {
@@ -134,7 +134,15 @@ pub(crate) fn collectors(asked: &[Collector]) -> String {
     let mut text = String::new();
     for (index, one) in asked.iter().enumerate() {
         text.push_str(if index == 0 { "\nAsked:\n" } else { "" });
-        let came = match one.state {
+        let Some(state) = one.state.known() else {
+            text.push_str(&hang(
+                &format!("{} {}: {}", one.name, one.state, one.detail),
+                "  ",
+                "    ",
+            ));
+            continue;
+        };
+        let came = match state {
             CollectorState::Ok => "answered",
             CollectorState::Empty => "had nothing to tell",
             CollectorState::Disabled => "is switched off",
@@ -165,8 +173,13 @@ pub(crate) fn facts(report: &BootstrapReport) -> String {
         fact("Confidence:", confidence_in_words(&verdict.confidence));
     }
     fact("Image:", &Image::of_report(report).map(|image| image.words()).unwrap_or_default());
-    let machine = [&spec.vm_size, &spec.zone, &spec.capacity_type, &spec.provision_mode];
-    let machine: Vec<&str> = machine.into_iter().filter_map(Option::as_deref).collect();
+    let machine = [
+        spec.vm_size.as_deref(),
+        spec.zone.as_deref(),
+        spec.capacity_type.as_ref().map(Open::as_str),
+        spec.provision_mode.as_ref().map(Open::as_str),
+    ];
+    let machine: Vec<&str> = machine.into_iter().flatten().collect();
     fact("Machine:", &machine.join(", "));
     fact("Replace:", &replacement(report).map(replacement_in_words).unwrap_or_default());
     text
@@ -175,9 +188,10 @@ pub(crate) fn facts(report: &BootstrapReport) -> String {
 /// Where a report is kept, and how far it has come.
 pub(crate) fn whereabouts(report: &BootstrapReport) -> String {
     let lost = match report.phase() {
-        Phase::Lost => ", evidence was gone before it could be read; it may still be found",
-        Phase::Collecting => ", evidence is still being collected",
-        Phase::Final | Phase::Superseded => "",
+        Open::Known(Phase::Lost) => {
+            ", evidence was gone before it could be read; it may still be found"
+        }
+        Open::Known(Phase::Final | Phase::Superseded) | Open::Other(_) => "",
     };
     hang(&format!("{}{lost}", place(report)), "Report:     ", "            ")
 }
@@ -209,21 +223,17 @@ pub(crate) fn place(report: &BootstrapReport) -> String {
 }
 
 /// Whether to try again. A word that is not known stands for itself.
-fn retry_in_words(retryable: &str) -> &str {
+fn retry_in_words(retryable: &Open<Retryable>) -> &str {
     match retryable {
-        "yes" => report::retry_in_words(Retryable::Yes),
-        "maybe" => report::retry_in_words(Retryable::Maybe),
-        "no" => report::retry_in_words(Retryable::No),
-        other => other,
+        Open::Known(known) => report::retry_in_words(*known),
+        Open::Other(word) => word,
     }
 }
 
-fn confidence_in_words(confidence: &str) -> &str {
+fn confidence_in_words(confidence: &Open<Confidence>) -> &str {
     match confidence {
-        "high" => report::confidence_in_words(Confidence::High),
-        "medium" => report::confidence_in_words(Confidence::Medium),
-        "low" => report::confidence_in_words(Confidence::Low),
-        other => other,
+        Open::Known(known) => report::confidence_in_words(*known),
+        Open::Other(word) => word,
     }
 }
 
@@ -241,7 +251,7 @@ mod tests {
             after: vec!["finished".to_owned()],
             ..EvidenceLine::default()
         };
-        let verdict = ReportVerdict { cause: "DiskFull".to_owned(), ..ReportVerdict::default() };
+        let verdict = ReportVerdict { cause: Cause::DiskFull.into(), ..ReportVerdict::default() };
         let status = ReportStatus {
             verdict: Some(verdict),
             root_evidence: Some(root),

@@ -1,6 +1,7 @@
 //! `bringup reports` and `bringup report`: the failures that the cluster keeps.
 
 use anyhow::Context as _;
+use bringup_contract::Open;
 use bringup_objects::BootstrapReport;
 use bringup_objects::report::Phase;
 use jiff::Timestamp;
@@ -179,10 +180,10 @@ impl Columns {
         let row = |report: &BootstrapReport| {
             let cause = report.cause().unwrap_or("-");
             let cause = match report.phase() {
-                Phase::Final => cause.to_owned(),
-                Phase::Collecting => format!("{cause} (collecting)"),
-                Phase::Lost => format!("{cause} (lost)"),
-                Phase::Superseded => format!("{cause} (recovered)"),
+                Open::Known(Phase::Final) => cause.to_owned(),
+                Open::Known(Phase::Lost) => format!("{cause} (lost)"),
+                Open::Known(Phase::Superseded) => format!("{cause} (recovered)"),
+                Open::Other(phase) => format!("{cause} ({phase})"),
             };
             let mut row = self.row(report, cause);
             row.push(told_age(report, now));
@@ -198,11 +199,11 @@ impl Columns {
             let verdict = report.status.as_ref().and_then(|status| status.verdict.as_ref());
             let mut row = self.row(report, cell(report.cause()));
             row.push(cell(spec.node_name.as_deref()));
-            row.push(format!("{:?}", report.phase()));
+            row.push(report.phase().to_string());
             row.push(cell(verdict.map(|verdict| verdict.confidence.as_str())));
             row.push(cell(spec.vm_size.as_deref()));
             row.push(cell(spec.zone.as_deref()));
-            row.push(cell(spec.provision_mode.as_deref()));
+            row.push(cell(spec.provision_mode.as_ref().map(Open::as_str)));
             row.push(told_age(report, now));
             row
         };

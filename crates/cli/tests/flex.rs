@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::HttpsDoor;
+use bringup_azure_sim::endpoints::HttpsServer;
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::flex::{LEDGER, Page};
@@ -18,7 +18,7 @@ use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
 use bringup_objects::report::definition;
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::arm::Arm;
-use bringup_world::makers::Maker;
+use bringup_world::flex_controller::FlexController;
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
@@ -105,7 +105,7 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     let text = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/20}]\nquotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]";
     let scenario = scenario::parse("flex", text)?;
     let azure = Simulator::new(scenario, Pace::Times(60.0), jiff::Timestamp::now());
-    let maker = Maker::start(client.clone(), &azure);
+    let maker = FlexController::start(client.clone(), &azure);
     let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
     classes.create(&PostParams::default(), &class()?).await?;
 
@@ -172,7 +172,7 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let authority = directory.path().join("ca.pem");
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let door = HttpsDoor::open(azure.clone(), any, &authority).await?;
+    let door = HttpsServer::start(azure.clone(), any, &authority).await?;
     let token = directory.path().join("token");
     std::fs::write(&token, "token")?;
     let sweep = |more: &[&str]| -> Ran {

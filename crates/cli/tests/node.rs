@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::ProgramRunner;
+use bringup_azure_sim::endpoints::ProgramRunner;
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_contract::node_config::{Form, NodeConfig, node_bootstrapping};

@@ -6,38 +6,45 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What kind of thing a cause is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Family {
-    /// Quota, capacity, sizes, addresses.
-    Capacity,
-    /// What the node was told to do.
-    Config,
-    /// Who may do what.
-    Identity,
-    /// What is in the image.
-    Image,
-    /// What can be reached.
-    Network,
-    /// What happens on the machine.
-    Node,
-    /// Azure itself.
-    Platform,
-    /// Nobody knows.
-    Unknown,
+use crate::open::Word;
+use crate::words;
+
+words! {
+    /// The area that a cause belongs to.
+    #[derive(Default)]
+    pub enum Family {
+        /// Quota, capacity, sizes, addresses.
+        Capacity = "capacity",
+        /// The configuration that the node was given.
+        Config = "config",
+        /// Identities, roles, tokens and certificates.
+        Identity = "identity",
+        /// What is in the image.
+        Image = "image",
+        /// What can be reached.
+        Network = "network",
+        /// What happens on the machine.
+        Node = "node",
+        /// Azure itself.
+        Platform = "platform",
+        /// The evidence does not tell.
+        #[default]
+        Unknown = "unknown",
+    }
 }
 
-/// Whether the same attempt may work later, without a change by anybody.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Retryable {
-    /// It usually does.
-    Yes,
-    /// It can.
-    Maybe,
-    /// It does not.
-    No,
+words! {
+    /// Whether the same attempt may work later, without any change.
+    #[derive(Default)]
+    pub enum Retryable {
+        /// It usually works later.
+        Yes = "yes",
+        /// It may work later.
+        #[default]
+        Maybe = "maybe",
+        /// It fails again.
+        No = "no",
+    }
 }
 
 /// A cause that is not on the list.
@@ -201,6 +208,21 @@ causes! {
         "An internal or transient error of Azure; the same request later works.";
     Unknown: Unknown, "on-call", Maybe,
         "The evidence does not tell.";
+}
+
+impl Word for Cause {
+    const ALL: &'static [Self] = Self::ALL;
+
+    fn word(self) -> &'static str {
+        self.reason()
+    }
+}
+
+#[allow(clippy::derivable_impls, reason = "the macro that declares the causes marks none of them")]
+impl Default for Cause {
+    fn default() -> Self {
+        Self::Unknown
+    }
 }
 
 impl fmt::Display for Cause {

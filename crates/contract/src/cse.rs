@@ -8,26 +8,28 @@ mod node_summary;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde::Serialize;
 
 pub use node_summary::NodeSummary;
 
 use self::node_summary::node_summary;
 use crate::Os;
 use crate::boot_times::{self, BootTimes};
+use crate::words;
 
-/// Where the exit code was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CodeSource {
-    /// bringup-node's own summary.
-    Node,
-    /// The result JSON, or the bars of Windows.
-    Json,
-    /// The trace or log of a result whose head was cut off.
-    Trace,
-    /// The exit status of the command that the extension ran.
-    Outer,
+words! {
+    /// Where the exit code was read.
+    #[derive(Default)]
+    pub enum CodeSource {
+        /// The summary that bringup-node writes.
+        Node = "node",
+        /// The result JSON, or the bars of Windows.
+        Json = "json",
+        /// The trace or log of a result whose beginning was cut off.
+        Trace = "trace",
+        /// The exit status of the command that the extension ran.
+        #[default]
+        Outer = "outer",
+    }
 }
 
 /// What was read.

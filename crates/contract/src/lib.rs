@@ -10,10 +10,14 @@ pub mod bounds;
 pub mod cause;
 pub mod cse;
 pub mod exit_code;
+pub mod flex;
 pub mod image_version;
 pub mod join_config;
 pub mod node_config;
+pub mod open;
+pub mod report;
 
 pub use cause::{Cause, Family, Retryable};
 pub use exit_code::Os;
 pub use image_version::ImageVersion;
+pub use open::{Open, Word};

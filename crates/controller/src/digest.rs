@@ -51,7 +51,7 @@ const DETAIL: usize = 300;
 /// A collector's line in a report. The detail may be text of others: it is redacted.
 pub fn collected(name: &str, state: CollectorState, detail: &str) -> Collector {
     let detail = redact(detail).text.truncated(DETAIL).into_string();
-    Collector { name: name.to_owned(), state, detail }
+    Collector { name: name.to_owned(), state: state.into(), detail }
 }
 
 impl Observation {

@@ -1,5 +1,6 @@
 //! The log line of a verdict.
 
+use bringup_contract::Open;
 use bringup_objects::report::{BootstrapReport, Phase};
 use kube::ResourceExt as _;
 use tracing::{info, warn};
@@ -25,11 +26,11 @@ pub fn verdict(report: &BootstrapReport) {
         provider_id = text(&spec.provider_id),
         nodepool = spec.parent_ref.as_ref().map(|parent| parent.name.clone()).unwrap_or_default(),
         image = text(&spec.image_version),
-        mode = text(&spec.provision_mode),
+        mode = spec.provision_mode.as_ref().map_or("", Open::as_str),
         exit_code = cse.exit_code,
         constant = text(&cse.constant),
-        cause = verdict.cause,
-        confidence = verdict.confidence,
+        cause = verdict.cause.as_str(),
+        confidence = verdict.confidence.as_str(),
         proof = status.root_evidence.as_ref().map(|line| line.line.clone()).unwrap_or_default(),
         report = report.name_any(),
         "{}",

@@ -232,7 +232,7 @@ mod tests {
         let mut report =
             BootstrapReport::new(uid, ReportSpec { target_ref, ..ReportSpec::default() });
         let status = report.status.get_or_insert_default();
-        status.phase = Phase::Final;
+        status.phase = Phase::Final.into();
         Arc::new(report)
     }
 

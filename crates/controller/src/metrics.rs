@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bringup_azure::Arm;
+use bringup_contract::Open;
 use bringup_objects::condition::Condition;
 use bringup_objects::report::{BootstrapReport, Phase};
 use jiff::Timestamp;
@@ -21,7 +22,6 @@ mod bounded;
 
 use self::bounded::{Bounded, word_of};
 use crate::cluster::Cluster;
-use crate::faces::report::word;
 use crate::flex::FlexMetrics;
 use crate::health::Health;
 use crate::subject::Subject;
@@ -233,7 +233,7 @@ impl Metrics {
             self.redactions.inc(&RuleLabel { rule: word_of(Some(rule)) });
         }
         if status.phase == Phase::Lost {
-            let mode = word_of(report.spec.provision_mode.as_deref());
+            let mode = word_of(report.spec.provision_mode.as_ref().map(Open::as_str));
             self.lost.inc(&ModeLabel { mode });
         }
     }
@@ -297,8 +297,6 @@ fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     from.duration_until(to).as_secs_f64().max(0.0)
 }
 
-const PHASES: [Phase; 4] = [Phase::Collecting, Phase::Final, Phase::Lost, Phase::Superseded];
-
 /// What others know.
 #[derive(Debug)]
 struct Others {
@@ -341,11 +339,11 @@ impl Collector for Others {
         let mut by_phase =
             encoder.encode_descriptor("reports", "Reports, by phase", None, MetricType::Gauge)?;
         // Only who leads knows; from others the series is absent, not zero.
-        let phases = if cluster.is_some() { PHASES.as_slice() } else { &[] };
+        let phases = if cluster.is_some() { Phase::ALL } else { &[] };
         for phase in phases {
             let count = reports.iter().filter(|report| report.phase() == *phase).count();
             let count = i64::try_from(count).unwrap_or(i64::MAX);
-            ConstGauge::new(count).encode(by_phase.encode_family(&[("phase", word(phase))])?)?;
+            ConstGauge::new(count).encode(by_phase.encode_family(&[("phase", phase.word())])?)?;
         }
         let help = "1 for each thing that does not work";
         let mut degraded = encoder.encode_descriptor("degraded", help, None, MetricType::Gauge)?;

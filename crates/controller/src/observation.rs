@@ -2,41 +2,14 @@
 
 use std::sync::Arc;
 
+use bringup_contract::Open;
 use bringup_diagnosis::{Diagnosis, Evidence, diagnose};
-use bringup_objects::report::{Collector, CollectorState, STANDALONE};
+pub use bringup_objects::report::ProvisionMode as Mode;
+use bringup_objects::report::{Collector, CollectorState};
 use jiff::Timestamp;
 
 use crate::digest::collector;
 use crate::judge;
-
-/// How the node bootstraps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// Not known yet.
-    #[default]
-    Unknown,
-    /// By a Custom Script extension.
-    Extension,
-    /// From its custom data, without an extension.
-    Scriptless,
-    /// As a machine of AKS.
-    Machine,
-    /// As a claim without a pool, whose creation is waited for.
-    Standalone,
-}
-
-impl Mode {
-    /// As reports and metrics name it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Extension => "extension",
-            Self::Scriptless => "scriptless",
-            Self::Machine => "machine",
-            Self::Standalone => STANDALONE,
-        }
-    }
-}
 
 /// What ARM shows of the VM.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -210,7 +183,10 @@ impl Observation {
         let asked = [collector::VM, collector::SERIAL_LOG];
         let is_silent = |one: &Collector| {
             asked.contains(&one.name.as_str())
-                && matches!(one.state, CollectorState::Failed | CollectorState::Throttled)
+                && matches!(
+                    one.state,
+                    Open::Known(CollectorState::Failed | CollectorState::Throttled)
+                )
         };
         self.denied.is_some() || self.collectors.iter().any(is_silent)
     }

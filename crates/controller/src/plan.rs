@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use bringup_azure::Priority;
-use bringup_contract::Cause;
 use bringup_contract::bounds::TimeMath as _;
+use bringup_contract::{Cause, Open};
 use bringup_diagnosis::Confidence;
 use bringup_objects::cluster_api::AnyCondition;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, find};
@@ -240,7 +240,9 @@ impl Snapshot<'_> {
         }
         let step = match (self.report, self.current()) {
             (Some(report), _) if !report.is_announced() => Step::Announce,
-            (_, Some(report)) if matches!(report.phase(), Phase::Final | Phase::Lost) => {
+            (_, Some(report))
+                if matches!(report.phase(), Open::Known(Phase::Final | Phase::Lost)) =>
+            {
                 self.look_once_more(report)
             }
             _ if is_up => self.look_after_join(),
@@ -374,7 +376,7 @@ impl Snapshot<'_> {
 
 /// A verdict changes only for better evidence.
 fn is_better(failure: &Failure, old: &BootstrapReport) -> bool {
-    let open = matches!(old.phase(), Phase::Lost | Phase::Collecting)
+    let open = matches!(old.phase(), Open::Known(Phase::Lost) | Open::Other(_))
         || old.cause() == Some(Cause::Unknown.reason());
     open && failure.diagnosis.cause.reason != Cause::Unknown
 }

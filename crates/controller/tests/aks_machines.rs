@@ -49,7 +49,7 @@ fn a_machine_that_aks_could_not_make_has_aks_cause_and_not_a_lost_vm() {
     let seen = Observation::default().with_machine(&quota(), at(200)).with_no_vm(at(201));
     assert_eq!(seen.vm, Vm::Gone);
     let report = published(&seen);
-    assert_eq!((report.cause(), report.phase()), (Some("QuotaExceeded"), Phase::Final));
+    assert_eq!((report.cause(), report.phase()), (Some("QuotaExceeded"), Phase::Final.into()));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_machine_that_failed_without_a_word_and_without_a_vm_has_lost_its_evidence()
     let wordless = machine("Failed", &Value::Null);
     let seen = Observation::default().with_machine(&wordless, at(30)).with_no_vm(at(31));
     let report = published(&seen);
-    assert_eq!((report.cause(), report.phase()), (Some("Unknown"), Phase::Lost));
+    assert_eq!((report.cause(), report.phase()), (Some("Unknown"), Phase::Lost.into()));
 }
 
 #[test]

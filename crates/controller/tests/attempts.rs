@@ -58,7 +58,7 @@ fn once_azure_has_accepted_it_the_claim_is_diagnosed_anew_and_its_vm_looked_at()
 #[test]
 fn a_second_failure_has_a_report_of_its_own() {
     let (claim, first) = tried_again();
-    assert_eq!((first.phase(), first.spec.attempt), (Phase::Final, 1));
+    assert_eq!((first.phase(), first.spec.attempt), (Phase::Final.into(), 1));
     let mut seen = Observation { at: at(150), ..failed_cse() };
     seen.facts.vm_id = Some("second".to_owned());
     let step = snapshot(&claim, Some(&seen), Some(&first), at(150)).next_step();

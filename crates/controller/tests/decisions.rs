@@ -203,7 +203,7 @@ fn a_vm_that_still_shows_its_failure_but_not_the_words_has_lost_its_evidence() {
     snapshot.signal = Some(&signal);
     let step = snapshot.next_step();
     let Step::Publish(report) = step else { panic!("{step:?}") };
-    assert_eq!((report.phase(), report.cause()), (Phase::Lost, Some("Unknown")));
+    assert_eq!((report.phase(), report.cause()), (Phase::Lost.into(), Some("Unknown")));
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn a_machine_that_nobody_could_look_at_is_looked_at_until_azure_answers() {
     let Step::Publish(report) = snapshot(&plain, Some(&unseen), None, at(600)).next_step() else {
         panic!("its time is over")
     };
-    assert_eq!((report.phase(), report.cause()), (Phase::Final, Some("Unknown")));
+    assert_eq!((report.phase(), report.cause()), (Phase::Final.into(), Some("Unknown")));
     let borne = report.status.as_ref().unwrap().conditions.clone();
     let useful = find(&borne, REPLACEMENT_USEFUL).unwrap();
     assert_eq!(

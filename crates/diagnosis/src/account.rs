@@ -134,7 +134,7 @@ impl Case<'_> {
             proof.insert(proof.len().min(1), second);
         }
         proof.truncate(NAMED);
-        // Of the best one alone: a page of lines convinces nobody.
+        // Only of the best one: a page of lines is no proof.
         for further in proof.iter_mut().skip(1) {
             further.before.clear();
             further.after.clear();

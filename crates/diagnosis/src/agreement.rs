@@ -51,7 +51,7 @@ enum Voice {
 
 /// A source that names the cause.
 struct Witness<'a> {
-    /// Nobody knows who speaks in a text of an unknown kind.
+    /// The component that writes a text of an unknown kind is not known.
     voice: Option<Voice>,
     piece: usize,
     confidence: Confidence,

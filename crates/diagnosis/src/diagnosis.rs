@@ -1,6 +1,7 @@
 //! The verdict on a node, as one value that many faces are made from.
 
 use bringup_contract::cse::CodeSource;
+pub use bringup_contract::report::Confidence;
 use bringup_contract::{Cause, Family, ImageVersion, Retryable};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -20,18 +21,6 @@ pub enum Verdict {
     Running,
     /// The evidence does not tell.
     Unknown,
-}
-
-/// How sure the cause is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Confidence {
-    /// A guess from the code alone.
-    Low,
-    /// The text speaks for it.
-    Medium,
-    /// The text proves it, or two sources that speak for it agree.
-    High,
 }
 
 /// The platform that the evidence is about.
@@ -136,7 +125,7 @@ pub struct Diagnosis {
     pub platform: Option<Platform>,
     /// The version of the node's image.
     pub image_version: Option<ImageVersion>,
-    /// Why it failed; `Unknown` when it did not, or when nobody can tell.
+    /// Why it failed; `Unknown` when it did not, or when the cause is not known.
     pub cause: Blame,
     /// The verdict in a sentence.
     pub summary: String,

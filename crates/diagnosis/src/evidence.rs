@@ -78,7 +78,7 @@ pub enum Content {
     Seen(Redacted),
     /// It was asked for and could not be had, because of this.
     Missing(Redacted),
-    /// Nobody asked.
+    /// The source was not queried.
     NotAsked,
 }
 

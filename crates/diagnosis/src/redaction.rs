@@ -125,7 +125,7 @@ impl Serialize for Redacted {
     }
 }
 
-/// What is read back is redacted again: a file is untrusted, whoever wrote it.
+/// What is read back is redacted again: every file is untrusted.
 impl<'de> Deserialize<'de> for Redacted {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer).map(|text| redact(&text).text)

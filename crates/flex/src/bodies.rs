@@ -110,7 +110,7 @@ pub fn vm(
     if let Some(zone) = &machine.spec.zone {
         body["zones"] = json!([zone]);
     }
-    if machine.spec.capacity_type.as_deref() == Some("spot") {
+    if machine.spec.is_spot() {
         body["properties"]["priority"] = json!("Spot");
         body["properties"]["evictionPolicy"] = json!("Delete");
         body["properties"]["billingProfile"] = json!({ "maxPrice": -1 });

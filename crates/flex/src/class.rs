@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bringup_azure::ResourceId;
+use bringup_contract::Open;
+pub use bringup_contract::flex::CapacityType;
 use bringup_objects::flex::class::{FlexNodeClassSpec, ImageReference};
 use bringup_objects::flex::machine::{Image, Place};
 
@@ -28,25 +30,6 @@ pub struct FieldError {
     pub field: &'static str,
     /// What is wrong with it.
     pub what: String,
-}
-
-/// Spot or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CapacityType {
-    /// Kept as long as it is wanted.
-    OnDemand,
-    /// Taken away when somebody pays more.
-    Spot,
-}
-
-impl CapacityType {
-    /// As Karpenter writes it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::OnDemand => "on-demand",
-            Self::Spot => "spot",
-        }
-    }
 }
 
 /// A class as it is meant.
@@ -165,10 +148,12 @@ impl Class {
             launch_timeout,
             boot_diagnostics: spec.boot_diagnostics.as_deref() != Some("Disabled"),
             hunting,
-            capacity_type: match spec.capacity_type.as_deref() {
-                Some("spot") => CapacityType::Spot,
-                _ => CapacityType::OnDemand,
-            },
+            // The schema accepts no other word; one that got past it is not sold as spot.
+            capacity_type: spec
+                .capacity_type
+                .as_ref()
+                .and_then(Open::known)
+                .unwrap_or(CapacityType::OnDemand),
             zones,
         };
         if wrong.is_empty() { Ok(class) } else { Err(wrong) }

@@ -86,7 +86,7 @@ mod tests {
             os_disk_size_gb: Some(128),
             max_pods_per_node: Some(110),
             location: "eastus2".to_owned(),
-            capacity_type: Some("on-demand".to_owned()),
+            capacity_type: Some(CapacityType::OnDemand.into()),
             ..spec()
         };
         assert_eq!(of(&class()), of(&Class::of(&written).unwrap()));

@@ -8,6 +8,7 @@
 mod answers;
 mod ready;
 
+use bringup_contract::flex::FailureCause;
 use bringup_objects::flex::FINALIZER;
 use bringup_objects::flex::machine::{
     AzureFlexMachine, Call, Failure, FlexMachineStatus as Status, Phase, Place,
@@ -15,7 +16,7 @@ use bringup_objects::flex::machine::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-pub use ready::{FOREIGN_RESOURCE, INVALID_JOIN, READY, conditions};
+pub use ready::{READY, conditions};
 
 use crate::time::later;
 use crate::trouble::{Class, Trouble};
@@ -285,7 +286,6 @@ impl Snapshot<'_> {
             place: Some(place.clone()),
             call: Some(self.call()),
             created_at,
-            class_hash: status.class_hash,
             failure: status.failure,
             ..Status::default()
         }
@@ -342,8 +342,8 @@ impl Snapshot<'_> {
 /// It is refused before anything is asked of Azure.
 fn refused_unasked(status: Status, why: &str) -> Status {
     let failure = Failure {
-        class: Class::Request.word().to_owned(),
-        cause: INVALID_JOIN.to_owned(),
+        class: Class::Request.into(),
+        cause: FailureCause::InvalidJoinConfiguration.into(),
         arm_code: None,
         message: why.chars().take(1024).collect(),
     };

@@ -58,8 +58,9 @@ impl Tally {
             None => attempts.saturating_sub(1),
         };
         if failures > 0 {
-            let cause =
-                status.failure.map_or_else(|| "Unknown".to_owned(), |failure| failure.cause);
+            let cause = status
+                .failure
+                .map_or_else(|| "Unknown".to_owned(), |failure| failure.cause.to_string());
             let known = self.failed.entry(cause).or_default();
             *known = known.saturating_add(failures);
         }
@@ -80,6 +81,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use bringup_contract::Open;
     use bringup_objects::flex::machine::{Failure, FlexMachineStatus, Phase, Place};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -95,7 +97,7 @@ mod tests {
             place: Some(Place::default()),
             completed_at: time.clone().filter(|_| ran),
             accepted_at: time.filter(|_| ran),
-            failure: cause.map(|cause| Failure { cause: cause.to_owned(), ..Failure::default() }),
+            failure: cause.map(|cause| Failure { cause: Open::parse(cause), ..Failure::default() }),
             ..FlexMachineStatus::default()
         });
         machine

@@ -4,57 +4,10 @@ use bringup_azure::error::ArmFailure;
 use bringup_azure::{ArmError, ErrorKind};
 use bringup_contract::Cause;
 use bringup_contract::arm::{self, ArmCode};
+use bringup_contract::flex::FailureCause;
+pub use bringup_contract::flex::FailureClass as Class;
 use bringup_objects::flex::machine::Failure;
 use jiff::SignedDuration;
-
-/// What kind of trouble it is: what is decided by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// There is no quota or no capacity: elsewhere, or later.
-    Capacity,
-    /// What was asked for is wrong.
-    Request,
-    /// The network has no room.
-    Network,
-    /// Something has to pass first.
-    Wait,
-    /// Too many requests.
-    Throttle,
-    /// Something else is under way, or the resource is another.
-    Conflict,
-    /// We may not.
-    Access,
-    /// Azure is not well, or did not answer: what was asked may have happened.
-    Transient,
-}
-
-impl Class {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Capacity,
-        Self::Request,
-        Self::Network,
-        Self::Wait,
-        Self::Throttle,
-        Self::Conflict,
-        Self::Access,
-        Self::Transient,
-    ];
-
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Capacity => "capacity",
-            Self::Request => "request",
-            Self::Network => "network",
-            Self::Wait => "wait",
-            Self::Throttle => "throttle",
-            Self::Conflict => "conflict",
-            Self::Access => "access",
-            Self::Transient => "transient",
-        }
-    }
-}
 
 /// What is unavailable for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -169,8 +122,8 @@ impl Trouble {
     /// The same as it is stored.
     pub fn stored(&self) -> Failure {
         Failure {
-            class: self.class.word().to_owned(),
-            cause: self.cause.reason().to_owned(),
+            class: self.class.into(),
+            cause: FailureCause::from(self.cause).into(),
             arm_code: self.code.clone(),
             message: self.message.clone(),
         }

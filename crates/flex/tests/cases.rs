@@ -4,6 +4,7 @@
 mod world;
 
 use bringup_azure_sim::fault::Fault;
+use bringup_contract::Open;
 use bringup_flex::engine::{Engine, Next, Store, StoreError};
 use bringup_flex::machine::Around;
 use bringup_objects::flex::machine::{AzureFlexMachine, Phase};
@@ -21,7 +22,7 @@ async fn case_01_fifty_quota_failures_leave_nothing() {
         settle(&world, &name).await;
         assert_eq!(
             status(&world, &name).failure.map(|failure| failure.cause),
-            Some("QuotaExceeded".to_owned())
+            Some(Open::parse("QuotaExceeded"))
         );
     }
     assert!(world.ours().is_empty(), "{:?}", world.ours());
@@ -58,7 +59,7 @@ async fn case_03_a_nic_that_is_kept_is_asked_for_again_at_its_time_and_nobody_wa
     // An echo does not hide why it failed.
     assert_eq!(
         status(&world, "m").failure.map(|failure| failure.cause),
-        Some("QuotaExceeded".to_owned())
+        Some(Open::parse("QuotaExceeded"))
     );
     let deletes = journal(&world).matches("DELETE /subscriptions").count();
     assert!(deletes <= 5, "{}", journal(&world));
@@ -84,7 +85,7 @@ async fn case_05_a_vm_that_fails_later_goes_first_then_nic_and_disk() {
     assert!(world.ours().is_empty());
     assert_eq!(
         status(&world, "m").failure.map(|failure| failure.cause),
-        Some("AllocationFailed".to_owned())
+        Some(Open::parse("AllocationFailed"))
     );
     let text = journal(&world);
     let [nic, disk, vm] = world::all_names("m");

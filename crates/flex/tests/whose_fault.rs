@@ -26,7 +26,7 @@ async fn failure_after(path: &str, body: &str) -> (String, String, Option<String
     assert!(world.ours().is_empty(), "{}", journal(&world));
     let failure = status(&world, "m").failure.unwrap();
     assert!(!failure.message.is_empty(), "{failure:?}");
-    (failure.class, failure.cause, failure.arm_code)
+    (failure.class.to_string(), failure.cause.to_string(), failure.arm_code)
 }
 
 #[tokio::test]

@@ -3,6 +3,11 @@
 //! A report is created whole, status included, in one write: its definition has no status
 //! subresource on purpose, since the evidence may be gone before a second write.
 
+use bringup_contract::cse::CodeSource;
+use bringup_contract::flex::CapacityType;
+use bringup_contract::open::describe_words;
+pub use bringup_contract::report::{CollectorState, Confidence, Phase, ProvisionMode};
+use bringup_contract::{Cause, Family, Open, Retryable};
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -24,8 +29,6 @@ pub const MOVED_DEFINITION_LABEL: &str = "clusterctl.cluster.x-k8s.io";
 pub const MOVED_LABEL: &str = "clusterctl.cluster.x-k8s.io/move";
 /// The condition of a report whose verdict has been announced: Events are made once.
 pub const ANNOUNCED: &str = "Announced";
-/// The provision mode of a claim without a pool whose VM Azure refused to create.
-pub const STANDALONE: &str = "standalone";
 /// How many lines of evidence a report keeps.
 pub const MOST_LINES: usize = 12;
 /// How long a line of evidence may be, in bytes.
@@ -90,12 +93,14 @@ pub struct ReportSpec {
     /// Its region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Spot or on-demand.
+    /// How Azure sells the VM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capacity_type: Option<String>,
+    #[schemars(transform = describe_words::<CapacityType>)]
+    pub capacity_type: Option<Open<CapacityType>>,
     /// How the node bootstraps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provision_mode: Option<String>,
+    #[schemars(transform = describe_words::<ProvisionMode>)]
+    pub provision_mode: Option<Open<ProvisionMode>>,
     /// The operating system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
@@ -127,26 +132,13 @@ pub struct ParentReference {
     pub name: String,
 }
 
-/// How far a report has come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub enum Phase {
-    /// Evidence is being collected.
-    #[default]
-    Collecting,
-    /// The verdict stands.
-    Final,
-    /// The evidence was gone before it could be read; the activity log may still tell.
-    Lost,
-    /// The node came up after all.
-    Superseded,
-}
-
 /// What is known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportStatus {
     /// How far the report has come.
-    pub phase: Phase,
+    #[schemars(transform = describe_words::<Phase>)]
+    pub phase: Open<Phase>,
     /// The verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<ReportVerdict>,
@@ -188,16 +180,20 @@ pub struct ReportStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportVerdict {
-    /// The cause.
-    pub cause: String,
-    /// What the cause is about.
-    pub family: String,
+    /// Why the node did not come up, in one word. `bringup explain` describes each.
+    #[schemars(transform = describe_words::<Cause>)]
+    pub cause: Open<Cause>,
+    /// The area that the cause belongs to.
+    #[schemars(transform = describe_words::<Family>)]
+    pub family: Open<Family>,
     /// Who can do something about it.
     pub owner: String,
-    /// Whether the same attempt may work later: yes, no or maybe.
-    pub retryable: String,
-    /// high, medium or low.
-    pub confidence: String,
+    /// Whether the same attempt may work later, without any change.
+    #[schemars(transform = describe_words::<Retryable>)]
+    pub retryable: Open<Retryable>,
+    /// How sure the cause is.
+    #[schemars(transform = describe_words::<Confidence>)]
+    pub confidence: Open<Confidence>,
     /// The verdict in a sentence.
     pub title: String,
     /// What seemed to be the case and is not, and why.
@@ -221,9 +217,10 @@ pub struct CseResult {
     /// The names it can have, where it is not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constant_candidates: Vec<String>,
-    /// Where the code stood: json, fragment, trace, outer.
+    /// Where the exit code was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code_source: Option<String>,
+    #[schemars(transform = describe_words::<CodeSource>)]
+    pub code_source: Option<Open<CodeSource>>,
     /// The exit status that the handler saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outer_status: Option<i32>,
@@ -290,31 +287,11 @@ pub struct Collector {
     /// What was asked.
     pub name: String,
     /// What came of it.
-    pub state: CollectorState,
+    #[schemars(transform = describe_words::<CollectorState>)]
+    pub state: Open<CollectorState>,
     /// The same in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
-}
-
-/// What came of asking.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum CollectorState {
-    /// It told something.
-    #[default]
-    Ok,
-    /// It had nothing to tell.
-    Empty,
-    /// It is switched off.
-    Disabled,
-    /// We may not ask.
-    Denied,
-    /// We had to wait too long.
-    Throttled,
-    /// It was gone, or not there yet.
-    Late,
-    /// Asking failed.
-    Failed,
 }
 
 /// How often secrets were removed.
@@ -336,8 +313,8 @@ impl Redactions {
 
 impl BootstrapReport {
     /// How far it has come.
-    pub fn phase(&self) -> Phase {
-        self.status.as_ref().map(|status| status.phase).unwrap_or_default()
+    pub fn phase(&self) -> Open<Phase> {
+        self.status.as_ref().map(|status| status.phase.clone()).unwrap_or_default()
     }
 
     /// The cause, once there is a verdict.
@@ -355,14 +332,15 @@ impl BootstrapReport {
     /// What an announcement would be of. A verdict that changes is announced anew.
     pub fn announcement(&self) -> Option<&str> {
         match self.phase() {
-            Phase::Superseded => Some("NodeRegistered"),
-            Phase::Collecting | Phase::Final | Phase::Lost => self.cause(),
+            Open::Known(Phase::Superseded) => Some("NodeRegistered"),
+            Open::Known(Phase::Final | Phase::Lost) | Open::Other(_) => self.cause(),
         }
     }
 
     /// Whether it is of an attempt at which Azure refused to create the VM, so that there is none.
     pub fn is_of_refusal(&self) -> bool {
-        self.spec.provision_mode.as_deref() == Some(STANDALONE) && self.spec.vm_id.is_none()
+        self.spec.provision_mode == Some(ProvisionMode::Standalone.into())
+            && self.spec.vm_id.is_none()
     }
 
     /// When the verdict was reached.

@@ -38,11 +38,10 @@ pub fn of(trouble: &Trouble) -> Status {
 
 /// Trouble with Azure, as a machine keeps it.
 pub fn of_failure(failure: &Failure) -> Status {
-    let class = Class::ALL.into_iter().find(|class| class.word() == failure.class);
     refuse(&v1::Trouble {
         // A machine that did not join has failed for good, and is told by its cause.
-        class: class.map_or(Word::Request, word).into(),
-        cause: failure.cause.clone(),
+        class: failure.class.known().map_or(Word::Request, word).into(),
+        cause: failure.cause.to_string(),
         arm_code: failure.arm_code.clone().unwrap_or_default(),
         retry_after: None,
         message: failure.message.clone(),
@@ -122,7 +121,7 @@ fn duration(time: SignedDuration) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use bringup_contract::Cause;
+    use bringup_contract::{Cause, Open};
 
     use super::*;
 
@@ -188,8 +187,8 @@ mod tests {
     #[test]
     fn a_failed_bootstrap_is_told_by_its_cause() {
         let failure = Failure {
-            class: "bootstrap".to_owned(),
-            cause: "ClusterUnreachable".to_owned(),
+            class: Open::parse("bootstrap"),
+            cause: Open::parse("ClusterUnreachable"),
             ..Failure::default()
         };
         let arrived = trouble_in(&of_failure(&failure)).unwrap();

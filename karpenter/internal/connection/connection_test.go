@@ -78,7 +78,7 @@ func (a *authority) file(name string) string {
 	return filepath.Join(a.folder, name)
 }
 
-// serve answers whoever has a certificate of this authority; it is named bringup.
+// serve answers clients with a certificate of this authority; its name is bringup.
 func (a *authority) serve(t *testing.T) string {
 	t.Helper()
 	a.sign(t, "server", &x509.Certificate{DNSNames: []string{"bringup"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})

@@ -57,7 +57,7 @@ pub enum SigningRequest {
     /// It was made and approved, and the Node has registered.
     #[default]
     Approve,
-    /// It was made, and nobody has approved it: there is neither Node nor Lease yet.
+    /// The CSR exists and is not approved: there is neither Node nor Lease yet.
     Pending,
     /// There is none, or none any more, and the Node has registered.
     None,

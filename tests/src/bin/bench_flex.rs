@@ -36,7 +36,7 @@ fn say(text: &str) -> Result<()> {
     writeln!(io::stdout(), "{text}").context("write to the standard output")
 }
 
-/// What machines are told; nobody downloads it here.
+/// The join settings of machines; nothing downloads them here.
 fn join(version: &str) -> Value {
     let artifact = |name: &str, version: &str| json!({ "version": version, "url": format!("https://dl.example/{name}"), "sha256": "0".repeat(64) });
     json!({

@@ -13,10 +13,10 @@ use bringup_azure_sim::scenario;
 use bringup_objects::report::definition;
 use bringup_testbed::CrdSet;
 use bringup_world::World;
-use bringup_world::crowd::Crowd;
 use bringup_world::order::Order;
 use bringup_world::process::ControllerProcess;
 use bringup_world::provider::Provider;
+use bringup_world::vm_fleet::VmFleet;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
@@ -46,13 +46,13 @@ async fn main() -> Result<()> {
         ..Namespace::default()
     };
     Api::all(client).create(&PostParams::default(), &namespace).await?;
-    let (karpenter, crowd) = (Provider::new(&world), Crowd::new(world.azure.clone()));
+    let (karpenter, vm_fleet) = (Provider::new(&world), VmFleet::new(world.azure.clone()));
     let order = Order { console: true, ..Order::of("202601.27.0") };
     karpenter.create_pool("default").await?;
     for nth in 0..PENDING {
         let claim = format!("pending-{nth}");
         karpenter.claim(&claim, Some("default")).await?;
-        crowd.put_vm(&claim, "default", &order)?;
+        vm_fleet.put_vm(&claim, "default", &order)?;
         karpenter.accepted(&claim, &Provider::vm_path(&claim), &order.image()).await?;
     }
     let mut controller = ControllerProcess::start(&program, &world, NAMESPACE, &[]).await?;

@@ -122,7 +122,7 @@ async fn provide(land: &Land) -> Result<()> {
             let done = land.reconcile(kind, &object, &mut made).await;
             match done {
                 Ok(()) => {}
-                // Somebody else has written in between.
+                // Another client has written in between.
                 Err(error) if is_stale(&error) => {
                     present = land.api(kind).get_opt(&object.name_any()).await?;
                 }
@@ -298,7 +298,7 @@ impl Land {
         Ok(())
     }
 
-    /// Changes an object, unless somebody else has.
+    /// Updates an object, unless another client has changed it.
     async fn patch(&self, kind: Kind, object: &DynamicObject, mut change: Value) -> Result<()> {
         change["metadata"]["resourceVersion"] = json!(object.metadata.resource_version);
         let patch = Patch::Merge(&change);

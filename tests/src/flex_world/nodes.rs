@@ -61,7 +61,7 @@ struct Registrar {
 
 impl Registrar {
     async fn follow(mut self) {
-        let mut steps = self.azure.steps();
+        let mut changes = self.azure.changes();
         let mut heartbeat = tokio::time::interval(HEARTBEAT);
         let mut known: BTreeMap<String, Machine> = BTreeMap::new();
         let mut shown = None;
@@ -83,7 +83,7 @@ impl Registrar {
                 shown = self.show(&machines).await.ok().map(|()| machines);
             }
             tokio::select! {
-                () = self.azure.stirred(&mut steps) => {}
+                () = self.azure.changed(&mut changes) => {}
                 _ = heartbeat.tick() => shown = None,
             }
         }
@@ -109,11 +109,11 @@ async fn keep_pods(client: Client) {
     let mut events = pin!(watcher(all, watcher::Config::default()));
     while let Some(event) = events.next().await {
         let Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) = event else {
-            // Where the API server is gone, it fails without waiting: nobody is to be kept by that.
+            // Where the API server is gone, it fails without waiting, so that it delays no other task.
             tokio::task::yield_now().await;
             continue;
         };
-        // One that failed is seen again with its next change; whoever waits for it says so.
+        // A failed update is retried with the next change; a test that waits for it reports the failure.
         let _ = keep_pod(&client, &pod).await;
     }
 }

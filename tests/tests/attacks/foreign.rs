@@ -1,7 +1,7 @@
 //! Resources of another team under the names of machines.
 
 use anyhow::{Context as _, Result, ensure};
-use bringup_flex::machine::{FOREIGN_RESOURCE, READY};
+use bringup_flex::machine::READY;
 use bringup_flex::names;
 use bringup_objects::condition::find;
 use bringup_objects::flex::AzureFlexMachine;
@@ -128,9 +128,9 @@ async fn is_told(installed: &Installed, plant: &Plant) -> Result<()> {
     };
     let is_foreign = |machine: Option<&AzureFlexMachine>| {
         let ready = machine.and_then(ready);
-        ready.is_some_and(|one| one.status == "False" && one.reason == FOREIGN_RESOURCE)
+        ready.is_some_and(|one| one.status == "False" && one.reason == "ForeignResource")
     };
-    let what = format!("{FOREIGN_RESOURCE} on {}", plant.machine);
+    let what = format!("ForeignResource on {}", plant.machine);
     let machine = until(machines(installed), &plant.machine, &what, is_foreign).await?;
     let message = machine.as_ref().and_then(ready).map(|one| one.message).unwrap_or_default();
     ensure!(message.contains(&plant.name), "{message}");
@@ -172,10 +172,10 @@ pub(super) async fn replace(installed: &Installed, machine: &str) -> Result<Plan
     let tags = arm.get(&address)?.body["tags"].clone();
     let deleted = arm.delete(&address)?;
     arm.finish(&deleted)?;
-    let mut steps = installed.world.azure.steps();
+    let mut changes = installed.world.azure.changes();
     let gone = async {
         while arm.get(&address)?.status != 404 {
-            installed.world.azure.stirred(&mut steps).await;
+            installed.world.azure.changed(&mut changes).await;
         }
         anyhow::Ok(())
     };

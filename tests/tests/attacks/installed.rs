@@ -101,10 +101,10 @@ impl Installed {
     pub(super) async fn until_struck(&self, path: &str) -> Result<()> {
         let path = path.to_ascii_lowercase();
         let is_struck = |one: &Recorded| one.fault.is_some() && one.path.contains(&path);
-        let mut steps = self.world.azure.steps();
+        let mut changes = self.world.azure.changes();
         let struck = async {
             while !self.requests(0).iter().any(is_struck) {
-                self.world.azure.stirred(&mut steps).await;
+                self.world.azure.changed(&mut changes).await;
             }
         };
         let struck = tokio::time::timeout(FOREVER, struck).await;

@@ -64,13 +64,13 @@ fn forged(name: &str, api_version: &str, kind: &str, target: &str, uid: &str) ->
     let spec = ReportSpec { target_ref, attempt: 1, ..ReportSpec::default() };
     let mut report = BootstrapReport::new(name, spec);
     let verdict = ReportVerdict {
-        cause: FORGED.to_owned(),
-        confidence: "high".to_owned(),
+        cause: bringup_contract::open::Open::parse(FORGED),
+        confidence: bringup_contract::report::Confidence::High.into(),
         title: "buy more quota".to_owned(),
         ..ReportVerdict::default()
     };
     report.status = Some(ReportStatus {
-        phase: Phase::Final,
+        phase: Phase::Final.into(),
         verdict: Some(verdict),
         ..ReportStatus::default()
     });

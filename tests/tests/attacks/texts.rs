@@ -170,7 +170,7 @@ async fn reports_of_the_year_9999(installed: &Installed) -> Result<()> {
         let spec = ReportSpec { target_ref, attempt: 1, ..ReportSpec::default() };
         let mut report = BootstrapReport::new(&format!("{name}-9999"), spec);
         report.status = Some(ReportStatus {
-            phase: Phase::Final,
+            phase: Phase::Final.into(),
             finished_at: Some(Time(far)),
             ..ReportStatus::default()
         });

@@ -103,7 +103,7 @@ async fn a_machine_that_is_refused_for_its_own_size_leaves_its_class_ready() -> 
     field.claimed_machine("wrong", "plain", "Standard_No_Such_Size").await?;
     let refused = field.machine_in("wrong", Phase::Gone).await?;
     let failure = refused.status.and_then(|status| status.failure).unwrap_or_default();
-    assert_eq!(failure.cause, "InvalidRequest", "{failure:?}");
+    assert_eq!(failure.cause.as_str(), "InvalidRequest", "{failure:?}");
     field.create_machine(&machine("right", "plain", "Standard_D8s_v5")?).await?;
     field.machine_in("right", Phase::Running).await?;
     let class = field.classes().get("plain").await?;

@@ -18,7 +18,7 @@ use bringup_provider::v1::provider_server::ProviderServer;
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::arm::Arm;
 use bringup_world::counted::Counted;
-use bringup_world::makers::{Maker, arm, home};
+use bringup_world::flex_controller::{FlexController, arm, home};
 use bringup_world::stage::SimulatedClock;
 use hyper_util::rt::TokioIo;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
@@ -38,7 +38,7 @@ const FOREVER: Duration = Duration::from_mins(5);
 pub(crate) struct Field {
     pub(crate) client: Client,
     pub(crate) azure: Simulator,
-    maker: Option<Maker>,
+    flex_controller: Option<FlexController>,
     plane: ControlPlane,
 }
 
@@ -60,32 +60,32 @@ impl Field {
         plane.install_definitions(definitions).await?;
         let client = plane.client();
         let azure = Simulator::new(scenario, Pace::Times(times), jiff::Timestamp::now());
-        let maker = Some(Maker::start(client.clone(), &azure));
-        Ok(Self { client, azure, maker, plane })
+        let flex_controller = Some(FlexController::start(client.clone(), &azure));
+        Ok(Self { client, azure, flex_controller, plane })
     }
 
-    /// Whoever runs machines is gone from one moment to the next, and another takes its place.
+    /// The machine controller is killed, and another one starts.
     pub(crate) fn restart(&mut self) {
-        drop(self.maker.take());
-        self.maker = Some(Maker::start(self.client.clone(), &self.azure));
+        drop(self.flex_controller.take());
+        self.flex_controller = Some(FlexController::start(self.client.clone(), &self.azure));
     }
 
     /// The same with requests to the API server that are counted.
     pub(crate) fn restart_counted(&mut self, counted: &Counted) -> Result<()> {
-        drop(self.maker.take());
+        drop(self.flex_controller.take());
         let client = counted.client(self.plane.admin().config())?;
-        self.maker = Some(Maker::start(client, &self.azure));
+        self.flex_controller = Some(FlexController::start(client, &self.azure));
         Ok(())
     }
 
     /// Whether the controller that runs machines has ended, which it never should.
     pub(crate) fn is_finished(&self) -> bool {
-        self.maker.as_ref().is_none_or(Maker::is_finished)
+        self.flex_controller.as_ref().is_none_or(FlexController::is_finished)
     }
 
     /// Stops the controller that runs machines.
     pub(crate) fn stop(&mut self) {
-        drop(self.maker.take());
+        drop(self.flex_controller.take());
     }
 
     /// Does what Karpenter does when the Node of a claim is there.
@@ -220,17 +220,17 @@ impl Field {
 
     /// Waits until Azure holds exactly these.
     pub(crate) async fn until_held(&self, wanted: &[&str]) -> Result<()> {
-        let mut steps = self.azure.steps();
+        let mut changes = self.azure.changes();
         let held_at_last = async {
             while self.held() != wanted {
-                self.azure.stirred(&mut steps).await;
+                self.azure.changed(&mut changes).await;
             }
         };
         let ended = tokio::time::timeout(FOREVER, held_at_last).await;
         ended.with_context(|| format!("Azure holds {:?}, and not {wanted:?}", self.held()))
     }
 
-    /// Somebody's NIC, with these tags.
+    /// A NIC of another owner, with these tags.
     pub(crate) fn put_nic(&self, group: &str, name: &str, cluster: &str) -> Result<()> {
         let path = format!(
             "/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}/providers/Microsoft.Network/networkInterfaces/{name}?api-version=2024-05-01"

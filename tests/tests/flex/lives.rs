@@ -4,7 +4,7 @@ use anyhow::Result;
 use bringup_objects::flex::FINALIZER;
 use bringup_objects::flex::machine::{ClaimReference, Phase};
 use bringup_world::arm::Arm;
-use bringup_world::makers::FAULTY;
+use bringup_world::flex_controller::FAULTY;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 

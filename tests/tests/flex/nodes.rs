@@ -46,7 +46,7 @@ async fn case_46_a_node_gets_its_provider_id_only_with_the_address_of_its_nic() 
     let address = nic.pointer("/properties/ipConfigurations/0/properties/privateIPAddress");
     let address = address.and_then(|address| address.as_str()).context("the NIC has an address")?;
 
-    // Whoever only says that it is this machine is told apart.
+    // A Node that only claims to be this machine is not accepted.
     node(&field, "liar", "one", "10.9.9.9", None).await?;
     let about = "NodeIdentityConflict";
     let events: Api<Event> = Api::namespaced(field.client.clone(), "default");
@@ -74,7 +74,7 @@ async fn case_46_a_node_gets_its_provider_id_only_with_the_address_of_its_nic() 
     let liar = nodes.get("liar").await?;
     assert_eq!(liar.spec.and_then(|spec| spec.provider_id), None);
 
-    // What somebody else has set is write-once, and said.
+    // A providerID that another client has set cannot change, and the status reports it.
     node(&field, "foreign", "one", address, Some("azure:///subscriptions/x/vm")).await?;
     let told = conflicts(2).await?;
     assert!(told.iter().any(|note| note.contains("azure:///subscriptions/x/vm")), "{told:?}");

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use bringup_controller::flex::pools::{Cluster, ID, KubePools, LABEL};
 use bringup_objects::flex::machine::Phase;
 use bringup_provider::plugin::Pools as _;
-use bringup_world::makers::arm;
+use bringup_world::flex_controller::arm;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
@@ -116,7 +116,7 @@ async fn the_role_in_azure_allows_exactly_what_is_asked_of_it() -> Result<()> {
     let scopes = [crate::common::SUBSCRIPTION.parse()?].into_iter().collect();
     let pools = KubePools::new(field.client.clone(), arm(&field.azure), cluster, scopes);
     pools.restart("pool").await?;
-    // Quotas are asked for by whoever answers Karpenter.
+    // The provider that answers Karpenter reads quotas.
     let (subscription, region) = (crate::common::SUBSCRIPTION.parse()?, "eastus2".parse()?);
     let urgent = bringup_azure::Priority::Schedule;
     arm(&field.azure).usages(&subscription, &region, urgent).await?;
@@ -146,7 +146,7 @@ async fn the_role_in_azure_allows_exactly_what_is_asked_of_it() -> Result<()> {
     let sometimes = lower(SOMETIMES);
     let needless: Vec<&String> =
         allowed.difference(&needed).filter(|action| !sometimes.contains(*action)).collect();
-    assert_eq!(needless, elsewhere.iter().collect::<Vec<_>>(), "nobody asks for these");
+    assert_eq!(needless, elsewhere.iter().collect::<Vec<_>>(), "no code uses these permissions");
     assert_eq!(role["NotActions"], json!([]));
     Ok(())
 }

@@ -210,7 +210,7 @@ async fn what_the_service_refuses_it_refuses_with_a_class_a_cause_and_words() ->
         assert_eq!(code, Code::InvalidArgument);
         assert!(words.contains("provider_id"), "{words}");
     }
-    // Somebody else's claim of the same name removes nothing.
+    // A NodeClaim of the same name and another uid removes nothing.
     let stranger = v1::DeleteRequest { claim: Some(claim("dear", "stranger", "plain", GPU)) };
     assert_eq!(refused(provider.delete(stranger).await).0, Code::NotFound);
     Ok(())

@@ -54,7 +54,7 @@ pub(crate) async fn a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits(
         let taints = spec.taints.unwrap_or_default();
         ensure!(taints.iter().all(|taint| !taint.key.starts_with("karpenter.sh/")), "{taints:?}");
     }
-    // Whoever has joined needs no token any more.
+    // A node that has joined needs no token any more.
     let secrets: Api<Secret> = Api::namespaced(pool.client.clone(), "kube-system");
     let what = "no token of this pool";
     let config =
@@ -121,7 +121,7 @@ pub(crate) async fn what_belongs_to_another_karpenter_is_left_alone(
     for object in [theirs, node_pool("theirs", &class, &[], json!({})), claim] {
         foreign.push(ours.create(object).await?);
     }
-    // A pod that only their pool could help, and then one of ours: whoever has helped the second
+    // A pod that only their pool could help, and then one of ours: once Karpenter has served the second
     // has seen the first.
     let lost = json!({
         "metadata": { "name": "theirs-pod" },

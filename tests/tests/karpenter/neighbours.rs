@@ -60,7 +60,7 @@ pub(crate) async fn two_karpenters_make_nodes_of_their_own_classes_and_leave_eac
         of_ours.len()
     );
     ensure!(is_at(&of_theirs[0], "kwok://") && is_at(&of_ours[0], "azure-flex://"));
-    // Whoever makes machines for ours was asked for one, and Azure for its VM.
+    // Our provider was asked for one machine, and Azure for its VM.
     let machines: Api<AzureFlexMachine> = Api::all(ours.client.clone());
     let made: Vec<String> = machines
         .list(&ListParams::default())

@@ -190,10 +190,10 @@ impl Pool {
     /// Waits until Azure is as wanted.
     pub(crate) async fn azure_until(&self, what: &str, is: impl Fn(&Self) -> bool) -> Result<()> {
         let azure = &self.world.ground.azure;
-        let mut steps = azure.steps();
+        let mut changes = azure.changes();
         let waiting = async {
             while !is(self) {
-                azure.stirred(&mut steps).await;
+                azure.changed(&mut changes).await;
             }
         };
         let ended = tokio::time::timeout(FOREVER, waiting).await;

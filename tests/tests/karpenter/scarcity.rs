@@ -46,7 +46,7 @@ pub(crate) async fn capacity_that_is_gone_is_asked_for_at_most_twice_a_minute(
     pool.pod("scarce-pod", 0).await?;
     let entry = remembered(&pool, SCARCE, "a no that is remembered", |_| true).await?;
     ensure!(entry.cause == "AllocationFailed", "{entry:?}");
-    // The pod keeps waiting; that nobody asks shows with time alone.
+    // The pod stays pending; only time shows that no request follows.
     let clock = world.ground.azure.clock();
     clock.reach(entry.last + SignedDuration::from_mins(3)).await;
     let attempts = pool.attempts();
@@ -80,7 +80,7 @@ pub(crate) async fn a_hunter_takes_what_appears_in_one_region_and_waits_on_in_th
     let second = later.attempts()[1];
     ensure!(second >= first.until, "asked at {second}, and not after {}", first.until);
 
-    // There it goes on as it would have done anyway: the pause doubles, and nobody asks within it.
+    // There it goes on as it would have done anyway: the pause doubles, and no request is sent within it.
     let again = |entry: &Entry| entry.times == 2 && entry.asking.is_none();
     let entry = remembered(&never, NEVER, "a second no", again).await?;
     ensure!(entry.last.duration_until(entry.until) == SignedDuration::from_mins(4), "{entry:?}");

@@ -88,7 +88,7 @@ pub(crate) async fn a_bad_image_ends_in_a_report_and_leaves_nothing(
     let reports = pool.until(reports, Config::default(), "a report", told).await?;
     let report = reports.iter().find(of_pool).context("the report is there")?;
     ensure!(report.cause() == Some("KernelMismatch"), "{:?}", report.spec);
-    // Nobody asks any more, and nothing is left of what was tried.
+    // No more requests are sent, and nothing is left of the attempts.
     pool.pods().delete("bad-pod", &DeleteParams::default()).await?;
     pool.empty().await?;
     Ok(())

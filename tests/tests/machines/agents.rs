@@ -64,7 +64,7 @@ const CASES: [Case; 5] = [
         cause: "NodeIdentityConflict",
         proof: "Node password rejected, duplicate hostname",
     },
-    // It goes on asking, and nobody says that it is over.
+    // It keeps retrying, and no component reports the end.
     Case {
         name: "rke2-retries",
         config: "RKE2Config",
@@ -138,7 +138,7 @@ async fn a_machine_that_another_agent_joins_gets_the_right_verdict_and_its_proof
 
 #[tokio::test]
 async fn a_machine_that_another_agent_joins_is_judged_within_three_seconds() -> Result<()> {
-    // All but the one that nobody says is over.
+    // All but the one whose end no component reports.
     let decided = &CASES[..4];
     let rules: Vec<Value> =
         decided.iter().map(|case| rule(case.name, case.console, "1m")).collect();

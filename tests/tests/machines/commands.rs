@@ -14,7 +14,7 @@ use crate::launch::{Form, Wanted};
 
 /// What the wait prints last.
 const WAIT: &str = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"BootstrapTokenInvalid\",\"conf\":\"high\",\"ev\":[\"cluster-info has no signature for it\"],\"end\":1}";
-/// A token that somebody printed before it.
+/// A token that the script printed before it.
 const SECRET: &str = "q1w2e3.0123456789abcdef";
 
 /// A rule for VMs of a case in which a run command prints this.

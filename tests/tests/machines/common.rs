@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use bringup_azure::{Arm as Client_, Cloud};
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::health::Health;
@@ -51,7 +51,7 @@ pub(crate) struct Ground {
     pub(crate) namespace: String,
     /// The version of Machines.
     pub(crate) version: &'static str,
-    /// Of whoever observes.
+    /// Of the observer.
     pub(crate) health: Health,
     pub(crate) metrics: Metrics,
     task: Option<JoinHandle<()>>,
@@ -90,13 +90,13 @@ impl Ground {
         Self::made(plane, name, text, Pace::Real, version).await?.observed()
     }
 
-    /// The same, and somebody observes it.
+    /// The same, with a running observer.
     pub(crate) fn observed(self) -> Result<Self> {
         let client = self.client.clone();
         self.observed_as(client)
     }
 
-    /// The same by somebody who may only do what this client may.
+    /// The same, with an observer that has the rights of this client.
     pub(crate) fn observed_as(mut self, client: Client) -> Result<Self> {
         let name = &self.namespace;
         let clock = Arc::new(SimulatedClock(self.azure.clone()));
@@ -133,12 +133,12 @@ impl Ground {
         self.task.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// The same, and nobody observes it.
+    /// The same, without an observer.
     pub(crate) async fn unobserved(name: &str, text: &str) -> Result<Self> {
         Self::made(plane().await?, name, text, Pace::Real, "v1beta2").await
     }
 
-    /// The same on a control plane of its own, with a clock of its own, and nobody observes it.
+    /// The same on a control plane of its own, with a clock of its own, without an observer.
     pub(crate) async fn made(
         plane: &ControlPlane,
         name: &str,
@@ -253,7 +253,7 @@ impl Ground {
 
     /// Waits until the VM of that name was read, and what was read has been thought about.
     pub(crate) async fn until_looked(&self, vm: &str) {
-        let mut steps = self.azure.steps();
+        let mut changes = self.azure.changes();
         let is_read = || {
             self.azure.with(|azure| {
                 let mut all = azure.journal().requests().iter();
@@ -261,9 +261,9 @@ impl Ground {
             })
         };
         while !is_read() {
-            self.azure.stirred(&mut steps).await;
+            self.azure.changed(&mut changes).await;
         }
-        // Whoever asked is in the same thread, and has its answer.
+        // The caller is in the same thread and has its answer.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -289,7 +289,7 @@ impl Ground {
     }
 }
 
-/// What only whoever runs this controller knows.
+/// Lines for operators of this controller only.
 fn signatures() -> Result<Signatures> {
     let own = json!({ "id": "contoso.license", "literal": "license server says no", "cause": "ConfigRejected", "rank": 20, "reference": "https://wiki.contoso.example/license" });
     let file: SignatureFile = serde_json::from_value(json!({ "version": 1, "signatures": [own] }))?;

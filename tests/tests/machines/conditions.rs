@@ -112,7 +112,7 @@ fn summary(all: &[Value]) -> Value {
 }
 
 /// One pass of the provider: it reads, changes what is its own, and replays that alone on a fresh
-/// read, as long as nobody else has changed the same.
+/// read, as long as no other client has changed the same.
 async fn reconcile(api: &Api<DynamicObject>, name: &str, round: usize) -> Result<()> {
     let before = list(&api.get(name).await?);
     let running = json!({ "type": "VMRunning", "status": "True", "reason": format!("Round{round}"), "lastTransitionTime": "2026-01-01T00:00:00Z" });
@@ -171,7 +171,7 @@ fn subject(provided: DynamicObject) -> Result<Subject> {
 async fn test_03_five_hundred_interleaved_writes_lose_nobodys_condition() -> Result<()> {
     let ground = Ground::new("storm", "{}").await?;
     let now = Time(jiff::Timestamp::now());
-    // Nobody else looks after it: it has no Machine.
+    // It has no Machine, so no other controller handles it.
     ground.provide(Wanted::linux("worker-1"), None, &now).await?;
     let api = ground.provided();
     let subject = subject(api.get("worker-1").await?)?;

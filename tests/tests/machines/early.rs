@@ -29,11 +29,11 @@ fn looks(ground: &Ground, vm: &str) -> usize {
 
 /// Lets time pass, and waits until a VM has been looked at since.
 async fn pass(ground: &Ground, vm: &str, minutes: u64) -> Result<()> {
-    let (mut steps, before) = (ground.azure.steps(), looks(ground, vm));
+    let (mut changes, before) = (ground.azure.changes(), looks(ground, vm));
     ground.azure.advance(Duration::from_mins(minutes));
     let looked = async {
         while looks(ground, vm) == before {
-            ground.azure.stirred(&mut steps).await;
+            ground.azure.changed(&mut changes).await;
         }
     };
     tokio::time::timeout(FOREVER, looked).await.context("waited in vain for a look")?;
@@ -47,7 +47,7 @@ async fn a_machine_is_left_alone_until_there_is_something_to_make_it_from() -> R
     let early = Wanted { is_said: false, has_data: false, ..Wanted::linux("worker-1") };
     ground.introduce(early, None).await?;
     ground.azure.advance(Duration::from_mins(20));
-    // Whoever has seen the one has seen the other.
+    // A client that has seen the one has seen the other.
     ground.launch(Wanted::linux("worker-2")).await?;
     ground.verdict("worker-2").await?;
     assert_eq!(looks(&ground, "worker-1"), 0, "there is nothing to look at");

@@ -1,5 +1,5 @@
 //! What is known of a cluster beside its machines: the name of its API server, and lines that only
-//! whoever runs it knows.
+//! its operators know.
 
 use anyhow::{Context as _, Result};
 use kube::api::PostParams;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::{Ground, SUBSCRIPTION, condition};
 use crate::launch::Wanted;
 
-/// A token that somebody printed just before.
+/// A token that the script printed just before.
 const SECRET: &str = "q1w2e3.0123456789abcdef";
 
 /// A machine that asks for a host in vain, and says nothing of what it wanted there.

@@ -51,7 +51,7 @@ pub(crate) async fn watched(ground: &Ground, name: &str, proof: &'static str) ->
 
 /// Lets time go by second by second, and stops it for each machine when what is promised for it is
 /// about to be over: its verdict must be there before it goes on.
-#[expect(clippy::print_stdout, reason = "figures for whoever asks for them")]
+#[expect(clippy::print_stdout, reason = "figures for the caller")]
 pub(crate) async fn judged_in_time(ground: &Ground, mut waiting: Vec<Watched>) -> Result<()> {
     let arm = Arm::new(ground.azure.clone());
     let now = || ground.azure.clock().now();
@@ -108,7 +108,7 @@ async fn made(ground: &Ground, name: &str) -> Result<Timestamp> {
 }
 
 /// Where nothing ever says anything, that is said when the time is over: no sooner, and no later.
-#[expect(clippy::print_stdout, reason = "figures for whoever asks for them")]
+#[expect(clippy::print_stdout, reason = "figures for the caller")]
 async fn silent_ones_are_judged_when_their_time_is_over(ground: &Ground) -> Result<()> {
     let (now, second) = (|| ground.azure.clock().now(), SignedDuration::from_secs(1));
     let silent = cells(&[Is::Silent]);

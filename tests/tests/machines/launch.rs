@@ -18,7 +18,7 @@ pub(crate) enum Form {
     Uniform,
     /// A scale set beside which it stands.
     Flexible,
-    /// Something of a provider that nobody has heard of.
+    /// An infrastructure machine of an unknown provider.
     Strange,
 }
 

@@ -1,4 +1,4 @@
-//! What is paused: nobody writes to it, and it is observed all the same.
+//! Paused objects: the controller observes them and does not write to them.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn pause_and_go_on(ground: Ground, clusters: Api<DynamicObject>) -> Result
     ground.azure.advance(Duration::from_mins(3));
     merge(&clusters, "prod", json!({ "spec": { "paused": true } })).await?;
     ground.launch(Wanted::linux("worker-1")).await?;
-    // Whoever comes now sees the Machine and the Cluster at the same time, in any order.
+    // A controller that starts now sees the Machine and the Cluster at the same time, in any order.
     let ground = ground.observed()?;
     ground.azure.advance(FIRST_LOOK);
     let reports = ground.announced(1).await?;

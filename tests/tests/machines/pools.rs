@@ -89,7 +89,7 @@ async fn what_a_pool_tells_is_looked_at_while_the_clock_stands_and_the_pool_is_n
     for (name, _, kind, severity, reason) in pools {
         // What it says while it makes the instances is no reason to look.
         tell(&ground, name, "ScaleSetDesiredReplicas", "Info", "ScaleSetScaleUp").await?;
-        assert_eq!(looks(&ground, name), 0, "nobody has a reason to look at {name} yet");
+        assert_eq!(looks(&ground, name), 0, "there is no reason to read {name} yet");
         let told = tell(&ground, name, kind, severity, reason).await?;
         let machine = ground.until(ground.machines(), name, "a verdict", is_failed).await?;
         let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
@@ -129,7 +129,7 @@ async fn definitions_of_clusters_and_pools_that_are_missing_are_noticed_when_the
         Wanted { form: Form::Uniform, extensions, console: false, ..Wanted::linux("pooled") };
     ground.launch(pooled).await?;
     ground.until(ground.machines(), "pooled", "the Machine to be seen", is_seen).await?;
-    // Nobody but its Cluster says where this one's VM is.
+    // Only its Cluster shows where this VM is.
     let site = json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "AzureCluster",
         "metadata": { "name": "somewhere" },
@@ -146,12 +146,12 @@ async fn definitions_of_clusters_and_pools_that_are_missing_are_noticed_when_the
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": { "name": "late" },
         "spec": { "infrastructureRef": { "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AzureCluster", "name": "somewhere" } },
     });
-    assert!(!is_seen(&ground.machines().get("hidden").await?), "nobody knows where it is");
+    assert!(!is_seen(&ground.machines().get("hidden").await?), "its resource group is not known");
     ground.clusters().create(&PostParams::default(), &serde_json::from_value(cluster)?).await?;
     ground.until(ground.machines(), "hidden", "the Cluster to be seen", is_seen).await?;
 
     ground.azure.advance(Duration::from_secs(20));
-    assert_eq!(looks(&ground, "pooled"), 0, "nobody has a reason to look yet");
+    assert_eq!(looks(&ground, "pooled"), 0, "there is no reason to read it yet");
     ground.make_pool("pooled", "Uniform").await?;
     tell(&ground, "pooled", "BootstrapSucceeded", "Error", "Failed").await?;
     ground.until(ground.machines(), "pooled", "the pool to be seen", is_failed).await?;

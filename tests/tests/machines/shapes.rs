@@ -108,7 +108,7 @@ async fn test_06_a_definition_that_changes_later_is_noticed() -> Result<()> {
     Ok(())
 }
 
-/// Writes a condition of somebody else's, as controllers of Cluster API do where the list is whole.
+/// Writes a condition of another controller, as controllers of Cluster API do where the list is whole.
 async fn write_theirs(api: &Api<DynamicObject>, name: &str, round: usize) -> Result<()> {
     loop {
         let object = api.get(name).await?;
@@ -125,7 +125,7 @@ async fn write_theirs(api: &Api<DynamicObject>, name: &str, round: usize) -> Res
     }
 }
 
-/// How often somebody else writes while we do.
+/// How many other writes happen during ours.
 const ROUNDS: usize = 60;
 
 #[tokio::test]

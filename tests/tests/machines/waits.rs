@@ -239,7 +239,7 @@ async fn test_26_35_a_node_that_joins_is_up_and_what_was_wrong_is_said() -> Resu
         let machine = ground.until(ground.machines(), name, &what, is).await?;
         assert_eq!(said(&machine, "reason"), "NodeRegistered");
         let useful = condition(&machine, "bringup.dev/ReplacementUseful").context("there")?;
-        assert_eq!(useful["status"], "False", "nobody replaces {name}: {useful}");
+        assert_eq!(useful["status"], "False", "{name} must not be replaced: {useful}");
     }
     Ok(())
 }
@@ -255,7 +255,7 @@ async fn test_27_a_custom_script_of_the_users_stays_the_only_one_and_azure_is_on
         ground.launch(with(name, &script)).await?;
     }
     let vm = format!("{}/Microsoft.Compute/virtualMachines/theirs", ground.providers());
-    // What Azure says to whoever tries: so it would be seen below.
+    // Azure's error for such a read: it would appear below.
     let arm = Arm::new(ground.azure.clone());
     let another = json!({ "location": "eastus", "properties": { "publisher": "Microsoft.Azure.Extensions", "type": "CustomScript", "typeHandlerVersion": "2.1", "settings": {} } });
     let refused = arm.put(&format!("{vm}/extensions/bringup-wait"), &another);

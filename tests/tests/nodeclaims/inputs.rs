@@ -1,4 +1,4 @@
-//! What nobody should send, and somebody does.
+//! Invalid and hostile inputs.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ async fn answers_that_are_no_answers_are_asked_for_again() -> Result<()> {
         let report = report_of(&stage, &claim).await?;
         assert_eq!(
             (report.cause(), report.phase()),
-            (Some("BinaryMissing"), Phase::Final),
+            (Some("BinaryMissing"), Phase::Final.into()),
             "{name}"
         );
     }

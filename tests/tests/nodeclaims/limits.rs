@@ -25,6 +25,6 @@ async fn test_27_a_429_is_obeyed_for_its_policy_and_for_nobody_else() -> Result<
     stage.azure.advance(Duration::from_secs(41));
     assert_eq!(report_of(&stage, &one).await?.cause(), Some("BinaryMissing"));
     let metrics = controller.controller.metrics().text();
-    assert_eq!(reads(&metrics), 1, "nobody asked too early: {metrics}");
+    assert_eq!(reads(&metrics), 1, "no read was sent too early: {metrics}");
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bringup_contract::report::ProvisionMode;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED};
 use bringup_objects::report::{BootstrapReport, CollectorState, Phase};
 use bringup_testbed::kubelet::{Machine, Readiness, SigningRequest, StandInKubelet};
@@ -15,7 +16,7 @@ const CUSTOM_DATA: &str = "rules: [{name: all, boot: {bootstrap: custom-data, no
 
 fn state_of(report: &BootstrapReport, collector: &str) -> Option<CollectorState> {
     let collectors = &report.status.as_ref()?.collectors;
-    collectors.iter().find(|asked| asked.name == collector).map(|asked| asked.state)
+    collectors.iter().find(|asked| asked.name == collector).and_then(|asked| asked.state.known())
 }
 
 #[tokio::test]
@@ -30,7 +31,7 @@ async fn test_13_a_scriptless_failure_without_a_console_is_unknown_before_thirte
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
     assert_eq!(says(&object, CSE_PROVISIONED), None);
     let report = report_of(&stage, &claim).await?;
-    assert_eq!(report.spec.provision_mode.as_deref(), Some("scriptless"));
+    assert_eq!(report.spec.provision_mode, Some(ProvisionMode::Scriptless.into()));
     assert_eq!(state_of(&report, "virtual machine"), Some(CollectorState::Ok));
     assert_eq!(state_of(&report, "serial log"), Some(CollectorState::Disabled));
     assert_eq!(state_of(&report, "Kubernetes"), Some(CollectorState::Empty));
@@ -119,7 +120,7 @@ async fn test_15_a_machine_of_aks_is_read_with_the_details_of_its_error() -> Res
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     assert_eq!(says(&object, CSE_PROVISIONED), Some(("False", "CSEFailed")));
     let report = report_of(&stage, &claim).await?;
-    assert_eq!(report.spec.provision_mode.as_deref(), Some("machine"));
+    assert_eq!(report.spec.provision_mode, Some(ProvisionMode::Machine.into()));
     assert_eq!(exit_code(&report), Some(211));
     assert_eq!(state_of(&report, "AKS machine"), Some(CollectorState::Ok));
     assert_eq!(report.spec.image_version.as_deref(), Some("202601.27.0"));
@@ -137,7 +138,7 @@ async fn a_standalone_claim_carries_its_error_and_its_report_belongs_to_the_clas
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     let report = report_of(&stage, &claim).await?;
     assert_eq!((exit_code(&report), report.cause()), (Some(211), Some("BinaryMissing")));
-    assert_eq!(report.spec.provision_mode.as_deref(), Some("standalone"));
+    assert_eq!(report.spec.provision_mode, Some(ProvisionMode::Standalone.into()));
     assert_eq!(
         report.spec.parent_ref.map(|parent| parent.kind),
         Some("Classstandalone".to_owned())
@@ -174,8 +175,8 @@ async fn a_standalone_claim_that_is_accepted_after_a_refusal_is_judged_anew() ->
         .map(|report| (report.spec.attempt, report.phase(), report.cause()))
         .collect();
     told.sort_unstable_by_key(|(attempt, ..)| *attempt);
-    let second = (2, Phase::Final, Some("BinaryMissing"));
-    assert_eq!(told, [(1, Phase::Final, Some("AllocationFailed")), second]);
+    let second = (2, Phase::Final.into(), Some("BinaryMissing"));
+    assert_eq!(told, [(1, Phase::Final.into(), Some("AllocationFailed")), second]);
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use bringup_contract::report::ProvisionMode;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED};
 use bringup_world::order::Order;
 use bringup_world::stage::Stage;
@@ -34,7 +35,7 @@ async fn test_01_a_failed_cse_is_on_the_claim_in_the_event_and_in_the_report() -
     assert_eq!((owner.kind.as_str(), owner.name.as_str()), ("NodePool", "t01"));
     assert_eq!(report.spec.image_version.as_deref(), Some("202601.27.0"));
     assert_eq!(report.spec.vm_size.as_deref(), Some("Standard_D4s_v5"));
-    assert_eq!(report.spec.provision_mode.as_deref(), Some("extension"));
+    assert_eq!(report.spec.provision_mode, Some(ProvisionMode::Extension.into()));
 
     let events = stage.events("t01-a").await?;
     assert_eq!(events.len(), 1);

@@ -8,10 +8,10 @@ use anyhow::{Context as _, Result};
 use bringup_controller::witness::Witness;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, OURS, find};
 use bringup_objects::{BootstrapReport, NodeClaim};
-use bringup_world::crowd::Reads;
 use bringup_world::order::Order;
 use bringup_world::provider::Provider;
 use bringup_world::stage::{Running, Stage};
+use bringup_world::vm_fleet::Reads;
 use futures::FutureExt as _;
 use tokio::sync::Notify;
 
@@ -104,7 +104,7 @@ async fn two_hundred_wipes_in_a_row_lose_nothing_and_then_nothing_is_written() -
     Ok(())
 }
 
-/// Stops the world at an effect: whoever did it hangs there for ever.
+/// Stops the world at an effect: the task that caused it hangs for ever.
 fn stop_at(effect: usize) -> (Witness, Arc<Notify>, Arc<AtomicUsize>) {
     let (stopped, seen) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
     let witness = Witness::new({
@@ -185,7 +185,7 @@ async fn test_25_a_crash_after_any_effect_leads_to_the_same_end() -> Result<()> 
     Ok(())
 }
 
-/// Stops whoever has created a report, for ever.
+/// Stops the task that has created a report, for ever.
 fn stop_after_the_report(created: &Arc<Notify>) -> Witness {
     let created = created.clone();
     Witness::new(move |effect| {

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bringup_azure::{Arm, Cloud};
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::{Controller, Settings};
@@ -263,9 +263,9 @@ async fn follow(machines: Api<DynamicObject>, send: watch::Sender<Seen>) {
 /// `bringup controller --machines`, for one namespace.
 fn observe(client: &Client, azure: &Simulator, name: &str) -> JoinHandle<()> {
     let clock = Arc::new(SimulatedClock(azure.clone()));
-    let door = Arc::new(InProcess::new(azure.clone()));
+    let transport = Arc::new(InProcess::new(azure.clone()));
     let token = Arc::new(AnyToken("observer"));
-    let arm = Arm::new(Cloud::Public.endpoint(), token, door, clock.clone());
+    let arm = Arm::new(Cloud::Public.endpoint(), token, transport, clock.clone());
     let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
     settings.machines = true;
     settings.scopes = bringup_world::scopes();

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bringup_azure::Arm;
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::flex::pools::{Cluster, KubePools};
@@ -261,7 +261,7 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
         tokio::task::yield_now().await;
     }
 
-    // Somebody removes its VM: the claim is told why it goes, and nothing stays.
+    // A user deletes its VM: the claim is told why it goes, and nothing stays.
     let claims: Api<NodeClaim> = Api::all(client.clone());
     let named = json!({ "status": { "providerID": up.provider_id, "imageID": "ubuntu" } });
     claims.patch_status("one", &PatchParams::default(), &Patch::Merge(named)).await?;
@@ -371,7 +371,7 @@ async fn each_right_that_is_missing_is_named_and_not_asked_for_again_and_again()
         tokio::time::timeout(FOREVER, missed)
             .await
             .with_context(|| format!("{words} is not missed"))?;
-        // Now the clock stands, so that nobody is due; only watches are tried again, ever more seldom.
+        // Now the clock stands still, so that no object is due; only watches are tried again, ever more seldom.
         // How long that is is measured by questions that are asked one after the other.
         let before = counted.counts().denied.values().sum::<u64>();
         for _ in 0..3 {
@@ -387,7 +387,7 @@ async fn each_right_that_is_missing_is_named_and_not_asked_for_again_and_again()
     Ok(())
 }
 
-/// Removes what `claimed` has made, whoever holds it.
+/// Removes what `claimed` has created, whatever still refers to it.
 async fn clear(client: &Client, name: &str) -> Result<()> {
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
     let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());

@@ -55,7 +55,7 @@ impl Azure {
         let body = call.json()?;
         let key = id.key();
         let status = if self.public_ips.contains_key(&key) { 200 } else { 201 };
-        // Addresses of TEST-NET-3, which belong to nobody.
+        // Addresses of TEST-NET-3, which is reserved for documentation.
         let address = format!("203.0.113.{}", self.public_ips.len() % 254 + 1);
         let location = location(&body)?;
         let now = self.now;

@@ -44,7 +44,7 @@ impl ScaleSet {
         body
     }
 
-    /// The body of one instance, as if somebody had put it alone.
+    /// The body of one instance, as for a VM outside a scale set.
     fn instance(&self, index: u32) -> Value {
         let profile = &self.body["properties"]["virtualMachineProfile"];
         let mut os = profile["osProfile"].clone();

@@ -1,5 +1,5 @@
-//! What a VM does after it was created. Each field is one independent thing that can go
-//! wrong; the defaults are a healthy node.
+//! What a VM does after it was created. Each field is one independent thing that can fail. The
+//! defaults describe a healthy node.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Boot {
     pub os: OsOutcome,
     /// Whether the guest agent reports.
     pub agent: AgentOutcome,
-    /// Who starts the bootstrap script.
+    /// What starts the bootstrap script.
     pub bootstrap: Bootstrap,
     /// What the bootstrap script does.
     pub script: Script,
@@ -23,13 +23,13 @@ pub struct Boot {
     pub handler: Option<String>,
     /// Whether a Node appears once the script has succeeded.
     pub node: NodeOutcome,
-    /// The machine reboots this long after the agent was ready, and the script starts anew.
+    /// The VM reboots this long after the agent was ready, and the script starts again.
     pub reboot_after: Option<Span>,
-    /// A spot VM is taken away this long after it was created.
+    /// A spot VM is evicted this long after it was created.
     pub evicted_after: Option<Span>,
     /// Further lines on the serial console, written when the script ends.
     pub console: String,
-    /// Further lines on the serial console, written when the machine powers on.
+    /// Further lines on the serial console, written when the VM powers on.
     pub early_console: String,
     /// From the PUT until the VM operation ends; seeded when absent.
     pub vm_ready_after: Option<Span>,
@@ -37,9 +37,10 @@ pub struct Boot {
     pub agent_ready_after: Option<Span>,
     /// From the DELETE until the VM is gone; seeded when absent.
     pub gone_after: Option<Span>,
-    /// Outcome of extensions other than Custom Script, by their type: `succeeds` unless named.
+    /// Outcome of extensions other than Custom Script, by their type; those not listed succeed.
     pub extensions: BTreeMap<String, ScriptRun>,
-    /// What managed run commands do, by their names: print the result of the bootstrap unless named.
+    /// Outcome of managed run commands, by their names; those not listed print the bootstrap
+    /// result.
     pub run_commands: BTreeMap<String, ScriptRun>,
 }
 
@@ -47,7 +48,7 @@ pub struct Boot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OsOutcome {
-    /// It does.
+    /// It comes up.
     #[default]
     Ready,
     /// The platform gives up waiting after about 20 minutes.
@@ -64,24 +65,24 @@ pub enum OsOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentOutcome {
-    /// It does.
+    /// It reports.
     #[default]
     Ready,
-    /// It never reports; extensions wait for it in vain.
+    /// It never reports; extensions time out waiting for it.
     Silent,
 }
 
-/// Who starts the bootstrap script.
+/// What starts the bootstrap script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bootstrap {
-    /// A Custom Script extension that somebody puts on the VM.
+    /// A Custom Script extension, which a client puts on the VM.
     #[default]
     Extension,
-    /// cloud-init, from customData: its result shows on the serial console alone.
+    /// cloud-init, from customData. The result shows only on the serial console.
     CustomData,
-    /// cloud-init, from customData of somebody else: there is no result, only what it writes to the
-    /// serial console.
+    /// cloud-init, from customData that is not bringup's or AKS's: there is no result, only the
+    /// output on the serial console.
     UserData,
 }
 
@@ -89,20 +90,20 @@ pub enum Bootstrap {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Script {
-    /// Ends with 0.
+    /// Ends with exit code 0.
     #[default]
     Succeeds,
-    /// Ends as told, 0 included.
+    /// Ends with the given result, which may be exit code 0.
     Ends(ScriptRun),
     /// Never ends; the platform gives up after 90 minutes.
     Hangs,
     /// The handler itself fails with this text and the script never runs.
     HandlerFails(String),
-    /// A real program runs in its place: its output and exit code are the script's.
+    /// Runs a real program instead: its output and exit code are the script's.
     Runs(Vec<String>),
 }
 
-/// One run of a script, as told in advance.
+/// The outcome of one run of a script.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScriptRun {
@@ -110,13 +111,13 @@ pub struct ScriptRun {
     pub exit_code: i32,
     /// The exit status that the handler sees, where it differs (1 with aks-node-controller).
     pub outer_exit_code: Option<i32>,
-    /// The log of the script: its last 3,000 bytes go into the result's `Output`.
+    /// The log of the script. Its last 3,000 bytes become `Output` of the result.
     pub output: String,
-    /// What it wrote to standard error.
+    /// The standard error of the script.
     pub stderr: String,
-    /// How the result stands in the output.
+    /// How the result appears in the output.
     pub json: JsonShape,
-    /// On Windows: the name of the code, which stands between the bars.
+    /// On Windows, the name of the exit code, which the message has between bars.
     pub name: String,
     /// How long it runs; seeded when absent.
     pub lasts: Option<Span>,
@@ -136,16 +137,16 @@ impl Default for ScriptRun {
     }
 }
 
-/// How the result JSON stands in the extension's output.
+/// How the result JSON appears in the extension's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JsonShape {
     /// As the scripts print it.
     #[default]
     Whole,
-    /// Its head, and so the exit code, was cut off.
+    /// Its head, including the exit code, was cut off.
     HeadCut,
-    /// There is none: standard output is what the script wrote.
+    /// Absent: standard output is what the script wrote.
     Absent,
 }
 

@@ -1,4 +1,4 @@
-//! Reading a scenario file, with errors that say where.
+//! Loads a scenario file. Errors name file, line and column.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +10,15 @@ pub enum ScenarioError {
     /// The file could not be read.
     #[error("cannot read scenario {}", path.display())]
     Read {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         source: std::io::Error,
     },
     /// The file is not a scenario.
     #[error("{origin}:{line}:{column}: {expected}")]
     Parse {
-        /// Where the text came from.
+        /// The name of the file or text.
         origin: String,
         /// The line, from 1.
         line: u64,
@@ -53,7 +53,7 @@ pub fn parse(origin: &str, text: &str) -> Result<Scenario, ScenarioError> {
     })
 }
 
-/// The library says the place at the end of its message; it stands at the beginning of ours.
+/// Removes the position from the end of the library's message; ours starts with it.
 fn without_place(message: &str) -> String {
     match message.rfind(" at line ") {
         Some(at) => message[..at].to_owned(),

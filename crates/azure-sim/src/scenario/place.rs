@@ -1,4 +1,4 @@
-//! What exists in Azure before anybody asks: subnets, core limits, capacity.
+//! What exists in Azure from the start: subnets, quotas, capacity.
 
 use serde::Deserialize;
 
@@ -8,15 +8,15 @@ use super::Span;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Subnet {
-    /// Its resource group.
+    /// The resource group of the virtual network.
     pub resource_group: String,
-    /// Its virtual network.
+    /// The name of the virtual network.
     pub virtual_network: String,
-    /// Its name.
+    /// The name of the subnet.
     pub name: String,
-    /// Where it is.
+    /// The region.
     pub location: String,
-    /// Its IPv4 prefix; five addresses of it belong to Azure.
+    /// The IPv4 prefix; Azure reserves five of its addresses.
     pub prefix: String,
 }
 
@@ -32,21 +32,21 @@ impl Default for Subnet {
     }
 }
 
-/// An image of the marketplace.
+/// A marketplace image.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MarketplaceImage {
-    /// Who publishes it.
+    /// The publisher.
     pub publisher: String,
-    /// Its offer.
+    /// The offer.
     pub offer: String,
-    /// Its plan.
+    /// The SKU, also called plan.
     pub sku: String,
-    /// Its versions.
+    /// The versions that exist.
     pub versions: Vec<String>,
 }
 
-/// A limit of virtual cores in a region.
+/// A quota of virtual cores in a region.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Quota {
@@ -64,18 +64,18 @@ pub struct Quota {
 pub struct Capacity {
     /// The region.
     pub region: String,
-    /// One zone of it; all of them when absent.
+    /// One zone of the region; all zones when absent.
     #[serde(default)]
     pub zone: Option<String>,
     /// The VM size.
     pub size: String,
-    /// How many fit; further ones are accepted and then fail to be allocated.
+    /// How many VMs fit. Further ones are accepted, and their allocation fails.
     #[serde(default)]
     pub available: u32,
-    /// The size is not offered at all: refused on the PUT, and listed as restricted.
+    /// The size is not offered: the PUT is refused, and the SKU list shows it as restricted.
     #[serde(default)]
     pub restricted: bool,
-    /// From this long after the start on, there is no limit any more.
+    /// The limit ends this long after the start.
     #[serde(default)]
     pub until: Option<Span>,
 }

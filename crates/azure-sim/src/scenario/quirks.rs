@@ -1,17 +1,16 @@
-//! Behaviours of Azure that nobody documents: each is a switch, so that code can be tried
-//! against both sides.
+//! Undocumented behaviours of Azure. Each is a switch, so that tests cover both variants.
 
 use serde::Deserialize;
 
 use super::Span;
 
-/// The undocumented sides of Azure.
+/// The undocumented behaviours of Azure.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Quirks {
     /// Whether the instance view keeps extensions while the VM is being deleted.
     pub extensions_while_deleting: DeletedExtensions,
-    /// What becomes of an operation when another PUT or DELETE comes for the same VM.
+    /// What happens to an operation when another PUT or DELETE arrives for the same VM.
     pub preemption: Preemption,
     /// Whether a VM reads `Updating` while an extension runs, or stays `Succeeded`.
     pub updating_during_extension: bool,
@@ -19,7 +18,7 @@ pub struct Quirks {
     pub second_custom_script: u16,
     /// HTTP status of `retrieveBootDiagnosticsData` when boot diagnostics are off: 400 or 409.
     pub boot_diagnostics_off: u16,
-    /// Whether reads of operations draw on the front door's read bucket.
+    /// Whether reads of operations count against the front door's read limit.
     pub operation_reads_count: bool,
     /// A new resource answers 404 for this long.
     pub hidden_after_create: Span,
@@ -67,9 +66,9 @@ impl Default for Quirks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeletedExtensions {
-    /// It does.
+    /// Extensions stay in the view.
     Kept,
-    /// It does not.
+    /// Extensions disappear from the view.
     Dropped,
 }
 
@@ -77,13 +76,13 @@ pub enum DeletedExtensions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunCommandHandler {
-    /// It does.
+    /// The agent lists it.
     Shown,
-    /// It does not.
+    /// The agent does not list it.
     Hidden,
 }
 
-/// What becomes of a running operation when another PUT or DELETE comes for the same VM.
+/// What happens to a running operation when another PUT or DELETE arrives for the same VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preemption {
@@ -91,6 +90,6 @@ pub enum Preemption {
     Canceled,
     /// The old one ends `Failed`.
     Failed,
-    /// The old one goes on, the new one is refused with 409.
+    /// The old one continues, the new one is refused with 409.
     Conflict,
 }

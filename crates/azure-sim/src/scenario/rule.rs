@@ -1,4 +1,4 @@
-//! Which VM does what.
+//! Rules that decide what a VM does.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::Boot;
 
-/// One rule: VMs that fit `when` do what `boot` says, or are refused.
+/// One rule: VMs that match `when` do what `boot` defines, or are refused.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rule {
-    /// What the rule is about, for the log.
+    /// The name of the rule, for the log.
     pub name: String,
-    /// Which VMs it is for; all of them when empty.
+    /// The VMs the rule applies to; all of them when empty.
     #[serde(default)]
     pub when: When,
-    /// What such a VM does.
+    /// What these VMs do.
     #[serde(default)]
     pub boot: Boot,
     /// Azure refuses the VM instead.
@@ -36,49 +36,49 @@ pub struct When {
     pub region: Option<String>,
     /// The beginning of the VM's name.
     pub name_prefix: Option<String>,
-    /// Tags that must be there with these values.
+    /// Tags that the VM must have, with these values.
     pub tags: BTreeMap<String, String>,
-    /// Only the first so many VMs that fit the rest.
+    /// Only this many of the VMs that match the rest.
     pub first: Option<u32>,
-    /// Not the first so many VMs that fit the rest.
+    /// Skips this many of the VMs that match the rest.
     pub after: Option<u32>,
-    /// This share of the VMs that fit the rest, between 0 and 1.
+    /// The share of the VMs that match the rest, between 0 and 1.
     pub probability: Option<f64>,
 }
 
-/// An answer that Azure gives instead of accepting the VM.
+/// An error that Azure returns instead of accepting the VM.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Refusal {
-    /// The HTTP status; absent: the PUT is accepted and its operation fails.
+    /// The HTTP status; when absent, the PUT is accepted and its operation fails.
     #[serde(default)]
     pub status: Option<u16>,
-    /// The error's code.
+    /// The error code.
     pub code: String,
-    /// The error's text.
+    /// The error message.
     pub message: String,
-    /// What the error points at.
+    /// The error target.
     #[serde(default)]
     pub target: Option<String>,
 }
 
-/// What a rule looks at.
+/// The properties of a VM that rules match on.
 #[derive(Debug)]
 pub struct Subject<'a> {
     /// The VM's name.
     pub name: &'a str,
-    /// Its image's version.
+    /// The version of the image.
     pub image_version: Option<&'a str>,
-    /// Its size.
+    /// The VM size.
     pub size: &'a str,
-    /// Its region.
+    /// The region.
     pub region: &'a str,
-    /// Its tags.
+    /// The tags of the VM.
     pub tags: &'a Value,
 }
 
 impl When {
-    /// Whether everything but the counts and the dice fits.
+    /// Whether all conditions but the counts and the probability match.
     pub fn fits(&self, subject: &Subject<'_>) -> bool {
         let same = |wanted: &Option<String>, is: &str| {
             wanted.as_deref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(is))
@@ -90,7 +90,8 @@ impl When {
             && self.tags.iter().all(|(key, value)| subject.tags[key.as_str()] == value.as_str())
     }
 
-    /// Whether the VM that is the `nth` (from 0) to fit, with `chance` between 0 and 1, is meant.
+    /// Whether the rule applies to the `nth` (from 0) VM that matches, where `chance` is between 0
+    /// and 1.
     pub fn chosen(&self, nth: u32, chance: f64) -> bool {
         self.first.is_none_or(|first| nth < first)
             && self.after.is_none_or(|after| nth >= after)

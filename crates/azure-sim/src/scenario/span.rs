@@ -1,4 +1,4 @@
-//! A length of simulated time as people write it: `90s`, `15m`, `1h 30m`.
+//! A simulated duration in the form `90s`, `15m`, `1h 30m`.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,17 +6,17 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A length of time that is never negative.
+/// A duration that is never negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Span(pub Duration);
 
 impl Span {
-    /// So many whole seconds.
+    /// This many whole seconds.
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
-    /// So many whole minutes.
+    /// This many whole minutes.
     pub const fn minutes(minutes: u64) -> Self {
         Self(Duration::from_secs(minutes * 60))
     }

@@ -14,7 +14,7 @@ fn ask(request: &Request<Bytes>) -> (u16, Value) {
 }
 
 #[test]
-fn a_client_secret_buys_a_token_that_arm_accepts() {
+fn a_client_secret_yields_a_token_that_arm_accepts() {
     let (status, body) = ask(&post(
         "grant_type=client_credentials&client_id=app-1&client_secret=s%26cret&scope=https%3A%2F%2Fmanagement.azure.com%2F.default",
     ));
@@ -24,7 +24,7 @@ fn a_client_secret_buys_a_token_that_arm_accepts() {
 }
 
 #[test]
-fn an_assertion_does_as_well_as_a_secret() {
+fn an_assertion_yields_a_token_as_a_secret_does() {
     let (status, body) = ask(&post(
         "grant_type=client_credentials&client_id=app-1&client_assertion=a.b.c&client_assertion_type=jwt&scope=x%2F.default",
     ));
@@ -32,7 +32,7 @@ fn an_assertion_does_as_well_as_a_secret() {
 }
 
 #[test]
-fn what_is_wrong_with_a_grant_is_said_in_the_words_of_entra() {
+fn an_invalid_grant_is_refused_with_an_error_of_entra() {
     let refused = [
         ("client_id=a&scope=x%2F.default", 400, "invalid_request", 900_144),
         ("grant_type=password&client_id=a", 400, "unsupported_grant_type", 70_003),
@@ -60,7 +60,7 @@ fn what_is_wrong_with_a_grant_is_said_in_the_words_of_entra() {
 }
 
 #[test]
-fn a_managed_identity_asks_with_its_header_or_not_at_all() {
+fn a_managed_identity_request_without_its_header_is_refused() {
     for (path, name, value, otherwise) in [
         ("/metadata/identity/oauth2/token", "metadata", "true", 400),
         ("/MSI/token/", "x-identity-header", "anything", 401),
@@ -81,7 +81,7 @@ fn a_managed_identity_asks_with_its_header_or_not_at_all() {
 }
 
 #[test]
-fn discovery_leads_back_to_the_host_that_was_asked() {
+fn discovery_returns_urls_of_the_same_host() {
     let request = Request::get("/Tenant-A/v2.0/.well-known/openid-configuration")
         .header("host", "127.0.0.1:8443")
         .body(Bytes::new())
@@ -104,7 +104,7 @@ fn discovery_leads_back_to_the_host_that_was_asked() {
 }
 
 #[test]
-fn requests_for_arm_are_left_alone() {
+fn requests_to_arm_are_not_answered() {
     for path in ["/subscriptions/s/resourceGroups/g", "/", "/tenant/oauth2/v2.0/token"] {
         assert!(
             endpoint(now(), &Request::get(path).body(Bytes::new()).unwrap()).is_none(),
@@ -114,7 +114,7 @@ fn requests_for_arm_are_left_alone() {
 }
 
 #[test]
-fn a_token_is_good_until_its_last_second_and_not_after() {
+fn a_token_is_valid_until_its_last_second() {
     let bearer = format!("Bearer {}", mint(now(), "app 1."));
     let end = now() + jiff::SignedDuration::from_secs(LIFETIME_SECONDS);
     let before = end - jiff::SignedDuration::from_secs(1);
@@ -131,7 +131,7 @@ fn a_token_is_good_until_its_last_second_and_not_after() {
 }
 
 #[test]
-fn without_a_bearer_token_there_is_a_challenge() {
+fn a_request_without_a_bearer_token_gets_a_challenge() {
     for authorization in [None, Some("Basic YTpi"), Some("Bearer"), Some("Bearer  ")] {
         let response = check(now(), authorization).unwrap_err().into_reply().into_response();
         assert_eq!(response.status(), 401);
@@ -142,7 +142,7 @@ fn without_a_bearer_token_there_is_a_challenge() {
 }
 
 #[test]
-fn a_strangers_token_is_accepted_and_stands_for_one_principal() {
+fn a_foreign_token_is_accepted_and_identifies_one_principal() {
     let a = check(now(), Some("Bearer eyJ.a.b")).unwrap();
     assert_eq!(check(now(), Some("bearer eyJ.a.b")).unwrap(), a);
     assert_ne!(check(now(), Some("Bearer eyJ.a.c")).unwrap(), a);

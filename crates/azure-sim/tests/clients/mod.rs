@@ -68,7 +68,7 @@ pub(crate) async fn get(
     pipeline.send(&Context::new(), &mut request, None).await
 }
 
-/// A credential that asks nobody.
+/// A credential for tests: it returns a fixed token.
 #[derive(Debug)]
 pub(crate) struct AnyToken;
 
@@ -132,7 +132,7 @@ impl HttpsClient {
         Self::with(roots)
     }
 
-    pub(crate) fn trusting_nobody() -> Self {
+    pub(crate) fn without_ca() -> Self {
         Self::with(rustls::RootCertStore::empty())
     }
 

@@ -189,7 +189,7 @@ fn is_page(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"<")
 }
 
-/// What a refusal says: in JSON, or in a short text of whoever stands in between.
+/// What a refusal says: in JSON, or in a short text of a proxy in between.
 fn failure(body: &[u8]) -> ArmFailure {
     match serde_json::from_slice::<Value>(body) {
         Ok(body) => ArmFailure::of_body(&body),

@@ -17,7 +17,7 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// So many a second and at once; 0 counts as 1, since nobody means to never ask.
+    /// So many a second and at once; 0 counts as 1, since a limit of 0 would block for ever.
     pub(crate) fn per_second(rate: u32, burst: u32) -> Self {
         let every = Duration::from_secs(1).div_f64(f64::from(rate.max(1)));
         // Rounded up: the sum of many must not exceed the rate.
@@ -30,7 +30,7 @@ impl Limit {
 
     /// A bucket of compute's, which gets `refill` tokens once a minute, up to `cap`.
     ///
-    /// When in the minute that is, nobody says. A steady bucket that starts with one refill less
+    /// Azure does not document when in the minute that is. A steady bucket that starts with one refill less
     /// than the cap stays within the stepwise one, wherever its steps lie.
     pub(crate) fn per_minute(refill: u32, cap: u32) -> Self {
         let every = Duration::from_mins(1) / refill.max(1);
@@ -82,7 +82,7 @@ impl Meter {
         self.under_way += 1;
         self.spare = self.spare.saturating_sub(1);
         if let Some(limit) = limit {
-            // What overflowed while nobody asked is lost.
+            // Tokens above the cap are lost.
             let full = earlier(now, limit.span(limit.burst));
             self.empty = later(self.empty.max(full), limit.every);
         }

@@ -95,7 +95,7 @@ fn throttling(
     let exhausted = || remaining.iter().find(|(_, left)| *left == 0).map(|(name, _)| name.clone());
     match named.or_else(exhausted) {
         Some(policy) => Throttling::Policy(policy),
-        // Somebody between us and the provider: stay away altogether.
+        // A proxy or the front door throttles: stop all calls to this door.
         None if code.is_none() => Throttling::Door,
         None => Throttling::Provider,
     }

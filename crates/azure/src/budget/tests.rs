@@ -70,7 +70,7 @@ fn one_machine_has_a_limit_of_its_own_that_does_not_concern_others() {
     assert_eq!(drain(&mut budget, &read("a"), at(61.0), 100), 12);
 }
 
-/// Compute refills once a minute, and nobody says when in the minute.
+/// Compute refills once a minute; when in the minute is not documented.
 #[test]
 fn the_steady_limit_of_a_machine_stays_within_compute_s_steps_wherever_they_lie() {
     for phase in 0..60_i64 {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use bringup_azure_sim::Simulator;
-use bringup_azure_sim::doors::InProcess;
+use bringup_azure_sim::endpoints::InProcess;
 use bringup_azure_sim::scenario::Scenario;
 
 use super::*;
@@ -9,7 +9,7 @@ use crate::cloud::Cloud;
 
 const SCOPES: &[&str] = &["https://management.azure.com/.default"];
 
-fn door() -> Arc<dyn HttpClient> {
+fn transport() -> Arc<dyn HttpClient> {
     Arc::new(InProcess::new(Simulator::manual(Scenario::default())))
 }
 
@@ -17,7 +17,7 @@ fn build(
     kind: &CredentialKind,
     variables: &[(&str, &str)],
 ) -> Result<Arc<dyn TokenCredential>, CredentialError> {
-    kind.credential(&Cloud::Public.endpoint(), door(), |name| {
+    kind.credential(&Cloud::Public.endpoint(), transport(), |name| {
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())
     })

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(
             vm.to_lowercase().parse::<VirtualMachineId>().unwrap(),
             vm.parse().unwrap(),
-            "case matters to nobody"
+            "ids compare without regard to case"
         );
         let refused = instance.parse::<VirtualMachineId>().unwrap_err().to_string();
         assert!(refused.contains("virtualMachineScaleSets/virtualMachines, not of a"), "{refused}");

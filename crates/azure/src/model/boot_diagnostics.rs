@@ -68,7 +68,7 @@ fn without_query(address: String) -> String {
     }
 }
 
-/// The address of a blob with the signature that opens it. Nobody gets to see the signature.
+/// The address of a blob with the signature that opens it. The signature is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SasAddress(Url);
 

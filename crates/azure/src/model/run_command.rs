@@ -1,4 +1,4 @@
-//! Managed run commands: what somebody had a machine do, and what it printed.
+//! Managed run commands: the commands that users run on a VM, and their output.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -119,7 +119,7 @@ async fn whoever_is_dropped_while_waiting_takes_nothing_and_holds_up_nobody() {
 async fn a_turn_that_came_and_was_not_used_is_given_back() {
     let (reads, _clock) = slow();
     let mut asked = Box::pin(reads.pass(read("a"), Priority::Event));
-    // Queued and let pass at once, but nobody takes the pass.
+    // Queued and let pass at once, but the pass is never taken.
     let (ticket, _admitted) = Ticket::queue(&reads.shared, read("b"), Priority::Event.into());
     drop(ticket);
     let pass = futures::poll!(asked.as_mut());

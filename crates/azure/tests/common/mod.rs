@@ -12,7 +12,7 @@ use bringup_azure::arm::{Verb, Write};
 use bringup_azure::id::Name;
 use bringup_azure::operation::{OperationAddress, OperationState};
 use bringup_azure::{Arm, Clock, Cloud, Priority, ResourceId, VirtualMachineId};
-use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::fault::FaultRule;
 use bringup_azure_sim::{Simulator, scenario};
 use jiff::Timestamp;
@@ -50,10 +50,10 @@ impl Sent {
     }
 }
 
-/// The simulator's door, with a record of what went through.
+/// The simulator's transport, with a record of what went through.
 #[derive(Debug)]
 pub struct Recorder {
-    door: InProcess,
+    transport: InProcess,
     sent: Mutex<Vec<Sent>>,
 }
 
@@ -68,7 +68,7 @@ impl HttpClient for Recorder {
                 .map(|(name, value)| (name.as_str().to_owned(), value.as_str().to_owned()))
                 .collect(),
         });
-        self.door.execute_request(request).await
+        self.transport.execute_request(request).await
     }
 }
 
@@ -81,8 +81,8 @@ pub struct World {
 impl World {
     pub fn new(yaml: &str) -> Self {
         let simulator = Simulator::manual(scenario::parse("scenario", yaml).unwrap());
-        let door = InProcess::new(simulator.clone());
-        let line = Arc::new(Recorder { door, sent: Mutex::default() });
+        let transport = InProcess::new(simulator.clone());
+        let line = Arc::new(Recorder { transport, sent: Mutex::default() });
         let arm = client(&simulator, line.clone(), "anything");
         Self { simulator, line, arm }
     }

@@ -1,6 +1,6 @@
 //! What is known of one subject, and what follows from it.
 
-use bringup_contract::Cause;
+use bringup_contract::{Cause, Open};
 use bringup_diagnosis::Verdict;
 use bringup_objects::cluster_api::REPLACEMENT_USEFUL;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition};
@@ -184,11 +184,11 @@ fn chosen(
 
 fn of_report(report: &BootstrapReport) -> Verdict {
     match report.phase() {
-        Phase::Superseded => Verdict::Succeeded,
-        Phase::Collecting | Phase::Final | Phase::Lost if report.cause().is_some() => {
+        Open::Known(Phase::Superseded) => Verdict::Succeeded,
+        Open::Known(Phase::Final | Phase::Lost) | Open::Other(_) if report.cause().is_some() => {
             Verdict::Failed
         }
-        Phase::Collecting | Phase::Final | Phase::Lost => Verdict::Unknown,
+        Open::Known(Phase::Final | Phase::Lost) | Open::Other(_) => Verdict::Unknown,
     }
 }
 

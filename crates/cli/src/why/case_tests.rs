@@ -1,9 +1,10 @@
 //! Tests of [`super::case`].
 
+use bringup_contract::Open;
 use bringup_diagnosis::Verdict;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Status, condition};
 use bringup_objects::karpenter::NodeClaimSpec;
-use bringup_objects::report::{Phase, ReportSpec, ReportVerdict};
+use bringup_objects::report::{Phase, ProvisionMode, ReportSpec, ReportVerdict};
 use bringup_objects::{BootstrapReport, NodeClaim};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -32,8 +33,8 @@ fn report(digits: &str, uid: &str, phase: Phase, cause: &str, second: i64) -> Bo
     report.spec.target_ref.name = "default-x".to_owned();
     report.spec.target_ref.uid = uid.to_owned();
     let status = report.status.get_or_insert_default();
-    status.phase = phase;
-    status.verdict = Some(ReportVerdict { cause: cause.to_owned(), ..ReportVerdict::default() });
+    status.phase = phase.into();
+    status.verdict = Some(ReportVerdict { cause: Open::parse(cause), ..ReportVerdict::default() });
     status.finished_at = Some(Time(at(second)));
     report
 }
@@ -58,7 +59,7 @@ fn a_node_that_is_there_has_come_up_whatever_a_report_says() {
 #[test]
 fn what_azure_refused_and_has_accepted_since_is_under_way() {
     let mut refused = report("1", "u", Phase::Final, "QuotaExceeded", 1);
-    refused.spec.provision_mode = Some("standalone".to_owned());
+    refused.spec.provision_mode = Some(ProvisionMode::Standalone.into());
     let told = |status, reason| claim("u", &[(BOOTSTRAP_SUCCEEDED, status, reason)]);
     let judged = told(Status::False, "QuotaExceeded");
     let known = case(Some(judged), vec![refused.clone()], "default-x");

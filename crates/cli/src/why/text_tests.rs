@@ -119,7 +119,7 @@ Note: not looked at: you lack `list` on `nodes`
 fn a_failure_that_nobody_understands_shows_the_last_words_of_each_text() {
     let mut report = report();
     if let Some(verdict) = report.status.as_mut().and_then(|status| status.verdict.as_mut()) {
-        verdict.cause = "Unknown".to_owned();
+        verdict.cause = bringup_contract::cause::Cause::Unknown.into();
     }
     let subject = Subject::claim("default-x7k2p");
     let case = Case::new(subject, None, None, vec![report], "default-x7k2p");

@@ -4,14 +4,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 
 use anyhow::Result;
-use bringup_azure_sim::doors::HttpsDoor;
+use bringup_azure_sim::endpoints::HttpsServer;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_testbed::User;
 use tempfile::TempDir;
 
 /// A terminal with a way to one Azure.
 pub(crate) struct Terminal {
-    door: HttpsDoor,
+    door: HttpsServer,
     directory: TempDir,
 }
 
@@ -20,7 +20,7 @@ impl Terminal {
         let directory = tempfile::tempdir()?;
         std::fs::write(directory.path().join("token"), "signed by nobody")?;
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let door = HttpsDoor::open(azure.clone(), any, &directory.path().join("ca.pem")).await?;
+        let door = HttpsServer::start(azure.clone(), any, &directory.path().join("ca.pem")).await?;
         Ok(Self { door, directory })
     }
 

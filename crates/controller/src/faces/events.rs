@@ -1,6 +1,7 @@
 //! The Events of a verdict, by name the same whoever makes them: a second attempt to create one
 //! finds it there.
 
+use bringup_contract::Open;
 use bringup_objects::condition::{CSE_PROVISIONED, cut, find, reason};
 use bringup_objects::report::{BootstrapReport, Phase};
 use bringup_objects::{MANAGER, names};
@@ -94,8 +95,8 @@ fn reason_of(report: &BootstrapReport) -> Option<(&'static str, Tone)> {
     let status = report.status.as_ref()?;
     let cse = find(&status.conditions, CSE_PROVISIONED);
     Some(match status.phase {
-        Phase::Superseded => ("BootstrapRecovered", Tone::Normal),
-        Phase::Collecting | Phase::Final | Phase::Lost => {
+        Open::Known(Phase::Superseded) => ("BootstrapRecovered", Tone::Normal),
+        Open::Known(Phase::Final | Phase::Lost) | Open::Other(_) => {
             if cse.is_some_and(|cse| cse.reason == reason::CSE_FAILED) {
                 ("CSEFailed", Tone::Warning)
             } else {
@@ -112,8 +113,8 @@ fn note(report: &BootstrapReport) -> Option<String> {
     let name = report.metadata.name.as_deref().unwrap_or_default();
     let namespace = report.metadata.namespace.as_deref().unwrap_or_default();
     let cause = format!("cause {}: {}", verdict.cause, verdict.title);
-    let text = match (status.phase, status.cse.as_ref().and_then(|cse| cse.exit_code)) {
-        (Phase::Superseded, _) => {
+    let text = match (&status.phase, status.cse.as_ref().and_then(|cse| cse.exit_code)) {
+        (Open::Known(Phase::Superseded), _) => {
             format!("Node {node} has joined after all; the report is closed.")
         }
         (_, Some(code)) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bringup_contract::ImageVersion;
+use bringup_contract::{ImageVersion, Open};
 use bringup_diagnosis::evidence::Content;
 use bringup_diagnosis::redaction::Redacted;
 use bringup_diagnosis::{Diagnosis, Evidence};
@@ -20,7 +20,6 @@ use bringup_objects::report::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::ResourceExt as _;
-use serde::Serialize;
 
 use super::conditions;
 use crate::digest::{collected, collector};
@@ -111,7 +110,7 @@ pub fn improved(
 pub fn superseded(old: &BootstrapReport, subject: &Subject, now: Timestamp) -> BootstrapReport {
     let mut closed = old.clone();
     let status = closed.status.get_or_insert_default();
-    status.phase = Phase::Superseded;
+    status.phase = Phase::Superseded.into();
     let cause = old.cause().unwrap_or("Unknown");
     let warning = format!("its bootstrap was said to have failed: {cause}");
     let warning = Some(warning).filter(|_| subject.kind == Kind::Machine);
@@ -145,7 +144,7 @@ pub fn announced(old: &BootstrapReport, now: Timestamp) -> BootstrapReport {
 pub fn given_up(old: &BootstrapReport, seen: &Observation) -> BootstrapReport {
     let mut closed = old.clone();
     let status = closed.status.get_or_insert_default();
-    status.phase = Phase::Final;
+    status.phase = Phase::Final.into();
     for asked in &seen.collectors {
         status.collectors.retain(|known| known.name != asked.name);
         status.collectors.push(asked.clone());
@@ -216,8 +215,8 @@ fn spec(
         vm_size: subject.labels.size.clone().or(facts.size),
         zone: subject.labels.zone.clone().or(facts.zone),
         region: subject.labels.region.clone().or(facts.region),
-        capacity_type: subject.labels.capacity.clone(),
-        provision_mode: Some(mode(subject, observation).word().to_owned()),
+        capacity_type: subject.labels.capacity.as_deref().map(Open::parse),
+        provision_mode: Some(mode(subject, observation).into()),
         os: facts.os.or_else(|| subject.labels.os.clone()),
         created_at: Some(Time(subject.created)),
     }
@@ -229,7 +228,7 @@ fn status(observation: Option<&Observation>, failure: &Failure, now: Timestamp) 
     let evidence = observation.map_or(&empty, |seen| &seen.evidence);
     let lines = lines(diagnosis, evidence, observation.map_or(now, |seen| seen.at));
     let status = ReportStatus {
-        phase: if failure.lost { Phase::Lost } else { Phase::Final },
+        phase: if failure.lost { Phase::Lost } else { Phase::Final }.into(),
         verdict: Some(verdict(diagnosis)),
         cse: cse(diagnosis, observation),
         // Without a proof there are lines all the same, to look at.
@@ -268,11 +267,11 @@ fn verdict(diagnosis: &Diagnosis) -> ReportVerdict {
     let blame = &diagnosis.cause;
     let explanation = diagnosis.overruled.iter().map(|overruled| overruled.why.as_str()).next();
     ReportVerdict {
-        cause: blame.reason.reason().to_owned(),
-        family: word(&blame.family),
+        cause: blame.reason.into(),
+        family: blame.family.into(),
         owner: blame.owner.to_owned(),
-        retryable: word(&blame.retryable),
-        confidence: word(&blame.confidence),
+        retryable: blame.retryable.into(),
+        confidence: blame.confidence.into(),
         title: cut(&diagnosis.summary, LONGEST_LINE),
         explanation: explanation.map(|why| cut(why, LONGEST_LINE)),
         overrules_code: diagnosis.overruled.iter().any(|overruled| {
@@ -280,14 +279,6 @@ fn verdict(diagnosis: &Diagnosis) -> ReportVerdict {
                 || Some(overruled.reason.clone())
                     == diagnosis.exit_code.map(|code| code.to_string())
         }),
-    }
-}
-
-/// An enum as it is serialised everywhere else.
-pub(crate) fn word(value: &impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => String::new(),
     }
 }
 
@@ -304,7 +295,7 @@ fn cse(diagnosis: &Diagnosis, observation: Option<&Observation>) -> Option<CseRe
         exit_code: diagnosis.exit_code,
         constant: diagnosis.constant.clone(),
         constant_candidates: diagnosis.constant_candidates.clone(),
-        code_source: diagnosis.code_source.map(|source| word(&source)),
+        code_source: diagnosis.code_source.map(Open::from),
         outer_status: diagnosis.outer_exit_code,
         handler_version: observation.and_then(|seen| seen.handler_version.clone()),
         extension_state: observation.and_then(|seen| seen.extension_state.clone()),

@@ -2,6 +2,7 @@
 //! machine with a size or a zone that Azure refuses must not stop all the others.
 
 use bringup_contract::Cause;
+use bringup_contract::flex::FailureCause;
 use bringup_flex::engine::Bootstrap;
 use bringup_flex::trouble::Trouble;
 use bringup_objects::flex::machine::Failure;
@@ -38,7 +39,7 @@ pub(super) fn speaks_of_class(failure: &Failure, size: &str, is_of_vm: bool) -> 
     let code = failure.arm_code.as_deref().unwrap_or_default();
     !is_of_vm
         || OF_CLASS.iter().any(|known| known.eq_ignore_ascii_case(code))
-        || failure.cause == Cause::AuthorizationFailed.reason()
+        || failure.cause == FailureCause::Node(Cause::AuthorizationFailed)
         || ["imagereference", "galleryimage", "/subnets/"].iter().any(|it| message.contains(it))
 }
 
@@ -48,10 +49,9 @@ impl<B: Bootstrap> Flex<B> {
         let Some(machine) = self.store.machine(name).await else { return };
         let status = machine.status.unwrap_or_default();
         let Some(failure) = status.failure.filter(|_| status.phase.is_cleaning()) else { return };
-        let is_access = [Cause::AuthorizationFailed, Cause::PolicyDenied]
-            .iter()
-            .any(|cause| cause.reason() == failure.cause);
-        if !is_access && failure.cause != Cause::InvalidRequest.reason() {
+        let Some(FailureCause::Node(cause)) = failure.cause.known() else { return };
+        let is_access = matches!(cause, Cause::AuthorizationFailed | Cause::PolicyDenied);
+        if !is_access && cause != Cause::InvalidRequest {
             return;
         }
         let is_of_vm = status.vm_attempt_at.is_some();
@@ -93,12 +93,14 @@ impl<B: Bootstrap> Flex<B> {
 
 #[cfg(test)]
 mod tests {
+    use bringup_contract::flex::FailureClass;
+
     use super::*;
 
     fn refused(cause: Cause, code: &str, message: &str) -> Failure {
         Failure {
-            class: "request".to_owned(),
-            cause: cause.reason().to_owned(),
+            class: FailureClass::Request.into(),
+            cause: FailureCause::from(cause).into(),
             arm_code: Some(code.to_owned()),
             message: message.to_owned(),
         }

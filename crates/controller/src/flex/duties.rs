@@ -88,7 +88,7 @@ pub(super) fn duty(
     }
     match &claim.verdict {
         Some(Verdict::Up) => Duty::None,
-        Some(Verdict::Failed(why)) => Duty::End(why.clone()),
+        Some(Verdict::Failed { cause, message }) => Duty::End(format!("{cause}: {message}")),
         // Without a cause nothing is proven: the class says how long to wait.
         Some(Verdict::Open) | None => {
             let limit = status.place.map_or(0, |place| place.boot_timeout_seconds);
@@ -103,9 +103,8 @@ pub(super) fn cause<'a>(machine: &'a AzureFlexMachine, claim: Option<&'a Claim>)
     let failure = status.and_then(|status| status.failure.as_ref());
     let is_accepted = status.is_some_and(|status| status.accepted_at.is_some());
     match (failure, claim.and_then(|claim| claim.verdict.as_ref())) {
-        (Some(failure), _) => &failure.cause,
-        // A verdict is its reason and the words.
-        (None, Some(Verdict::Failed(why))) => why.split(':').next().unwrap_or_default(),
+        (Some(failure), _) => failure.cause.as_str(),
+        (None, Some(Verdict::Failed { cause, .. })) => cause,
         (None, Some(Verdict::Up | Verdict::Open) | None) if is_accepted => BOOT_TIMEOUT,
         (None, Some(Verdict::Up | Verdict::Open) | None) => LAUNCH_TIMEOUT,
     }
@@ -170,6 +169,7 @@ impl<B: Bootstrap> Flex<B> {
 
 #[cfg(test)]
 mod tests {
+    use bringup_contract::Open;
     use bringup_objects::condition::BOOTSTRAP_SUCCEEDED;
     use bringup_objects::flex::machine::{
         Call, ClaimReference, Failure, FlexMachineSpec, FlexMachineStatus, Place,
@@ -184,6 +184,10 @@ mod tests {
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    fn verdict_of(cause: &str, message: &str) -> Verdict {
+        Verdict::Failed { cause: cause.to_owned(), message: message.to_owned() }
     }
 
     fn claim(verdict: Option<Verdict>) -> Claim {
@@ -208,7 +212,7 @@ mod tests {
                 place: Some(Place { boot_timeout_seconds: 300, ..Place::default() }),
                 call: Some(Call { started_at: Some(Time(at(100))), ..Call::default() }),
                 failure: failure
-                    .map(|cause| Failure { cause: cause.to_owned(), ..Failure::default() }),
+                    .map(|cause| Failure { cause: Open::parse(cause), ..Failure::default() }),
                 ..FlexMachineStatus::default()
             }),
             ..AzureFlexMachine::default()
@@ -241,7 +245,7 @@ mod tests {
     #[test]
     fn case_47_a_bootstrap_that_failed_ends_the_claim_with_the_diagnosis() {
         let up = machine(Phase::Running, None);
-        let verdict = Verdict::Failed("DnsFailure: no such host".to_owned());
+        let verdict = verdict_of("DnsFailure", "no such host");
         assert_eq!(
             duty(&up, Some(&claim(Some(verdict))), true, at(30)),
             Duty::End("DnsFailure: no such host".to_owned())
@@ -290,7 +294,7 @@ mod tests {
             Duty::Say(what.clone(), at(160))
         );
         assert_eq!(duty(&failed, Some(&claim(None)), true, at(160)), Duty::End(what.clone()));
-        let reported = claim(Some(Verdict::Failed("x".to_owned())));
+        let reported = claim(Some(verdict_of("Unknown", "x")));
         assert_eq!(duty(&failed, Some(&reported), true, at(102)), Duty::End(what));
         let going = Claim { is_going: true, ..claim(None) };
         assert_eq!(duty(&failed, Some(&going), true, at(999)), Duty::None);
@@ -360,7 +364,7 @@ mod tests {
         let failed = machine(Phase::CleanVm, Some("AllocationFailed"));
         let mut asked = machine(Phase::VmPut, None);
         asked.status.as_mut().unwrap().accepted_at = None;
-        let verdict = claim(Some(Verdict::Failed("DnsFailure: no such host: a.b".to_owned())));
+        let verdict = claim(Some(verdict_of("DnsFailure", "no such host: a.b")));
         assert_eq!(cause(&up, Some(&verdict)), "DnsFailure");
         assert_eq!(cause(&failed, Some(&verdict)), "AllocationFailed");
         assert_eq!(cause(&up, Some(&claim(None))), BOOT_TIMEOUT);

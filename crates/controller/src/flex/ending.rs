@@ -99,7 +99,7 @@ mod tests {
 
     use async_trait::async_trait;
     use bringup_azure::{Arm, Cloud, WallClock};
-    use bringup_azure_sim::doors::{AnyToken, InProcess};
+    use bringup_azure_sim::endpoints::{AnyToken, InProcess};
     use bringup_azure_sim::{Simulator, scenario};
     use bringup_objects::condition::karpenter::REGISTERED;
     use http::{Request, Response};

@@ -76,8 +76,12 @@ pub(super) struct Claim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Up,
-    /// Why not, in words; the report exists.
-    Failed(String),
+    /// The bootstrap failed; the report exists.
+    Failed {
+        /// The reason of the condition.
+        cause: String,
+        message: String,
+    },
     /// No Node came in the time of whoever judges, and nothing says why: it may come yet. The report
     /// exists.
     Open,
@@ -102,9 +106,10 @@ impl Claim {
             verdict: verdict.and_then(|verdict| match verdict.status.as_str() {
                 "True" => Some(Verdict::Up),
                 "False" if verdict.reason == Cause::Unknown.reason() => Some(Verdict::Open),
-                "False" => {
-                    Some(Verdict::Failed(format!("{}: {}", verdict.reason, verdict.message)))
-                }
+                "False" => Some(Verdict::Failed {
+                    cause: verdict.reason.clone(),
+                    message: verdict.message.clone(),
+                }),
                 _ => None,
             }),
         })

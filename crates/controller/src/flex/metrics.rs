@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bringup_contract::Cause;
-use bringup_flex::machine::{FOREIGN_RESOURCE, INVALID_JOIN};
+use bringup_contract::flex::FailureCause;
+use bringup_contract::{Cause, Word as _};
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use prometheus_client::collector::Collector;
@@ -32,9 +32,8 @@ struct CauseLabel {
 impl CauseLabel {
     /// A cause by its name. What is none of ours is unknown, so that there are not too many.
     fn of(name: &str) -> Self {
-        let ours = [LAUNCH_TIMEOUT, BOOT_TIMEOUT, FOREIGN_RESOURCE, INVALID_JOIN];
-        let ours = ours.into_iter().find(|ours| *ours == name);
-        let cause = ours.or_else(|| name.parse::<Cause>().ok().map(Cause::reason));
+        let ours = [LAUNCH_TIMEOUT, BOOT_TIMEOUT].into_iter().find(|ours| *ours == name);
+        let cause = ours.or_else(|| FailureCause::from_word(name).map(FailureCause::word));
         Self { cause: cause.unwrap_or(Cause::Unknown.reason()) }
     }
 }
@@ -118,7 +117,7 @@ impl FlexMetrics {
         let status = after.status.as_ref().filter(|status| status.phase.is_cleaning());
         let failure = status.and_then(|status| status.failure.as_ref());
         if let Some(failure) = failure.filter(|_| !was_cleaning && !is_deleted) {
-            self.failures.get_or_create(&CauseLabel::of(&failure.cause)).inc();
+            self.failures.get_or_create(&CauseLabel::of(failure.cause.as_str())).inc();
         }
     }
 
@@ -191,6 +190,7 @@ impl Collector for FlexMetrics {
 
 #[cfg(test)]
 mod tests {
+    use bringup_contract::Open;
     use bringup_objects::flex::machine::{Failure, FlexMachineStatus};
     use jiff::Timestamp;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -203,7 +203,8 @@ mod tests {
     }
 
     fn machine(phase: Phase, cause: Option<&str>) -> AzureFlexMachine {
-        let failure = cause.map(|cause| Failure { cause: cause.to_owned(), ..Failure::default() });
+        let failure =
+            cause.map(|cause| Failure { cause: Open::parse(cause), ..Failure::default() });
         let status = FlexMachineStatus { phase, failure, ..FlexMachineStatus::default() };
         AzureFlexMachine { status: Some(status), ..AzureFlexMachine::default() }
     }

@@ -52,13 +52,16 @@ impl<B: Bootstrap> NotingCloud<B> {
 
 fn wish<'a>(machine: &'a AzureFlexMachine, place: &'a Place) -> Wish<'a> {
     let size = sizes::find(&machine.spec.vm_size);
-    let is_spot = machine.spec.capacity_type.as_deref() == Some("spot");
     Wish {
         subscription: &place.subscription_id,
         region: &place.location,
         size: size.map_or(machine.spec.vm_size.as_str(), |size| size.name),
         family: size.map_or("", |size| size.family),
-        capacity_type: if is_spot { CapacityType::Spot } else { CapacityType::OnDemand },
+        capacity_type: if machine.spec.is_spot() {
+            CapacityType::Spot
+        } else {
+            CapacityType::OnDemand
+        },
         zone: machine.spec.zone.as_deref(),
         class: &machine.spec.node_class,
         hunting: place.hunting.then_some(ANY),

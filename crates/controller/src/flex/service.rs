@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use bringup_azure::clock::Clock;
 use bringup_azure::{Arm, InstanceId, Priority, ProviderId};
+use bringup_contract::Open;
+use bringup_contract::flex::{FailureCause, FailureClass};
 use bringup_flex::class::Class;
 use bringup_flex::hash;
-use bringup_flex::machine::FOREIGN_RESOURCE;
 use bringup_flex::names;
 use bringup_flex::offers::{self, NoOffer, Offer};
 use bringup_flex::sizes;
@@ -146,8 +147,8 @@ impl Service {
     /// Why there is nothing to be had: what Azure said last, or which quota is used up.
     async fn why_none(&self, claim: &v1::Claim, class: &Class, none: &NoOffer) -> Failure {
         let plain = |cause: &str, message: String| Failure {
-            class: "capacity".to_owned(),
-            cause: cause.to_owned(),
+            class: FailureClass::Capacity.into(),
+            cause: Open::parse(cause),
             arm_code: None,
             message,
         };
@@ -244,9 +245,9 @@ impl Service {
         // A machine whose names belong to something else stays, and says so: it is not made and deleted
         // again and again.
         if let Some(failure) = status.failure.filter(|_| status.phase == Phase::Gone)
-            && failure.class != "capacity"
+            && failure.class != FailureClass::Capacity
         {
-            if failure.cause != FOREIGN_RESOURCE {
+            if failure.cause != FailureCause::ForeignResource {
                 self.remove(&machine).await?;
             }
             return Err(refusal::of_failure(&failure));

@@ -7,7 +7,7 @@
 //! kubelet restarts for ever while the extension says 0.
 //!
 //! # What to do
-//! Correct the flag or field that kubelet names; custom kubelet configuration is checked by nobody before it.
+//! Correct the flag or field that kubelet names; custom kubelet configuration is not validated before kubelet reads it.
 //!
 //! # Seen in
 //! Bootstrap logs and extension messages.
@@ -20,7 +20,7 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::KubeletConfigInvalid,
     title: "kubelet refuses a flag, a label or its configuration",
-    remedy: "Correct the flag or field that kubelet names; custom kubelet configuration is checked by nobody before it.",
+    remedy: "Correct the flag or field that kubelet names; custom kubelet configuration is not validated before kubelet reads it.",
     signs: &[
         Sign::new(101, &["unknown flag: --"]),
         Sign::new(101, &["failed to parse kubelet flag"]),

@@ -236,7 +236,7 @@ pub(crate) fn wrapped(text: &str, width: usize, line_break: &str) -> String {
     lines.join(line_break)
 }
 
-/// What is left of a text when nobody cares how it is written: no white space, no escapes.
+/// A text without the differences of notation: no white space, no escapes.
 pub(crate) fn squeezed(text: &str) -> String {
     let mut text = text.replace("\\r", "").replace("\\n", "").replace("\\t", "");
     text.retain(|letter| !letter.is_whitespace() && letter != '\\');

@@ -7,13 +7,14 @@ use bringup_azure::arm::{Condition, PollError, Verb, Write};
 use bringup_azure::error::ArmFailure;
 use bringup_azure::operation::Started;
 use bringup_azure::{Arm, OperationAddress, OperationState, Priority, ResourceId};
+use bringup_contract::flex::FailureCause;
 use bringup_objects::flex::machine::{AzureFlexMachine, Place};
 use serde_json::Value;
 
 use super::Cloud;
 use super::proof::{Look, LookError, api_version, foreign_companion, foreign_holder, look};
 use crate::bodies;
-use crate::machine::{Ask, FOREIGN_RESOURCE, Told, Vm};
+use crate::machine::{Ask, Told, Vm};
 use crate::ownership::{Identity, holder, vm_id as vm_id_of};
 use crate::sweep::Kind;
 use crate::time::pause;
@@ -260,7 +261,7 @@ impl<B: Bootstrap> ArmCloud<B> {
         spot: bool,
     ) -> Option<Told> {
         let failure = machine.status.as_ref().and_then(|status| status.failure.as_ref());
-        failure.filter(|failure| failure.cause == FOREIGN_RESOURCE)?;
+        failure.filter(|failure| failure.cause == FailureCause::ForeignResource)?;
         match look(&self.arm, Kind::Vm, &vm_id(place), identity).await {
             Ok(Look::Ours(_)) => Some(Told::Foreign(format!("{} is kept", vm_id(place)))),
             Ok(Look::Unseen | Look::Foreign(_)) => None,
@@ -336,7 +337,7 @@ fn told_vm(vm: &Value, spot: bool) -> Told {
 #[async_trait]
 impl<B: Bootstrap> Cloud for ArmCloud<B> {
     async fn ask(&self, ask: Ask, machine: &AzureFlexMachine, place: &Place) -> Told {
-        let spot = machine.spec.capacity_type.as_deref() == Some("spot");
+        let spot = machine.spec.is_spot();
         match ask {
             Ask::Poll => self.poll(machine, spot).await,
             Ask::ReadVm => self.read(place, &self.identity(machine, place), spot).await,

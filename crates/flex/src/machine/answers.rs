@@ -1,10 +1,11 @@
 //! What an answer of Azure makes of a machine.
 
+use bringup_contract::flex::FailureCause;
 use bringup_objects::flex::machine::{Call, Failure, FlexMachineStatus as Status, Phase};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Ask, FOREIGN_RESOURCE, Memory, PAUSE, Snapshot, Told, Vm};
+use super::{Ask, Memory, PAUSE, Snapshot, Told, Vm};
 use crate::backoff::hunting_pause;
 use crate::time::later;
 use crate::trouble::{Class, Trouble};
@@ -196,12 +197,13 @@ impl Snapshot<'_> {
     /// being deleted goes on with the next resource, and what is being made ends.
     fn foreign(&self, status: Status, what: String) -> (Option<Box<Status>>, Memory) {
         let failure = Failure {
-            class: Class::Conflict.word().to_owned(),
-            cause: FOREIGN_RESOURCE.to_owned(),
+            class: Class::Conflict.into(),
+            cause: FailureCause::ForeignResource.into(),
             arm_code: None,
             message: what,
         };
-        let known = status.failure.clone().filter(|known| known.cause == FOREIGN_RESOURCE);
+        let known =
+            status.failure.clone().filter(|known| known.cause == FailureCause::ForeignResource);
         let status = Status { failure: known.or(Some(failure)), ..status };
         if status.phase.is_cleaning() {
             return self.done(status);

@@ -6,11 +6,6 @@ use jiff::Timestamp;
 
 /// The condition's type: the VM runs.
 pub const READY: &str = "Ready";
-/// The reason of a machine that found a resource of another owner under one of its names.
-pub const FOREIGN_RESOURCE: &str = "ForeignResource";
-
-/// The reason of a machine that could never join: nothing was asked of Azure.
-pub const INVALID_JOIN: &str = "InvalidJoinConfiguration";
 
 /// The conditions of a machine. Conditions that others have written are kept, and the time of the last
 /// transition moves with the status only.
@@ -29,6 +24,7 @@ pub fn conditions(status: &FlexMachineStatus, now: Timestamp) -> Vec<Condition> 
 
 #[cfg(test)]
 mod tests {
+    use bringup_contract::flex::FailureCause;
     use bringup_objects::flex::machine::Failure;
 
     use super::*;
@@ -40,7 +36,7 @@ mod tests {
     #[test]
     fn a_foreign_resource_is_told_by_the_condition_and_what_runs_is_ready() {
         let failure = Failure {
-            cause: FOREIGN_RESOURCE.to_owned(),
+            cause: FailureCause::ForeignResource.into(),
             message: "NIC x".to_owned(),
             ..Failure::default()
         };
@@ -51,7 +47,7 @@ mod tests {
         };
         status.conditions = conditions(&status, at(1));
         let ready = find(&status.conditions, READY).unwrap();
-        assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", FOREIGN_RESOURCE));
+        assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "ForeignResource"));
         assert_eq!(ready.message, "NIC x");
         status.phase = Phase::Gone;
         let later = conditions(&status, at(9));

@@ -15,7 +15,19 @@ fn path(kind: &str, name: &str) -> String {
     format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/{kind}/{name}")
 }
 
+/// Asks as any client does: one that is told to slow down waits and asks again.
 fn send(world: &World, method: &str, kind: &str, name: &str, body: &Value) -> (u16, Value) {
+    for _ in 0..60 {
+        let (status, answer) = send_once(world, method, kind, name, body);
+        if status != 429 {
+            return (status, answer);
+        }
+        world.azure.advance(Duration::from_secs(15));
+    }
+    panic!("{method} {kind} {name}: throttled for 15 minutes");
+}
+
+fn send_once(world: &World, method: &str, kind: &str, name: &str, body: &Value) -> (u16, Value) {
     let version = match kind {
         NIC => "2024-05-01",
         DISK => "2024-03-02",
@@ -37,10 +49,13 @@ fn send(world: &World, method: &str, kind: &str, name: &str, body: &Value) -> (u
     }
 }
 
-/// A resource as a client reads it.
+/// A resource as a client reads it. Only 404 says that there is none.
 pub fn read(world: &World, kind: &str, name: &str) -> Option<Value> {
-    let (status, body) = send(world, "GET", kind, name, &Value::Null);
-    (status == 200).then_some(body)
+    match send(world, "GET", kind, name, &Value::Null) {
+        (200, body) => Some(body),
+        (404, _) => None,
+        (status, body) => panic!("GET {kind} {name}: {status} {body}"),
+    }
 }
 
 pub fn put(world: &World, kind: &str, name: &str, body: &Value) {

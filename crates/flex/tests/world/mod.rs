@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
 use bringup_azure::{Arm, Clock, Cloud as AzureCloud};
-use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::fault::{Fault, FaultRule, On};
 use bringup_azure_sim::{Simulator, scenario};
 use bringup_flex::engine::{

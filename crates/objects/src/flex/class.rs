@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use bringup_contract::Open;
+use bringup_contract::flex::CapacityType;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
@@ -115,9 +117,9 @@ pub struct FlexNodeClassSpec {
     pub hunting: Option<Hunting>,
     /// `on-demand` (default) or `spot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
+    #[schemars(extend("maxLength" = 32))]
     #[x_kube(validation = Rule::new("self in ['on-demand', 'spot']").message("capacityType must be on-demand or spot"))]
-    pub capacity_type: Option<String>,
+    pub capacity_type: Option<Open<CapacityType>>,
     /// The zones that may be used; none: the region decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 9), inner(length(max = 8)))]

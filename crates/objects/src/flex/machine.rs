@@ -5,6 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use bringup_contract::Open;
+use bringup_contract::flex::{CapacityType, FailureCause, FailureClass};
+use bringup_contract::open::describe_words;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -48,10 +51,10 @@ pub struct FlexMachineSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1), extend("pattern" = "^[1-9]$"))]
     pub zone: Option<String>,
-    /// `on-demand` or `spot`.
+    /// How Azure sells the VM: `on-demand` or `spot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 9), extend("pattern" = "^(on-demand|spot)$"))]
-    pub capacity_type: Option<String>,
+    #[schemars(extend("maxLength" = 9, "pattern" = "^(on-demand|spot)$"))]
+    pub capacity_type: Option<Open<CapacityType>>,
     /// The claim that it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_ref: Option<ClaimReference>,
@@ -67,6 +70,13 @@ pub struct FlexMachineSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 512)))]
     pub taints: Vec<String>,
+}
+
+impl FlexMachineSpec {
+    /// Whether Azure may evict the VM.
+    pub fn is_spot(&self) -> bool {
+        self.capacity_type == Some(CapacityType::Spot.into())
+    }
 }
 
 /// The claim that a machine is for.
@@ -148,12 +158,6 @@ pub struct FlexMachineStatus {
     /// The VM's own id, which one of the same name made later does not share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vm_id: Option<String>,
-    /// The address of its NIC.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub internal_ip: Option<String>,
-    /// The hash of the class that it was made from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub class_hash: Option<String>,
     /// The call that is under way, or was the last in this phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<Call>,
@@ -291,10 +295,12 @@ pub struct Call {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// What kind: `capacity`, `request`, `network`, `access`, `conflict`, `bootstrap`.
-    pub class: String,
-    /// The cause.
-    pub cause: String,
+    /// What kind of failure it is.
+    #[schemars(transform = describe_words::<FailureClass>)]
+    pub class: Open<FailureClass>,
+    /// Why the attempt failed, in one word.
+    #[schemars(transform = describe_words::<FailureCause>)]
+    pub cause: Open<FailureCause>,
     /// ARM's code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm_code: Option<String>,

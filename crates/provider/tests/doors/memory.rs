@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bringup_contract::Open;
 use bringup_objects::flex::machine::Failure;
 use bringup_provider::plugin::{Pool, PoolError, Pools, Record, Stored};
 use jiff::Timestamp;
@@ -39,8 +40,8 @@ impl Pools for Memory {
     async fn put(&self, pool: Pool) -> Result<Stored, PoolError> {
         if pool.id == "scarce" {
             return Err(PoolError::Azure(Failure {
-                class: "capacity".to_owned(),
-                cause: "QuotaExceeded".to_owned(),
+                class: Open::parse("capacity"),
+                cause: Open::parse("QuotaExceeded"),
                 arm_code: Some("OperationNotAllowed".to_owned()),
                 message: "no cores are left".to_owned(),
             }));

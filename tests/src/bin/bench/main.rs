@@ -17,10 +17,10 @@ use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
 use bringup_objects::report::definition;
 use bringup_testbed::CrdSet;
 use bringup_world::World;
-use bringup_world::crowd::{Crowd, Reads};
 use bringup_world::order::Order;
 use bringup_world::process::ControllerProcess;
 use bringup_world::provider::Provider;
+use bringup_world::vm_fleet::{Reads, VmFleet};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, PostParams};
@@ -58,7 +58,7 @@ async fn main() -> Result<()> {
     namespaces.create(&PostParams::default(), &namespace).await.context("make the namespace")?;
     let bench = Bench {
         karpenter: Provider::new(&world),
-        crowd: Crowd::new(world.azure.clone()),
+        vm_fleet: VmFleet::new(world.azure.clone()),
         client,
         world,
         program,
@@ -88,7 +88,7 @@ struct Bench {
     world: World,
     client: Client,
     karpenter: Provider,
-    crowd: Crowd,
+    vm_fleet: VmFleet,
     program: PathBuf,
 }
 
@@ -97,9 +97,9 @@ impl Bench {
     async fn launch(&self, claim: &str, pool: &str) -> Result<()> {
         let order = Order::of("202601.27.0");
         self.karpenter.claim(claim, Some(pool)).await?;
-        self.crowd.put_vm(claim, pool, &order)?;
+        self.vm_fleet.put_vm(claim, pool, &order)?;
         self.karpenter.accepted(claim, &Provider::vm_path(claim), &order.image()).await?;
-        self.crowd.start_script(claim, &order)
+        self.vm_fleet.start_script(claim, &order)
     }
 
     /// What the controller needs while nothing happens but that some claims are pending.
@@ -159,7 +159,7 @@ impl Bench {
                 self.launch(name, "failing").await?;
             }
             let mut visible = HashMap::new();
-            let mut steps = self.world.azure.steps();
+            let mut changes = self.world.azure.changes();
             while visible.len() < names.len() {
                 let failed = self.failed(&names);
                 for name in failed
@@ -171,7 +171,7 @@ impl Bench {
                     self.karpenter.report_failure(&name, &error).await?;
                 }
                 tokio::select! {
-                    () = self.world.azure.stirred(&mut steps) => {}
+                    () = self.world.azure.changed(&mut changes) => {}
                     seen = claims.next() => seen?,
                 }
             }

@@ -83,7 +83,7 @@ async fn measure(program: &Path, fill: Fill) -> Result<Usage> {
         }
     };
     let asked = world.azure.with(|azure| azure.journal().requests().len());
-    ensure!(asked == 0, "nobody is pending, and Azure was asked {asked} times");
+    ensure!(asked == 0, "no Machine is pending, and Azure received {asked} reads");
     ensure!(controller.terminate()? == Some(0), "the controller should end in good order");
     Ok(usage)
 }

@@ -91,7 +91,7 @@ pub(super) fn machine(
             node_class: claim.node_class.clone(),
             vm_size: offer.size.name.to_owned(),
             zone: offer.zone.clone(),
-            capacity_type: Some(offer.capacity_type.word().to_owned()),
+            capacity_type: Some(offer.capacity_type.into()),
             claim_ref: Some(ClaimReference { name: claim.name.clone(), uid: claim.uid.clone() }),
             node_pool: Some(claim.node_pool.clone()).filter(|pool| !pool.is_empty()),
             labels,

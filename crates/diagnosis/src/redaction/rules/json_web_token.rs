@@ -2,7 +2,7 @@
 //!
 //! Removes: tokens of the form `eyJ….eyJ….signature`, whole, also with a part missing at the end.
 //! Access tokens of Entra, refresh tokens of registries and service account tokens have this form,
-//! and whoever has one is its owner.
+//! and its bearer has all its rights.
 //!
 //! Leaves alone: base64 of other JSON; [`super::encoded_secret`] looks inside that.
 

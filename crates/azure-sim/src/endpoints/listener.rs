@@ -1,4 +1,4 @@
-//! Accepting connections, and letting go of them.
+//! Accepts connections and closes them.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -14,53 +14,53 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::DoorError;
+use super::ServeError;
 
-/// Long enough for connections to end and give their file descriptors back.
+/// Long enough for connections to end and release their file descriptors.
 const PAUSE_WHEN_OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 
-/// A port that is ours and where nobody answers yet.
+/// A bound port that does not accept connections yet.
 #[derive(Debug)]
 pub(super) struct Bound {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-/// A port where somebody answers. Dropped, it accepts nothing more, and its connections end
-/// after the answer they are in the middle of.
+/// A port that accepts connections. When dropped, it accepts no more, and its connections end after
+/// the response they are sending.
 #[derive(Debug)]
 pub(super) struct Listener {
     address: SocketAddr,
-    /// Nothing is ever sent: that it is gone is the message.
+    /// Nothing is ever sent: dropping the sender is the signal.
     _open: watch::Sender<()>,
 }
 
-/// Tells a connection that its door closes.
+/// Signals a connection that its server is shutting down.
 #[derive(Debug, Clone)]
 pub(super) struct Closing(watch::Receiver<()>);
 
 impl Closing {
-    /// Something to hold while the door is open, and what tells of its end.
+    /// The guard to hold while the server runs, and the signal of its end.
     pub(super) fn pair() -> (watch::Sender<()>, Self) {
         let (open, closing) = watch::channel(());
         (open, Self(closing))
     }
 
-    /// Returns when the door is closed.
+    /// Returns when the server shuts down.
     pub(super) async fn closed(&mut self) {
         let _ = self.0.changed().await;
     }
 }
 
 impl Bound {
-    pub(super) async fn bind(address: SocketAddr) -> Result<Self, DoorError> {
-        let failed = |source| DoorError::Listen { address, source };
+    pub(super) async fn bind(address: SocketAddr) -> Result<Self, ServeError> {
+        let failed = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { listener, address })
     }
 
-    /// Gives each connection to `serve`, in a task of its own.
+    /// Passes each connection to `serve`, in its own task.
     pub(super) fn serve<Serve, Serving>(self, serve: Serve) -> Listener
     where
         Serve: Fn(TcpStream, Closing) -> Serving + Send + 'static,
@@ -88,9 +88,9 @@ impl Listener {
     }
 }
 
-/// Answers the requests of one connection until either side ends it. An error of `answer` ends
-/// it without an answer.
-pub(super) async fn converse<Stream, Answer, Answering, Answered, Broken>(
+/// Answers the requests of one connection until either side closes it. An error of `answer` closes
+/// it without a response.
+pub(super) async fn serve_connection<Stream, Answer, Answering, Answered, Broken>(
     stream: Stream,
     mut closing: Closing,
     answer: Answer,
@@ -105,7 +105,8 @@ pub(super) async fn converse<Stream, Answer, Answering, Answered, Broken>(
     let connection =
         http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer));
     let mut connection = pin!(connection);
-    // How a conversation failed is the client's to notice: breaking them is a purpose here.
+    // Errors are ignored: injecting broken connections is a purpose of the simulator, and the
+    // client sees them.
     tokio::select! {
         _ = connection.as_mut() => {}
         () = closing.closed() => {

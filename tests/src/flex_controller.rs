@@ -1,11 +1,11 @@
-//! Whoever makes machines of flex, in the process of a test: against an Azure of its own, with user
+//! The flex machine controller in the process of a test: against an Azure of its own, with user
 //! data that does nothing.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bringup_azure::{Arm, Cloud};
-use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::flex::{Flex, Home};
 use bringup_flex::engine::Bootstrap;
@@ -50,9 +50,9 @@ pub fn home() -> Home {
 
 /// Makes machines until it is dropped.
 #[derive(Debug)]
-pub struct Maker(JoinHandle<()>);
+pub struct FlexController(JoinHandle<()>);
 
-impl Maker {
+impl FlexController {
     /// Begins.
     pub fn start(client: Client, azure: &Simulator) -> Self {
         let clock = Arc::new(SimulatedClock(azure.clone()));
@@ -66,7 +66,7 @@ impl Maker {
     }
 }
 
-impl Drop for Maker {
+impl Drop for FlexController {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -1,5 +1,5 @@
-//! The ways in: for requests, in process and over HTTPS; for whoever runs the simulation, the
-//! control endpoint. And the one way out, to real programs that stand in for a bootstrap.
+//! The edges of the simulator: requests arrive in process or over HTTPS, tests and people use the
+//! control endpoint, and real programs run in place of a VM's bootstrap.
 
 mod any_token;
 mod authority;
@@ -20,48 +20,48 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use any_token::AnyToken;
 pub use clock_follower::{FollowError, FollowedClock};
-pub use control::ControlDoor;
-pub use https::HttpsDoor;
+pub use control::ControlServer;
+pub use https::HttpsServer;
 pub use in_process::InProcess;
 pub use programs::ProgramRunner;
 
 use crate::azure::{Answer, Delivery};
 use crate::simulator::Simulator;
 
-/// A door that could not be opened.
+/// An endpoint that could not be started.
 #[derive(Debug, thiserror::Error)]
-pub enum DoorError {
-    /// The address is taken, or not ours.
+pub enum ServeError {
+    /// The address is in use, or does not belong to this host.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Which address.
+        /// The address to listen on.
         address: SocketAddr,
-        /// Why not.
+        /// The underlying error.
         source: io::Error,
     },
-    /// The certificates could not be made.
-    #[error("cannot make certificates")]
+    /// The certificates could not be created.
+    #[error("cannot create certificates")]
     Certificates {
-        /// Why not.
+        /// The underlying error.
         source: rcgen::Error,
     },
-    /// TLS does not take the certificates.
+    /// rustls rejects the certificates.
     #[error("cannot set up TLS")]
     Tls {
-        /// Why not.
+        /// The underlying error.
         source: rustls::Error,
     },
-    /// The certificate that clients have to trust could not be written.
+    /// The CA certificate for clients could not be written.
     #[error("cannot write the CA certificate to {}", path.display())]
     WriteCertificate {
-        /// Where to.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         source: io::Error,
     },
 }
 
-/// What the simulator answers, when the simulated moment of its arrival has come.
+/// The simulator's answer, returned when the simulated time of its arrival has come.
 async fn deliver(simulator: &Simulator, request: &http::Request<Bytes>) -> Delivery {
     let Answer { delivery, delay } = simulator.answer(request);
     if !delay.is_zero() {

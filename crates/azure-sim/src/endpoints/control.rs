@@ -1,20 +1,20 @@
-//! The door for whoever runs the simulation: time, faults, and what has happened so far.
+//! The control endpoint for tests and people: time, faults, and the record of requests and state.
 //!
 //! | request | answer |
 //! |---|---|
 //! | `GET /clock` | `{now, pace, jumpedMilliseconds}` |
 //! | `GET /clock?changedFrom=N` | the same, as soon as `jumpedMilliseconds` is not N |
 //! | `POST /clock` `{"advance": "15m"}` | the same, after the jump and all that was due |
-//! | `GET /resources`, `GET /leaks` | everything that exists; what nothing uses and nobody removes |
+//! | `GET /resources`, `GET /leaks` | every resource; those that no other uses and none will delete |
 //! | `GET /nodes` | the machines that have joined |
-//! | `GET /faults` | the faults in force, each with its number and how often it struck |
-//! | `POST /faults` `{"on": .., "fault": ..}` | 201 and the number of the new fault |
+//! | `GET /faults` | the active faults, each with its id and how often it was injected |
+//! | `POST /faults` `{"on": .., "fault": ..}` | 201 and the id of the new fault |
 //! | `DELETE /faults/{id}` | 204 |
 //! | `GET /requests`, `GET /requests?since=N` | the requests so far; those with a higher number |
 //! | `GET /counts` | how many requests of each kind |
 //! | `GET /log` | requests and changes of state, as text |
 //!
-//! Errors are `{"error": what is wrong, "expected": what would be right}`.
+//! Errors have the form `{"error": what is wrong, "expected": what would be right}`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -27,8 +27,8 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::DoorError;
-use super::listener::{Bound, Closing, Listener, converse};
+use super::ServeError;
+use super::listener::{Bound, Closing, Listener, serve_connection};
 use crate::fault::FaultRule;
 use crate::scenario::Span;
 use crate::simulator::Simulator;
@@ -42,18 +42,18 @@ const EXPECTED_PATH: &str =
 
 /// Plain HTTP on a loopback address.
 #[derive(Debug)]
-pub struct ControlDoor {
+pub struct ControlServer {
     listener: Listener,
 }
 
-impl ControlDoor {
-    /// Opens the door at `address`, where port 0 is any free one.
-    pub async fn open(simulator: Simulator, address: SocketAddr) -> Result<Self, DoorError> {
+impl ControlServer {
+    /// Listens on `address`; port 0 is any free one.
+    pub async fn start(simulator: Simulator, address: SocketAddr) -> Result<Self, ServeError> {
         let listener = Bound::bind(address).await?.serve(move |stream, closing| {
             let simulator = simulator.clone();
             async move {
                 let _ = stream.set_nodelay(true);
-                converse(stream, closing.clone(), |request| {
+                serve_connection(stream, closing.clone(), |request| {
                     answer(simulator.clone(), closing.clone(), request)
                 })
                 .await;
@@ -62,7 +62,7 @@ impl ControlDoor {
         Ok(Self { listener })
     }
 
-    /// Where it is: `http://127.0.0.1:8001`.
+    /// The URL, such as `http://127.0.0.1:8001`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.listener.address())
     }
@@ -77,30 +77,35 @@ async fn answer(
     let reply = match Limited::new(body, LARGEST_BODY).collect().await {
         Ok(body) => {
             let body = body.to_bytes();
-            let asked =
-                Asked { method: &head.method, path: head.uri.path(), query: head.uri.query() };
+            let asked = ControlRequest {
+                method: &head.method,
+                path: head.uri.path(),
+                query: head.uri.query(),
+            };
             tokio::select! {
                 reply = asked.reply(&simulator, &body) => reply,
-                () = closing.closed() => Err(Trouble::closing()),
+                () = closing.closed() => Err(ControlError::closing()),
             }
         }
-        Err(error) => {
-            Err(Trouble::new(StatusCode::BAD_REQUEST, error.to_string(), "a body of at most 1 MiB"))
-        }
+        Err(error) => Err(ControlError::new(
+            StatusCode::BAD_REQUEST,
+            error.to_string(),
+            "a body of at most 1 MiB",
+        )),
     };
-    Ok(reply.unwrap_or_else(Trouble::reply).map(Full::new))
+    Ok(reply.unwrap_or_else(ControlError::reply).map(Full::new))
 }
 
 /// A request without its body.
-struct Asked<'a> {
+struct ControlRequest<'a> {
     method: &'a Method,
     path: &'a str,
     query: Option<&'a str>,
 }
 
-type Reply = Result<Response<Bytes>, Trouble>;
+type Reply = Result<Response<Bytes>, ControlError>;
 
-impl Asked<'_> {
+impl ControlRequest<'_> {
     async fn reply(&self, simulator: &Simulator, body: &[u8]) -> Reply {
         let segments: Vec<&str> = self.path.trim_matches('/').split('/').collect();
         match segments.as_slice() {
@@ -110,7 +115,7 @@ impl Asked<'_> {
                 Ok(clock(simulator))
             }
             ["clock"] => {
-                self.only(&[Method::GET, Method::POST])?;
+                self.allow(&[Method::GET, Method::POST])?;
                 if let Some(known) = self.number("changedFrom")? {
                     jump_from(simulator, known).await;
                 }
@@ -122,7 +127,7 @@ impl Asked<'_> {
                 Ok(as_json(StatusCode::CREATED, &json!({ "id": id })))
             }
             ["faults"] => {
-                self.only(&[Method::GET, Method::POST])?;
+                self.allow(&[Method::GET, Method::POST])?;
                 Ok(simulator.with(|azure| {
                     let faults: Vec<Value> = azure
                         .faults()
@@ -132,22 +137,26 @@ impl Asked<'_> {
                 }))
             }
             ["faults", id] => {
-                self.only(&[Method::DELETE])?;
+                self.allow(&[Method::DELETE])?;
                 let known =
                     id.parse().is_ok_and(|id| simulator.with(|azure| azure.disarm_fault(id)));
-                if known { Ok(empty(StatusCode::NO_CONTENT)) } else { Err(Trouble::no_fault(id)) }
+                if known {
+                    Ok(empty(StatusCode::NO_CONTENT))
+                } else {
+                    Err(ControlError::no_fault(id))
+                }
             }
             [what] => {
-                let reply = self.look(what, simulator)?;
-                self.only(&[Method::GET])?;
+                let reply = self.read(what, simulator)?;
+                self.allow(&[Method::GET])?;
                 Ok(reply)
             }
-            _ => Err(Trouble::no_path(self.path)),
+            _ => Err(ControlError::no_path(self.path)),
         }
     }
 
-    /// What can only be looked at.
-    fn look(&self, what: &str, simulator: &Simulator) -> Reply {
+    /// Paths that only support GET.
+    fn read(&self, what: &str, simulator: &Simulator) -> Reply {
         let since: u64 = self.number("since")?.unwrap_or_default();
         simulator.with(|azure| match what {
             "resources" => Ok(as_json(StatusCode::OK, &azure.resources())),
@@ -168,19 +177,22 @@ impl Asked<'_> {
                 "text/plain; charset=utf-8",
                 azure.journal().text().to_owned().into(),
             )),
-            _ => Err(Trouble::no_path(self.path)),
+            _ => Err(ControlError::no_path(self.path)),
         })
     }
 
-    fn only(&self, methods: &[Method]) -> Result<(), Trouble> {
+    fn allow(&self, methods: &[Method]) -> Result<(), ControlError> {
         if methods.contains(self.method) {
             Ok(())
         } else {
-            Err(Trouble::method(self.method, self.path, methods))
+            Err(ControlError::method(self.method, self.path, methods))
         }
     }
 
-    fn number<Number: std::str::FromStr>(&self, name: &str) -> Result<Option<Number>, Trouble> {
+    fn number<Number: std::str::FromStr>(
+        &self,
+        name: &str,
+    ) -> Result<Option<Number>, ControlError> {
         let Some((_, value)) = self
             .query
             .unwrap_or_default()
@@ -192,7 +204,11 @@ impl Asked<'_> {
         };
         let value = percent_decode_str(value).decode_utf8_lossy();
         value.parse().map(Some).map_err(|_| {
-            Trouble::new(StatusCode::BAD_REQUEST, format!("{name} is `{value}`"), "a whole number")
+            ControlError::new(
+                StatusCode::BAD_REQUEST,
+                format!("{name} is `{value}`"),
+                "a whole number",
+            )
         })
     }
 }
@@ -219,18 +235,18 @@ fn jumped(simulator: &Simulator) -> i64 {
     i64::try_from(simulator.clock().jumped().as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Waits until the jumps of the clock add up to something else than `known` milliseconds.
+/// Waits until the sum of all jumps differs from `known` milliseconds.
 async fn jump_from(simulator: &Simulator, known: i64) {
-    let mut steps = simulator.steps();
-    while jumped(simulator) == known && steps.changed().await.is_ok() {}
+    let mut changes = simulator.changes();
+    while jumped(simulator) == known && changes.changed().await.is_ok() {}
 }
 
 fn parse<'a, Wanted: Deserialize<'a>>(
     body: &'a [u8],
     expected: &'static str,
-) -> Result<Wanted, Trouble> {
+) -> Result<Wanted, ControlError> {
     serde_json::from_slice(body).map_err(|error| {
-        Trouble::new(
+        ControlError::new(
             StatusCode::BAD_REQUEST,
             error.to_string(),
             format!("a body such as {expected}"),
@@ -257,15 +273,15 @@ fn empty(status: StatusCode) -> Response<Bytes> {
     response
 }
 
-/// A request that cannot be answered.
+/// A request that is answered with an error.
 #[derive(Debug)]
-struct Trouble {
+struct ControlError {
     status: StatusCode,
     error: String,
     expected: String,
 }
 
-impl Trouble {
+impl ControlError {
     fn new(status: StatusCode, error: String, expected: impl Into<String>) -> Self {
         Self { status, error, expected: expected.into() }
     }

@@ -1,4 +1,4 @@
-//! The HTTPS door, seen by clients that trust its certificate and by one that does not.
+//! The HTTPS server, seen by clients that trust its certificate and by one that does not.
 #![allow(clippy::unwrap_used, reason = "tests say by a panic what failed")]
 
 mod clients;
@@ -15,7 +15,7 @@ use azure_identity::{
     WorkloadIdentityCredentialOptions,
 };
 use bringup_azure_sim::Simulator;
-use bringup_azure_sim::doors::{DoorError, HttpsDoor};
+use bringup_azure_sim::endpoints::{HttpsServer, ServeError};
 use bringup_azure_sim::scenario::Scenario;
 use bytes::Bytes;
 use clients::{AnyToken, HttpsClient, MACHINES, fault, get, options};
@@ -24,7 +24,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 struct House {
     simulator: Simulator,
-    door: HttpsDoor,
+    server: HttpsServer,
     client: HttpsClient,
     directory: TempDir,
 }
@@ -34,26 +34,26 @@ impl House {
         let simulator = Simulator::manual(Scenario::default());
         let directory = tempfile::tempdir().unwrap();
         let certificate = directory.path().join("ca.pem");
-        let door = HttpsDoor::open(simulator.clone(), any_port(), &certificate).await.unwrap();
+        let server = HttpsServer::start(simulator.clone(), any_port(), &certificate).await.unwrap();
         let client = HttpsClient::trusting(&certificate);
-        Self { simulator, door, client, directory }
+        Self { simulator, server, client, directory }
     }
 
     /// As a program is told of a cloud of its own.
     fn options(&self) -> ClientOptions {
         let mut cloud = CustomConfiguration::default();
-        cloud.authority_host = self.door.endpoint();
+        cloud.authority_host = self.server.endpoint();
         let cloud = Some(Arc::new(CloudConfiguration::from(cloud)));
         ClientOptions { cloud, ..options(Arc::new(self.client.clone())) }
     }
 
     fn machines(&self) -> String {
-        format!("{}{MACHINES}", self.door.endpoint())
+        format!("{}{MACHINES}", self.server.endpoint())
     }
 
     /// Everything that comes back for one request before the connection ends.
     async fn raw(&self) -> String {
-        let mut stream = self.client.connect(&self.door.endpoint()).await.unwrap();
+        let mut stream = self.client.connect(&self.server.endpoint()).await.unwrap();
         let request =
             format!("GET {MACHINES} HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer x\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_workload_identity_buys_a_token_over_https_that_arm_accepts() {
 #[tokio::test]
 async fn without_a_token_there_is_a_challenge() {
     let house = House::open().await;
-    let stream = house.client.connect(&house.door.endpoint()).await.unwrap();
+    let stream = house.client.connect(&house.server.endpoint()).await.unwrap();
     let request = http::Request::get(MACHINES).header("host", "here").body(Bytes::new()).unwrap();
     let response = clients::exchange(stream, request).await.unwrap();
     assert_eq!(response.status(), 401);
@@ -114,7 +114,7 @@ async fn without_a_token_there_is_a_challenge() {
 #[tokio::test]
 async fn a_client_that_does_not_know_the_certificate_does_not_come_in() {
     let house = House::open().await;
-    let error = HttpsClient::trusting_nobody().connect(&house.door.endpoint()).await.unwrap_err();
+    let error = HttpsClient::without_ca().connect(&house.server.endpoint()).await.unwrap_err();
     assert!(error.to_string().contains("UnknownIssuer"), "{error}");
 }
 
@@ -132,7 +132,7 @@ async fn a_cut_answer_announces_its_length_and_breaks_off_before_it() {
     let rule = format!(r#"{{"answer": {{"status": 200, "body": "{whole}"}}}}"#);
     let id = house.simulator.with(|azure| azure.arm_fault(fault(&rule)));
     let response =
-        house.client.request(&house.door.endpoint(), "GET", MACHINES, Bytes::new()).await;
+        house.client.request(&house.server.endpoint(), "GET", MACHINES, Bytes::new()).await;
     assert_eq!(response.body().len(), whole.len());
 
     house.simulator.with(|azure| {
@@ -152,28 +152,28 @@ async fn a_cut_answer_announces_its_length_and_breaks_off_before_it() {
 async fn a_slow_answer_waits_for_the_simulated_clock() {
     let house = House::open().await;
     house.simulator.with(|azure| azure.arm_fault(fault(r#"{"slow": "90m"}"#)));
-    let mut steps = house.simulator.steps();
+    let mut changes = house.simulator.changes();
     let asked = {
         let (client, machines) = (house.client.clone(), house.machines());
         tokio::spawn(async move { get(Arc::new(client), Arc::new(AnyToken), &machines).await })
     };
-    steps.changed().await.unwrap();
+    changes.changed().await.unwrap();
     house.simulator.advance(Duration::from_mins(90));
     assert_eq!(asked.await.unwrap().unwrap().status(), 200);
 }
 
 #[tokio::test]
-async fn a_closed_door_lets_go_of_those_who_wait_and_takes_nobody_more() {
+async fn dropping_the_server_ends_waiting_requests_and_refuses_new_ones() {
     let house = House::open().await;
     house.simulator.with(|azure| azure.arm_fault(fault(r#"{"slow": "90m"}"#)));
-    let mut steps = house.simulator.steps();
-    let endpoint = house.door.endpoint();
+    let mut changes = house.simulator.changes();
+    let endpoint = house.server.endpoint();
     let asked = {
         let (client, machines) = (house.client.clone(), house.machines());
         tokio::spawn(async move { get(Arc::new(client), Arc::new(AnyToken), &machines).await })
     };
-    steps.changed().await.unwrap();
-    drop(house.door);
+    changes.changed().await.unwrap();
+    drop(house.server);
     asked.await.unwrap().unwrap_err();
     assert!(house.client.connect(&endpoint).await.is_err());
 }
@@ -182,7 +182,7 @@ async fn a_closed_door_lets_go_of_those_who_wait_and_takes_nobody_more() {
 async fn a_body_beyond_all_measure_is_refused() {
     let house = House::open().await;
     let body = Bytes::from(vec![b' '; 8 * 1024 * 1024 + 1]);
-    let response = house.client.request(&house.door.endpoint(), "PUT", MACHINES, body).await;
+    let response = house.client.request(&house.server.endpoint(), "PUT", MACHINES, body).await;
     assert_eq!(response.status(), 413);
 }
 
@@ -192,9 +192,10 @@ async fn an_occupied_port_is_said_and_its_owners_certificate_left_alone() {
     let certificate = house.directory.path().join("ca.pem");
     let before = std::fs::read(&certificate).unwrap();
     let address: SocketAddr =
-        house.door.endpoint().strip_prefix("https://").unwrap().parse().unwrap();
-    let error = HttpsDoor::open(house.simulator.clone(), address, &certificate).await.unwrap_err();
-    assert!(matches!(&error, DoorError::Listen { .. }), "{error:?}");
+        house.server.endpoint().strip_prefix("https://").unwrap().parse().unwrap();
+    let error =
+        HttpsServer::start(house.simulator.clone(), address, &certificate).await.unwrap_err();
+    assert!(matches!(&error, ServeError::Listen { .. }), "{error:?}");
     assert_eq!(error.to_string(), format!("cannot listen on {address}"));
     assert_eq!(std::fs::read(&certificate).unwrap(), before);
 }

@@ -1,4 +1,4 @@
-//! A credential that asks nobody: any token opens these doors.
+//! A credential for tests. The simulator accepts any token.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
 use azure_core::time::OffsetDateTime;
 
-/// A credential that always gives this token.
+/// A credential that always returns this token.
 #[derive(Debug, Clone, Copy)]
 pub struct AnyToken(pub &'static str);
 

@@ -6,7 +6,7 @@ mod common;
 
 use std::process::Command;
 
-use bringup_azure_sim::doors::ProgramRunner;
+use bringup_azure_sim::endpoints::ProgramRunner;
 use common::Client;
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
@@ -25,8 +25,8 @@ fn bootstrapping(script: &str) -> Client {
 
 /// Waits for the program's end, and until Azure shows it.
 async fn ended(client: &Client) -> Value {
-    let mut steps = client.simulator.steps();
-    client.simulator.stirred(&mut steps).await;
+    let mut changes = client.simulator.changes();
+    client.simulator.changed(&mut changes).await;
     client.advance(300);
     client.instance_view("vm-a")["extensions"][0]["statuses"][0].clone()
 }
@@ -62,9 +62,9 @@ async fn what_it_says_under_cloud_init_is_on_the_console() {
     client.finish(&client.create_vm("vm-a", "202601.27.0"));
     client.advance(300);
     let _runner = ProgramRunner::start(client.simulator.clone());
-    let mut steps = client.simulator.steps();
+    let mut changes = client.simulator.changes();
     while client.simulator.with(|azure| azure.programs_run()) {
-        client.simulator.stirred(&mut steps).await;
+        client.simulator.changed(&mut changes).await;
     }
     client.advance(300);
     let path = format!("{}/retrieveBootDiagnosticsData", common::vm("vm-a"));
@@ -91,6 +91,6 @@ async fn a_runner_that_is_dropped_ends_what_it_started_and_what_that_started() {
     assert_eq!(&line, b"started\n");
 
     drop(runner);
-    // The pipe ends when nobody holds its other end any more: neither the shell nor its child.
+    // The pipe ends when neither the shell nor its child holds its other end.
     assert_eq!(alive.read(&mut line).await.unwrap(), 0);
 }

@@ -1,4 +1,4 @@
-//! The certificate authority of one run: it signs one certificate and is forgotten.
+//! The certificate authority of one run. It signs one certificate; its key is then dropped.
 
 use std::sync::Arc;
 
@@ -9,19 +9,20 @@ use rcgen::{
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use super::DoorError;
+use super::ServeError;
 
-/// What the certificate is for.
+/// The subject alternative names of the certificate.
 const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 
-/// TLS for a loopback address, and the certificate by which clients trust it, as PEM.
+/// The TLS configuration for a loopback address, and the CA certificate that clients have to trust,
+/// as PEM.
 ///
-/// The certificates outlast every simulated clock, since a program under test may judge them by
-/// one that has jumped.
-pub(super) fn certify() -> Result<(Arc<ServerConfig>, String), DoorError> {
+/// The certificates are valid for longer than any simulated clock, because a program under test may
+/// check them against a clock that has jumped.
+pub(super) fn tls_config() -> Result<(Arc<ServerConfig>, String), ServeError> {
     let (authority, certificate, key) =
-        sign().map_err(|source| DoorError::Certificates { source })?;
-    // The provider is named, not looked up: a process may have installed another.
+        sign().map_err(|source| ServeError::Certificates { source })?;
+    // The provider is passed explicitly, because the process may have installed another one.
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -29,7 +30,7 @@ pub(super) fn certify() -> Result<(Arc<ServerConfig>, String), DoorError> {
             let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
             builder.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], key)
         })
-        .map_err(|source| DoorError::Tls { source })?;
+        .map_err(|source| ServeError::Tls { source })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok((Arc::new(config), authority))
 }
@@ -45,7 +46,7 @@ fn sign() -> Result<(String, rcgen::Certificate, KeyPair), rcgen::Error> {
     leaf.distinguished_name.push(DnType::CommonName, "bringup simulated Azure");
     leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    // Python's strict verification wants it.
+    // Python's strict verification requires it.
     leaf.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate()?;
     let certificate = leaf.signed_by(&key, &authority)?;

@@ -1,7 +1,7 @@
-//! Breaking an answer off in the middle, with everything before the break delivered.
+//! Breaks a response off in the middle, after delivering everything before the break.
 //!
-//! An error in a body makes the server throw away what it has not written yet. So the body waits
-//! until all of it is written before it fails, and the stream underneath tells it when.
+//! An error in a body makes the server discard what it has not written yet. So the body waits until
+//! everything is written before it fails; the stream underneath reports when.
 
 use std::io;
 use std::pin::Pin;
@@ -14,12 +14,12 @@ use futures::task::AtomicWaker;
 use hyper::body::{Body, Frame};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The connection is to break here.
+/// Ends the connection at this point.
 #[derive(Debug, thiserror::Error)]
-#[error("the connection breaks here, as the simulation wants it")]
+#[error("connection cut by an injected fault")]
 pub(super) struct Broken;
 
-/// How often everything that was to be written had been written.
+/// Counts how often the stream has been flushed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Flushes(Arc<Inner>);
 
@@ -84,7 +84,7 @@ impl<Stream: AsyncWrite + Unpin> AsyncWrite for Counted<Stream> {
     }
 }
 
-/// A body that ends in an error once the part before it has been written.
+/// A body that ends in an error once everything before it has been written.
 #[derive(Debug)]
 pub(super) struct CutBody {
     part: Bytes,
@@ -95,7 +95,7 @@ pub(super) struct CutBody {
 #[derive(Debug, Clone, Copy)]
 enum Stage {
     Part,
-    /// Waits for one flush more than this many.
+    /// Waits for the next flush after this count.
     Written(usize),
 }
 
@@ -119,7 +119,7 @@ impl Body for CutBody {
                 Poll::Ready(Some(Ok(Frame::data(self.part.clone()))))
             }
             Stage::Written(before) => {
-                // Registered before the count is read, so that no flush is missed in between.
+                // Registered before the count is read, so that no flush in between is missed.
                 self.flushes.0.waiter.register(context.waker());
                 if self.flushes.count() == before {
                     return Poll::Pending;

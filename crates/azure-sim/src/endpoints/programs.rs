@@ -1,5 +1,4 @@
-//! Real programs in the place of a VM's bootstrap: started when a VM wants one, reported when
-//! it has ended.
+//! Runs real programs in place of a VM's bootstrap, and reports how they ended.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,28 +15,28 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::azure::{Azure, ProgramEnd, ProgramRun};
 use crate::simulator::Simulator;
 
-/// How much of each stream is kept: the end, where the reason stands.
+/// The end of each stream is kept, because it contains the reason of a failure.
 const KEPT_OUTPUT: usize = 1024 * 1024;
 
-/// How long, in wall time, output is waited for after the program's end: something that left its
-/// process group may hold the streams open for good.
+/// How long, in wall time, output is read after the program has ended. A process that left the
+/// process group may hold the streams open for ever.
 const GRACE_FOR_OUTPUT: Duration = Duration::from_secs(1);
 
-/// What a program counts as when no exit code can be had.
+/// The exit code of a program that has none.
 const NO_EXIT_CODE: i32 = -1;
 
-/// Runs the programs that VMs want.
+/// Runs the bootstrap programs of VMs.
 ///
 /// # Guarantees
-/// Each program is the head of a process group, and its group ends with it: nothing it started
-/// is left. Dropping the runner ends all of them.
+/// Each program leads a process group that is killed when the program ends: nothing it started is
+/// left. Dropping the runner kills all of them.
 #[derive(Debug)]
 pub struct ProgramRunner {
     runner: JoinHandle<()>,
 }
 
 impl ProgramRunner {
-    /// Starts programs from now on.
+    /// Runs programs from now on.
     pub fn start(simulator: Simulator) -> Self {
         Self { runner: tokio::spawn(keep_running(simulator)) }
     }
@@ -50,15 +49,15 @@ impl Drop for ProgramRunner {
 }
 
 async fn keep_running(simulator: Simulator) {
-    let mut steps = simulator.steps();
-    // Dropped with this task, and with it every program.
+    let mut changes = simulator.changes();
+    // Dropping the task drops this set, and with it every program.
     let mut running = JoinSet::new();
     loop {
         for wanted in simulator.with(Azure::programs_to_start) {
             running.spawn(async move { (wanted.run, run(wanted).await) });
         }
         tokio::select! {
-            () = simulator.stirred(&mut steps) => {}
+            () = simulator.changed(&mut changes) => {}
             Some(Ok((run, end))) = running.join_next() => {
                 simulator.with(|azure| azure.program_ended(run, end));
                 simulator.step();
@@ -67,7 +66,7 @@ async fn keep_running(simulator: Simulator) {
     }
 }
 
-/// Runs one program to its end. One that cannot be started ends too, and says why.
+/// Runs one program to its end. If it cannot be started, the result says why.
 async fn run(wanted: ProgramRun) -> ProgramEnd {
     let Some((program, arguments)) = wanted.command.split_first() else {
         return not_started("the command is empty");
@@ -122,7 +121,7 @@ fn not_started(why: &str) -> ProgramEnd {
     ProgramEnd { exit_code: NO_EXIT_CODE, stdout: String::new(), stderr: format!("{why}\n") }
 }
 
-/// The last of what a stream gives.
+/// The last bytes of a stream.
 #[derive(Debug, Default)]
 struct Tail(VecDeque<u8>);
 
@@ -141,7 +140,7 @@ impl Tail {
     }
 }
 
-/// A process group that ends when this is dropped.
+/// A process group that is killed when this is dropped.
 struct Group {
     #[cfg(unix)]
     head: Option<rustix::process::Pid>,
@@ -162,7 +161,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(head) = self.head {
-            // Fails when nobody is left in the group, which is what is wanted.
+            // Fails when the group is already empty, which is the goal.
             let _ = rustix::process::kill_process_group(head, rustix::process::Signal::KILL);
         }
     }
@@ -197,33 +196,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_long_output_the_end_is_kept() {
+    async fn the_end_of_long_output_is_kept() {
         let end = shell("yes 0123456789abcdef | head -c 3000000; echo last").await;
         assert_eq!(end.stdout.len(), KEPT_OUTPUT);
         assert!(end.stdout.ends_with("last\n"));
     }
 
     #[tokio::test]
-    async fn what_a_program_leaves_running_ends_with_it() {
+    async fn processes_that_a_program_leaves_running_end_with_it() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let mut alive = tokio::net::unix::pipe::OpenOptions::new().open_receiver(&pipe).unwrap();
         let end = shell(&format!("exec 3> {}; echo x >&3; sleep 1000 &", pipe.display())).await;
         assert_eq!(end.exit_code, 0);
-        // The pipe ends when nobody holds its other end any more.
+        // The pipe ends when no process holds its other end.
         let mut all = Vec::new();
         alive.read_to_end(&mut all).await.unwrap();
         assert_eq!(all, b"x\n");
     }
 
     #[tokio::test]
-    async fn a_program_that_a_signal_ended_has_no_exit_code_of_its_own() {
+    async fn a_program_killed_by_a_signal_has_no_exit_code() {
         assert_eq!(shell("kill -TERM $$").await.exit_code, NO_EXIT_CODE);
     }
 
     #[tokio::test]
-    async fn a_program_that_cannot_be_started_says_why() {
+    async fn a_program_that_cannot_be_started_reports_why() {
         let command = vec!["no-such-program-anywhere".to_owned()];
         let end = run(ProgramRun { run: 1, command, environment: BTreeMap::new() }).await;
         assert_eq!(end.exit_code, NO_EXIT_CODE);

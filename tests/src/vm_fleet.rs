@@ -1,4 +1,4 @@
-//! Many VMs at once. Whoever orders them acts as many: it is not his limits that are under test.
+//! Many VMs at once. The client that creates them uses many identities: its rate limits are not under test.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use bringup_azure::{Arm, Cloud};
 use bringup_azure_sim::azure::Delivery;
-use bringup_azure_sim::doors::{AnyToken, InProcess};
+use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::journal::Recorded;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::{Controller, Settings};
@@ -26,10 +26,10 @@ const A_SECOND: f64 = 12.0;
 
 /// Orders VMs, each as a principal of its own.
 #[derive(Debug, Clone)]
-pub struct Crowd(Simulator);
+pub struct VmFleet(Simulator);
 
-impl Crowd {
-    /// A crowd in this Azure.
+impl VmFleet {
+    /// A fleet in this Azure.
     pub fn new(azure: Simulator) -> Self {
         Self(azure)
     }
@@ -85,14 +85,14 @@ pub fn controller(azure: &Simulator, client: Client, settings: Settings) -> Cont
     Controller::new(settings, client, arm, clock)
 }
 
-/// What the observer asked of an Azure in which nobody else reads VMs.
+/// The requests of the observer, which is the only reader of VMs.
 #[derive(Debug, Clone)]
 pub struct Reads {
     /// Every read of a VM: when, and its path in lower case.
     pub of_vms: Vec<(Timestamp, String)>,
     /// Every read of the activity log.
     pub of_activity: Vec<Timestamp>,
-    /// Everything that was refused as one too many, whoever asked.
+    /// All throttled requests, of any client.
     pub refused: usize,
 }
 
@@ -134,7 +134,7 @@ impl Reads {
     }
 
     /// By how many reads our own budget was exceeded at the worst moment, as they arrived. They
-    /// were allowed one by one; whoever is held up on the way arrives with those behind him.
+    /// were allowed one by one; a delayed request arrives together with later ones.
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of a simulation fit a double")]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
     pub fn beyond_budget(&self) -> usize {

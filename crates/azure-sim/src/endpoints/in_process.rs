@@ -1,4 +1,4 @@
-//! The door for programs that link the simulator: a transport for `azure_core`.
+//! A transport for `azure_core`, for programs that link the simulator.
 
 use std::io;
 
@@ -14,20 +14,20 @@ use super::deliver;
 use crate::azure::Delivery;
 use crate::simulator::Simulator;
 
-/// Sends every request to the simulator, whatever its address: ARM, Entra, a managed identity's
-/// endpoint and blob storage are all behind this one door.
+/// Sends every request to the simulator, whatever its host: ARM, Entra, the managed identity
+/// endpoint or blob storage.
 ///
 /// # Guarantees
-/// What a network does to a client is done here too: a dropped connection is an error of kind
-/// [`ErrorKind::Io`], a cut one an error while the body is read, a slow answer comes when the
-/// simulated clock has reached its moment.
+/// Network failures look as they do over a network: a dropped connection is an error of kind
+/// [`ErrorKind::Io`], a cut one is an error while the body is read, and a slow answer arrives when
+/// the simulated clock has reached its time.
 #[derive(Debug, Clone)]
 pub struct InProcess {
     simulator: Simulator,
 }
 
 impl InProcess {
-    /// A door to `simulator`.
+    /// A transport whose requests `simulator` answers.
     pub fn new(simulator: Simulator) -> Self {
         Self { simulator }
     }
@@ -61,7 +61,8 @@ impl HttpClient for InProcess {
     }
 }
 
-/// The request as the state machine knows it, with the `Host` that a network would have sent.
+/// The request as the state machine expects it, with the `Host` header that a network client would
+/// send.
 async fn translate(request: &Request) -> Result<http::Request<Bytes>> {
     let body = match request.body().clone() {
         Body::Bytes(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! The clock of a program under test, where simulated and real time meet.
+//! A clock for programs under test that follows the simulated clock.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A control endpoint whose clock cannot be followed.
+/// Why the clock of a control endpoint cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     /// The address has no host and port.
@@ -21,43 +21,43 @@ pub enum FollowError {
         "`{0}` is not the address of a control endpoint: expected one such as http://127.0.0.1:8001"
     )]
     Address(String),
-    /// Nobody answers there.
+    /// Nothing listens at the address.
     #[error("cannot connect to the control endpoint at {address}")]
     Connect {
-        /// Where.
+        /// The address of the control endpoint.
         address: String,
-        /// Why not.
+        /// The underlying error.
         source: std::io::Error,
     },
-    /// The conversation failed.
+    /// The request failed.
     #[error("cannot ask the control endpoint for its clock")]
     Ask {
-        /// Why not.
+        /// The underlying error.
         source: hyper::Error,
     },
-    /// Somebody answers, but no control endpoint.
+    /// The server at the address is not a control endpoint.
     #[error("the control endpoint answered {status} where its clock was expected")]
     Answer {
-        /// With which status.
+        /// The HTTP status of the answer.
         status: StatusCode,
     },
-    /// Its answer is no clock.
+    /// The answer is not a clock.
     #[error("the control endpoint's answer is not a clock")]
     Parse {
-        /// What is wrong with it.
+        /// The underlying error.
         source: serde_json::Error,
     },
 }
 
-/// Wall time, plus every jump that was asked of the simulator: beside a simulator whose clock
-/// is `real`, both show the same.
+/// Wall time, plus every jump of the simulated clock. Next to a simulator whose clock is `real`,
+/// both show the same time.
 ///
 /// # Flow
 /// One request waits at the control endpoint for the next jump; its answer moves this clock.
 ///
 /// # Caveats
-/// A jump shows here a moment after it shows in the simulator. When the simulator goes away,
-/// the clock keeps the jumps it knows and goes on with the wall's pace.
+/// A jump shows here a moment after it shows in the simulator. When the simulator exits, the clock
+/// keeps the jumps it knows and follows the wall clock.
 #[derive(Debug)]
 pub struct FollowedClock {
     jumped: watch::Receiver<SignedDuration>,
@@ -66,7 +66,7 @@ pub struct FollowedClock {
 
 impl FollowedClock {
     /// Follows the clock of the control endpoint at `address`, such as `http://127.0.0.1:8001`.
-    /// All jumps until now are known on return.
+    /// On return, all jumps so far are known.
     pub async fn follow(address: &str) -> Result<Self, FollowError> {
         let mut control = Control::connect(address).await?;
         let known = control.clock("/clock".to_owned()).await?;
@@ -83,17 +83,17 @@ impl FollowedClock {
         Ok(Self { jumped, follower })
     }
 
-    /// The present moment.
+    /// The current simulated time.
     pub fn now(&self) -> Timestamp {
         Timestamp::now().saturating_add(*self.jumped.borrow()).unwrap_or(Timestamp::MAX)
     }
 
-    /// How far this clock is ahead of the wall's.
+    /// How far this clock is ahead of the wall clock.
     pub fn jumped(&self) -> SignedDuration {
         *self.jumped.borrow()
     }
 
-    /// Waits until the clock shows `moment`, however it gets there.
+    /// Waits until the clock reaches `moment`, by jumps or by itself.
     pub async fn reach(&self, moment: Timestamp) {
         let mut jumped = self.jumped.clone();
         loop {
@@ -118,11 +118,11 @@ impl Drop for FollowedClock {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct ClockReading {
     jumped_milliseconds: i64,
 }
 
-impl Shown {
+impl ClockReading {
     fn jumped(&self) -> SignedDuration {
         SignedDuration::from_millis(self.jumped_milliseconds)
     }
@@ -149,12 +149,12 @@ impl Control {
         let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|source| FollowError::Ask { source })?;
-        // Ends by itself when the sender is dropped.
+        // The task ends when the sender is dropped.
         tokio::spawn(connection);
         Ok(Self { host, sender })
     }
 
-    async fn clock(&mut self, path: String) -> Result<Shown, FollowError> {
+    async fn clock(&mut self, path: String) -> Result<ClockReading, FollowError> {
         let failed = |source| FollowError::Ask { source };
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = path.parse().map_err(|_| FollowError::Address(path))?;

@@ -1,4 +1,4 @@
-//! The door for everybody else: HTTPS on loopback.
+//! HTTPS on loopback, for clients in other processes.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,40 +11,42 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use super::cut::{Broken, Counted, CutBody, Flushes};
-use super::listener::{Bound, Closing, Listener, converse};
-use super::{DoorError, authority, deliver};
+use super::listener::{Bound, Closing, Listener, serve_connection};
+use super::{ServeError, authority, deliver};
 use crate::azure::Delivery;
 use crate::exchange::ArmError;
 use crate::simulator::Simulator;
 
-/// ARM takes 4 MB; customData and scripts stay far below.
+/// ARM accepts 4 MB; customData and scripts stay far below.
 const LARGEST_BODY: usize = 8 * 1024 * 1024;
 
 /// HTTPS on a loopback address, with a certificate authority of its own.
 ///
 /// # Guarantees
-/// A dropped answer closes the connection without a byte; a cut one announces the length of the
-/// whole body, sends less and closes. Both look to a client as if the network had failed.
+/// A dropped answer closes the connection without a byte. A cut one announces the length of the
+/// whole body, sends less and closes. To a client, both look like a network failure.
 ///
-/// Dropped, the door takes no more connections; answers that wait for the clock do not come.
+/// When dropped, the server accepts no more connections, and answers that wait for the clock are
+/// lost.
 #[derive(Debug)]
-pub struct HttpsDoor {
+pub struct HttpsServer {
     listener: Listener,
 }
 
-impl HttpsDoor {
-    /// Opens the door at `address`, where port 0 is any free one, and writes the certificate that
-    /// clients have to trust to `certificate`.
+impl HttpsServer {
+    /// Listens on `address`, where port 0 is any free one, and writes the CA certificate for
+    /// clients to `certificate`.
     ///
-    /// The file is written last, so that an address that is taken leaves its owner's file alone.
-    pub async fn open(
+    /// The file is written last: when the address is in use, the file of the process that uses it
+    /// stays as it is.
+    pub async fn start(
         simulator: Simulator,
         address: SocketAddr,
         certificate: &Path,
-    ) -> Result<Self, DoorError> {
+    ) -> Result<Self, ServeError> {
         let bound = Bound::bind(address).await?;
-        let (tls, authority) = authority::certify()?;
-        std::fs::write(certificate, authority).map_err(|source| DoorError::WriteCertificate {
+        let (tls, authority) = authority::tls_config()?;
+        std::fs::write(certificate, authority).map_err(|source| ServeError::WriteCertificate {
             path: certificate.to_owned(),
             source,
         })?;
@@ -55,7 +57,7 @@ impl HttpsDoor {
         Ok(Self { listener })
     }
 
-    /// Where it is: `https://127.0.0.1:8443`.
+    /// The URL, such as `https://127.0.0.1:8443`.
     pub fn endpoint(&self) -> String {
         format!("https://{}", self.listener.address())
     }
@@ -72,10 +74,10 @@ async fn serve(
         accepted = acceptor.accept(stream) => accepted,
         () = closing.closed() => return,
     };
-    // A client that does not trust us says so itself.
+    // A client that does not trust the certificate reports that itself.
     let Ok(stream) = accepted else { return };
     let (stream, flushes) = Counted::new(stream);
-    converse(stream, closing.clone(), |request| {
+    serve_connection(stream, closing.clone(), |request| {
         answer(simulator.clone(), closing.clone(), flushes.clone(), request)
     })
     .await;
@@ -116,7 +118,7 @@ fn too_large() -> Answered {
         .map(|body| Either::Left(Full::new(body)))
 }
 
-/// The same answer, announced whole and broken off after `count` bytes.
+/// Announces the whole response and breaks it off after `count` bytes.
 fn cut(response: Response<Bytes>, count: usize, flushes: Flushes) -> Answered {
     let (mut head, body) = response.into_parts();
     head.headers.insert(header::CONTENT_LENGTH, body.len().into());
@@ -135,7 +137,7 @@ mod tests {
         let (mut client, stream) = tokio::io::duplex(64 * 1024);
         let (_open, closing) = Closing::pair();
         let (stream, flushes) = Counted::new(stream);
-        let served = tokio::spawn(converse(stream, closing, move |_| {
+        let served = tokio::spawn(serve_connection(stream, closing, move |_| {
             let whole = Response::new(vec![b'x'; 1_000_000].into());
             std::future::ready(Ok::<_, Broken>(cut(whole, 900_000, flushes.clone())))
         }));

@@ -1,4 +1,4 @@
-//! An API server made of paper: it keeps claims and reports, and shows a watch what it is told to
+//! A fake API server in memory: it keeps claims and reports, and shows a watch what it is told to
 //! show. For tests in which thousands wait and only the test moves the clock: a real one would
 //! take its time.
 
@@ -22,7 +22,7 @@ type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// The API server. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Paper(Arc<Mutex<State>>);
+pub struct FakeApiServer(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -34,20 +34,20 @@ struct State {
     watching: Vec<(String, mpsc::UnboundedSender<Bytes>)>,
 }
 
-impl Paper {
+impl FakeApiServer {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A client of it.
     pub fn client(&self) -> Client {
-        let paper = self.clone();
+        let fake_api_server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
-            let paper = paper.clone();
+            let fake_api_server = fake_api_server.clone();
             async move {
                 let (head, body) = request.into_parts();
                 let body = body.collect_bytes().await?;
-                Ok::<_, kube::Error>(paper.lock().answer(&head, &body))
+                Ok::<_, kube::Error>(fake_api_server.lock().answer(&head, &body))
             }
         });
         Client::new(service, "default")
@@ -89,7 +89,7 @@ impl Paper {
         let state = self.lock();
         for (path, watcher) in &state.watching {
             if path == "/api/v1/events" {
-                // Whoever has gone does not watch.
+                // A closed watch receives nothing.
                 let _ = watcher.unbounded_send(line.clone());
             }
         }
