@@ -76,7 +76,7 @@ eval: cargo ## Measures diagnosis and redaction on labelled data, compares node 
 	$(call say,evaluation)
 	@if [ ! -d $(EVAL_DATA) ]; then echo "eval: skipped, $(EVAL_DATA) is absent"; exit 0; fi; \
 	cargo run --quiet --locked -p bringup-diagnosis --example eval -- $(EVAL_DATA) $(if $(RAISE),--raise) $(if $(MISSES),--misses); \
-	cargo run --quiet --locked -p bringup-controller --example secrets -- $(EVAL_DATA); \
+	cargo run --quiet --locked -p bringup-observe --example secrets -- $(EVAL_DATA); \
 	if [ -e $(EVAL_DATA)/nodeconfig-golden/INDEX.json ]; then \
 	  cargo run --quiet --locked -p bringup-contract --example goldens -- $(EVAL_DATA); \
 	  BRINGUP_NODE_RECORD=$(abspath $(EVAL_DATA)) cargo test --quiet --locked -p bringup-contract --test recorded_rules; \

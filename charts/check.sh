@@ -136,7 +136,7 @@ check_metrics() {
     local metric
     while read -r metric; do
         metric=${metric#bringup_}
-        grep -rqF "\"${metric%_total}\"" crates/controller/src || fail "the controller has no metric $metric"
+        grep -rqF "\"${metric%_total}\"" crates/{runtime,observe,provision}/src || fail "the controller has no metric $metric"
     done <"$work/known"
 }
 

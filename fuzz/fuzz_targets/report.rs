@@ -6,9 +6,9 @@ use bringup_objects::report::BootstrapReport;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 
-#[path = "../../crates/controller/tests/claim/mod.rs"]
+#[path = "../../crates/observe/tests/claim/mod.rs"]
 mod claim;
-#[path = "../../crates/controller/tests/stored_report/mod.rs"]
+#[path = "../../crates/observe/tests/stored_report/mod.rs"]
 mod stored_report;
 
 const PHASES: [&str; 4] = ["Collecting", "Final", "Lost", "Superseded"];

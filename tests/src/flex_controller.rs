@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use bringup_azure::{Arm, Cloud};
 use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::simulator::Simulator;
-use bringup_controller::flex::{Flex, Home};
 use bringup_flex::engine::Bootstrap;
 use bringup_objects::flex::AzureFlexMachine;
+use bringup_provision::{Flex, Home};
 use kube::{Client, ResourceExt as _};
 use tokio::task::JoinHandle;
 

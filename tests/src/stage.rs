@@ -13,11 +13,12 @@ use bringup_azure_sim::clock::Pace;
 use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::scenario::{self, Scenario};
 use bringup_azure_sim::simulator::Simulator;
-use bringup_controller::claims::NodeClassKind;
-use bringup_controller::witness::Witness;
-use bringup_controller::{Controller, Settings};
+use bringup_controller::Controller;
 use bringup_objects::report::{BootstrapReport, definition};
 use bringup_objects::{Node, NodeClaim};
+use bringup_observe::Settings;
+use bringup_observe::claims::NodeClassKind;
+use bringup_runtime::effect_hook::EffectHook;
 use bringup_testbed::{ControlPlane, CrdSet};
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
@@ -180,23 +181,28 @@ impl Stage {
 
     /// A controller that observes this stage.
     pub fn observe(&self) -> Running {
-        self.observe_with(self.client.clone(), Witness::default())
+        self.observe_with(self.client.clone(), EffectHook::default())
     }
 
     /// A controller of this stage that does not run yet.
-    pub fn controller(&self, identity: &str, witness: Witness) -> Controller {
+    pub fn controller(&self, identity: &str, witness: EffectHook) -> Controller {
         let mut settings = self.settings.clone();
         identity.clone_into(&mut settings.identity);
         self.controller_with(settings, self.client.clone(), witness)
     }
 
-    fn controller_with(&self, settings: Settings, client: Client, witness: Witness) -> Controller {
+    fn controller_with(
+        &self,
+        settings: Settings,
+        client: Client,
+        witness: EffectHook,
+    ) -> Controller {
         let clock = Arc::new(SimulatedClock(self.azure.clone()));
-        Controller::new(settings, client, self.arm(), clock).with_witness(witness)
+        Controller::new(settings, client, self.arm(), clock).with_effect_hook(witness)
     }
 
     /// A controller with rights of its own, and a witness.
-    pub fn observe_with(&self, client: Client, witness: Witness) -> Running {
+    pub fn observe_with(&self, client: Client, witness: EffectHook) -> Running {
         let controller = self.controller_with(self.settings.clone(), client, witness);
         let controller = Arc::new(controller);
         let task = tokio::spawn({

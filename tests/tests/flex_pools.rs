@@ -8,16 +8,20 @@ use bringup_azure::{Arm, Scopes};
 use bringup_azure_sim::clock::Pace;
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
-use bringup_controller::flex::pools::{Cluster, ID, KubePools, LABEL, TYPE};
 use bringup_objects::flex::class::FlexNodeClassSpec;
 use bringup_objects::flex::machine::{FlexMachineSpec, FlexMachineStatus, Phase, Place};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
-use bringup_provider::listen::{Address, Door};
-use bringup_provider::plugin::agentpools::agent_pools_client::AgentPoolsClient;
-use bringup_provider::plugin::agentpools::azure::flexvm::{AgentPool, AgentPoolSpec};
-use bringup_provider::plugin::api::{CreateOrUpdateRequest, DeleteRequest, GetRequest, Metadata};
-use bringup_provider::plugin::kubeadm::Config;
-use bringup_provider::plugin::{AgentPoolsService, Pool, PoolError, Pools as _, Record, Stored};
+use bringup_provision::grpc::listen::{Address, Door};
+use bringup_provision::grpc::plugin::agentpools::agent_pools_client::AgentPoolsClient;
+use bringup_provision::grpc::plugin::agentpools::azure::flexvm::{AgentPool, AgentPoolSpec};
+use bringup_provision::grpc::plugin::api::{
+    CreateOrUpdateRequest, DeleteRequest, GetRequest, Metadata,
+};
+use bringup_provision::grpc::plugin::kubeadm::Config;
+use bringup_provision::grpc::plugin::{
+    AgentPoolsService, Pool, PoolError, Pools as _, Record, Stored,
+};
+use bringup_provision::pools::{Cluster, ID, KubePools, LABEL, TYPE};
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::flex_controller::{FlexController, arm};
 use bringup_world::stage::shared;

@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::scenario;
-use bringup_controller::flex::{LEDGER, Page};
-use bringup_controller::{Controller, Settings};
+use bringup_controller::Controller;
 use bringup_objects::flex::AzureFlexMachine;
+use bringup_objects::flex::LEDGER;
 use bringup_objects::{BootstrapReport, NodeClaim};
+use bringup_observe::Settings;
+use bringup_provision::Page;
 use bringup_world::vm_fleet::controller;
 use futures::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};

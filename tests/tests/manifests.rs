@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use bringup_controller::rights::{NEEDED, Needed, Place};
 use bringup_objects::report::{
     BootstrapReport, CseResult, EvidenceLine, Phase, ReportSpec, ReportStatus, ReportVerdict,
     TargetReference,
 };
+use bringup_runtime::rights::{NEEDED, Needed, Place};
 use bringup_testbed::{ControlPlane, CrdSet};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{

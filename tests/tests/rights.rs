@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bringup_controller::flex::TOKENS;
-use bringup_controller::rights::{NEEDED, Needed, Place};
-use bringup_controller::witness::Witness;
 use bringup_objects::BootstrapReport;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
+use bringup_objects::flex::TOKENS_NAMESPACE;
+use bringup_runtime::effect_hook::EffectHook;
+use bringup_runtime::rights::{NEEDED, Needed, Place};
 use bringup_testbed::{ControlPlane, User};
 use bringup_world::order::Order;
 use bringup_world::stage::{Stage, shared};
@@ -75,7 +75,9 @@ async fn grant(
         subjects: Some(vec![subject.clone()]),
     };
     Api::all(client.clone()).create(&parameters, &binding).await?;
-    for (namespace, place) in [(namespace, Place::Home), (TOKENS, Place::Namespace(TOKENS))] {
+    for (namespace, place) in
+        [(namespace, Place::Home), (TOKENS_NAMESPACE, Place::Namespace(TOKENS_NAMESPACE))]
+    {
         let role = Role { metadata: named(name), rules: Some(at(place).collect()) };
         Api::namespaced(client.clone(), namespace).create(&parameters, &role).await?;
         let binding = RoleBinding {
@@ -93,7 +95,7 @@ async fn with_exactly_the_rights_of_the_chart_everything_works() -> Result<()> {
     let mut stage = Stage::set("allrights", ORAS_MISSING).await?;
     stage.settings.reports_per_parent = 1;
     let user = user(&stage, "allrights", None).await?;
-    let running = stage.observe_with(user.client(), Witness::default());
+    let running = stage.observe_with(user.client(), EffectHook::default());
     running.controller.check_rights().await;
     for name in ["a", "b"] {
         let claim = stage.claim_name(name);
@@ -134,7 +136,7 @@ async fn each_right_that_is_missing_is_named_and_nothing_crashes() -> Result<()>
         let name = format!("lacks{number}");
         let stage = Stage::set(&name, ORAS_MISSING).await?;
         let user = user(&stage, &name, Some(needed)).await?;
-        let running = stage.observe_with(user.client(), Witness::default());
+        let running = stage.observe_with(user.client(), EffectHook::default());
         let claim = stage.claim_name("a");
         stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
         let order = Order::of("202601.27.0");
@@ -144,7 +146,7 @@ async fn each_right_that_is_missing_is_named_and_nothing_crashes() -> Result<()>
         running.controller.check_rights().await;
         let health = running.controller.health();
         let words = needed.words();
-        if needed.vital {
+        if needed.right.is_vital() {
             let said = health.not_ready();
             assert!(said.iter().any(|line| line.contains(&words)), "{words}: {said:?}");
         } else {
@@ -155,7 +157,7 @@ async fn each_right_that_is_missing_is_named_and_nothing_crashes() -> Result<()>
         assert!(metrics.contains("bringup_degraded{what=\"rights\"} 1"), "{words}");
         // What does not hang on this right goes on.
         let announces = needed.group == "events.k8s.io";
-        if !needed.vital && !announces {
+        if !needed.right.is_vital() && !announces {
             stage.azure.advance(Duration::from_mins(1));
             stage.report().await.with_context(|| format!("without {words}"))?;
         }

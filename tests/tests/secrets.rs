@@ -4,8 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, Result};
-use bringup_controller::witness::Witness;
 use bringup_objects::BootstrapReport;
+use bringup_runtime::effect_hook::EffectHook;
 use bringup_world::order::Order;
 use bringup_world::stage::Stage;
 use kube::Api;
@@ -60,7 +60,7 @@ async fn test_29_planted_secrets_are_in_no_object_event_log_metric_or_page() -> 
         "rules: [{{name: console, when: {{namePrefix: aks-t29-console}}, boot: {{bootstrap: custom-data, node: never, script: {{ends: {{exitCode: 211, output: \"{OUTPUT}\"}}}}}}}}, {{name: all, boot: {{script: {{ends: {{exitCode: 211, outerExitCode: 1, output: \"{OUTPUT}\", stderr: \"token=uk3xq7.0a1b2c3d4e5f6g7h\"}}}}}}}}]"
     );
     let stage = Stage::set("t29", &scenario).await?;
-    let running = stage.observe_with(stage.client.clone(), Witness::default());
+    let running = stage.observe_with(stage.client.clone(), EffectHook::default());
     let order = Order::of("202601.27.0");
     // By the extension, by the activity log after the VM is gone, by the console, by Karpenter.
     let claim = stage.claim_name("extension");

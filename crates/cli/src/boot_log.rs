@@ -8,14 +8,14 @@ use std::time::Duration;
 use bringup_azure::budget::Limits;
 use bringup_azure::clock::WallClock;
 use bringup_azure::{InstanceId, ProviderId, ResourceId};
-use bringup_controller::collect::Console;
-use bringup_controller::digest::collector;
-use bringup_controller::machines::DEADLINE;
-use bringup_controller::observation::Observation;
-use bringup_controller::subject::{Kind, Place};
-use bringup_controller::witness::Witness;
 use bringup_diagnosis::{Piece, Source, boots_of};
 use bringup_objects::report::CollectorState;
+use bringup_observe::collect::Console;
+use bringup_observe::digest::collector;
+use bringup_observe::machines::DEADLINE;
+use bringup_observe::observation::Observation;
+use bringup_observe::subject::{Kind, Place};
+use bringup_runtime::effect_hook::EffectHook;
 use clap::{Args, ValueEnum};
 
 use crate::args::ClusterArguments;
@@ -79,7 +79,7 @@ pub(crate) fn run(typed: BootLogArguments, program: Program) -> Result<Exit, Fai
         let (id, kind) = whose(&typed.name, &choice, program).await?;
         let whole = ResourceId::from(&id).to_string();
         let name = format!("VM {}", vm::name(&whole).unwrap_or(whole));
-        let console = Console::new(arm, clock, Witness::default());
+        let console = Console::new(arm, clock, EffectHook::default());
         let say = || output::aside(&format!("Azure is asked for the serial log of {name}."));
         let seen = patiently(console.look(&id, kind), PATIENCE, say).await;
         Ok((name, seen))

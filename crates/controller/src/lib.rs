@@ -1,51 +1,212 @@
-//! Observes nodes that are to come up, and says in Kubernetes why one does not.
-//!
-//! ```text
-//! watches ──▶ Cluster (an index) ──▶ Agenda (who is due) ──▶ Snapshot ──▶ next_step ──▶ one effect
-//! ```
-//!
-//! `next_step` is pure: a function of the [`plan::Snapshot`], which holds everything that is seen
-//! and the time. What must be remembered is in Kubernetes or in Azure; what is kept in memory
-//! saves reads, and nothing is lost with it.
+//! `bringup controller`: the observer and the provisioner in one process. Both run while this replica
+//! holds the lease; health, metrics and the gRPC service always run.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
 
-pub mod agenda;
-pub mod claims;
-pub mod cluster;
-pub mod collect;
-mod controller;
-pub mod digest;
-pub mod faces;
-pub mod flex;
-pub mod health;
-pub mod inquiry;
-pub mod judge;
-pub mod kinds;
-pub mod listening;
-pub mod log;
-mod lost;
-pub mod machines;
-mod memory;
-pub mod metrics;
-mod metrics_access;
-pub mod observation;
-pub mod observer;
-pub mod plan;
-pub mod reach;
-pub mod rights;
-pub mod schedule;
-mod set_aside;
-pub mod settings;
-pub mod shape;
-pub mod subject;
-mod unreadable;
-mod view;
-pub mod watch;
-pub mod witness;
-pub mod workbench;
-pub mod writer;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
-pub use controller::Controller;
-pub use flex::{Plugin, Provisioning};
-pub use settings::Settings;
+use anyhow::{Context as _, Result};
+use axum::Router;
+use bringup_azure::Arm;
+use bringup_azure::clock::Clock;
+use bringup_observe::{Observer, ObserverMetrics, Settings};
+use bringup_provision::{FlexMetrics, Means, Provisioning};
+use bringup_runtime::effect_hook::EffectHook;
+use bringup_runtime::health::{Health, advice};
+use bringup_runtime::metrics::Metrics;
+use bringup_runtime::{http, rights};
+use futures::future::Either;
+use k8s_controller::LeaderElection;
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+/// How often our rights are checked.
+const RIGHTS_EACH: Duration = Duration::from_mins(5);
+
+/// The controller.
+pub struct Controller {
+    settings: Settings,
+    client: Client,
+    arm: Arm,
+    clock: Arc<dyn Clock>,
+    hook: EffectHook,
+    health: Health,
+    metrics: Metrics,
+    observer_metrics: ObserverMetrics,
+    provisioning: Option<(Provisioning, FlexMetrics)>,
+}
+
+impl Controller {
+    /// A controller that reads Azure with `arm` and goes by `clock`.
+    pub fn new(settings: Settings, client: Client, arm: Arm, clock: Arc<dyn Clock>) -> Self {
+        let (health, metrics) = (Health::default(), Metrics::default());
+        metrics.watch(arm.clone(), health.clone());
+        Self {
+            observer_metrics: ObserverMetrics::registered(&metrics),
+            settings,
+            client,
+            arm,
+            clock,
+            hook: EffectHook::default(),
+            health,
+            metrics,
+            provisioning: None,
+        }
+    }
+
+    /// The same, making machines too.
+    #[must_use]
+    pub fn with_provisioning(mut self, provisioning: Provisioning) -> Self {
+        let metrics = FlexMetrics::registered(&self.metrics);
+        self.provisioning = Some((provisioning, metrics));
+        self
+    }
+
+    /// The same, calling a hook after each effect.
+    #[must_use]
+    pub fn with_effect_hook(mut self, hook: EffectHook) -> Self {
+        self.hook = hook;
+        self
+    }
+
+    /// What is wrong with it.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Asks whether we are allowed what we need; what is missing is in the log, on `/readyz` and
+    /// in a metric.
+    pub async fn check_rights(&self) {
+        let needed = rights::needed(self.provisioning.is_some(), self.settings.machines);
+        match rights::missing(&self.client, &self.settings.namespace, &needed).await {
+            Ok(missing) => self.health.lacks(missing),
+            Err(error) => warn!(error = %advice(&error), "cannot ask for our rights"),
+        }
+    }
+
+    async fn watch_rights(&self) {
+        loop {
+            self.check_rights().await;
+            tokio::time::sleep(RIGHTS_EACH).await;
+        }
+    }
+
+    /// Observes for ever, as the only one who does. Dropped, everything it does is dropped.
+    pub async fn observe(&self) {
+        let observer = Observer::new(
+            self.settings.clone(),
+            self.client.clone(),
+            self.arm.clone(),
+            self.clock.clone(),
+            self.health.clone(),
+            self.hook.clone(),
+            self.observer_metrics.clone(),
+        );
+        Box::pin(observer.run()).await;
+    }
+
+    fn means(&self, metrics: &FlexMetrics) -> Means {
+        Means {
+            client: self.client.clone(),
+            arm: self.arm.clone(),
+            clock: self.clock.clone(),
+            namespace: self.settings.namespace.clone(),
+            identity: self.settings.identity.clone(),
+            metrics: metrics.clone(),
+            health: self.health.clone(),
+        }
+    }
+
+    /// Makes machines for ever, if that is asked for.
+    async fn provision(&self) {
+        if let Some((provisioning, metrics)) = &self.provisioning {
+            provisioning.run(self.means(metrics)).await;
+        }
+    }
+
+    /// Observes whenever it holds the lease, until `stop`; then gives the lease back.
+    pub async fn lead(&self, stop: impl Future<Output = ()>) {
+        let election = LeaderElection::new(
+            self.client.clone(),
+            &self.settings.namespace,
+            rights::LEASE,
+            &self.settings.identity,
+        );
+        let lead = async {
+            loop {
+                info!(identity = self.settings.identity, "waiting for the lease");
+                election
+                    .with_lease(Box::pin(async {
+                        info!(identity = self.settings.identity, "leading");
+                        tokio::join!(self.observe(), self.provision());
+                    }))
+                    .await;
+                info!(identity = self.settings.identity, "not leading any more");
+            }
+        };
+        tokio::select! {
+            () = lead => {}
+            () = self.watch_rights() => {}
+            () = stop => {}
+        }
+        election.release().await;
+    }
+
+    /// Answers on `/healthz`, `/readyz` and `/metrics`.
+    pub fn router(&self) -> Router {
+        http::router(&self.health, &self.metrics, self.settings.metrics_token_file.clone())
+    }
+
+    /// Does everything until `stop`.
+    pub async fn run(
+        &self,
+        listen: SocketAddr,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<()> {
+        let listener = TcpListener::bind(listen)
+            .await
+            .with_context(|| format!("listen on {listen} for health and metrics"))?;
+        info!(address = %listener.local_addr().unwrap_or(listen), "listening");
+        let (stopping, stopped) = watch::channel(false);
+        let told = |mut stopped: watch::Receiver<bool>| async move {
+            // Whoever could tell is gone: that is an end too.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        let provider = match &self.provisioning {
+            Some((provisioning, metrics)) => {
+                let served = provisioning.serve(self.means(metrics), told(stopped.clone()));
+                Either::Left(Box::pin(served))
+            }
+            None => Either::Right(std::future::pending()),
+        };
+        // On a thread of the runtime, so that it answers whatever this task does.
+        let mut serve = JoinSet::new();
+        serve.spawn(axum::serve(listener, self.router()).into_future());
+        let lead = async {
+            self.lead(told(stopped.clone())).await;
+        };
+        tokio::spawn(async move {
+            stop.await;
+            stopping.send_replace(true);
+        });
+        tokio::select! {
+            served = serve.join_next() => match served {
+                Some(Ok(served)) => served.context("serve health and metrics"),
+                Some(Err(error)) => Err(error).context("serve health and metrics"),
+                None => Ok(()),
+            },
+            served = provider => served,
+            () = lead => Ok(()),
+        }
+    }
+}

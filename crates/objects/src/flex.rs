@@ -15,6 +15,11 @@ pub const GROUP: &str = "flex.aks.azure.com";
 /// Keeps a class until its claims are gone, and a machine until Azure holds nothing of it.
 pub const FINALIZER: &str = "flex.aks.azure.com/termination";
 
+/// The `ConfigMap` that keeps what outlives machines: back-off, receipt, last sweep.
+pub const LEDGER: &str = "bringup-flex";
+/// Where the API server looks for bootstrap tokens.
+pub const TOKENS_NAMESPACE: &str = "kube-system";
+
 /// The definitions of both, for installation and tests.
 pub fn definitions() -> [CustomResourceDefinition; 2] {
     [AzureFlexNodeClass::crd(), AzureFlexMachine::crd()]

@@ -12,7 +12,7 @@ use bringup_contract::report::{CollectorState, Confidence, Phase, ProvisionMode}
 use bringup_contract::{Cause, Family, Retryable};
 
 /// Where values are made. The enums themselves are declared elsewhere in `contract`.
-const WRITERS: [&str; 5] = ["contract/src/cse", "diagnosis", "controller", "flex", "provider"];
+const WRITERS: [&str; 5] = ["contract/src/cse", "diagnosis", "observe", "flex", "provision"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {

@@ -5,10 +5,10 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bringup_provider::plugin::agentpools::agent_pools_client::AgentPoolsClient;
-use bringup_provider::plugin::api;
-use bringup_provider::v1::ListRequest;
-use bringup_provider::v1::provider_client::ProviderClient;
+use bringup_provision::grpc::plugin::agentpools::agent_pools_client::AgentPoolsClient;
+use bringup_provision::grpc::plugin::api;
+use bringup_provision::grpc::v1::ListRequest;
+use bringup_provision::grpc::v1::provider_client::ProviderClient;
 use kube::Config;
 use kube::client::ConfigExt as _;
 use rcgen::{

@@ -107,7 +107,7 @@ async fn a_machine_that_is_refused_for_its_own_size_leaves_its_class_ready() -> 
     field.create_machine(&machine("right", "plain", "Standard_D8s_v5")?).await?;
     field.machine_in("right", Phase::Running).await?;
     let class = field.classes().get("plain").await?;
-    assert!(bringup_controller::flex::is_ready(&class), "{:?}", class.status);
+    assert!(bringup_provision::is_ready(&class), "{:?}", class.status);
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
-use bringup_controller::flex::pools::{Cluster, ID, KubePools, LABEL};
 use bringup_objects::flex::machine::Phase;
-use bringup_provider::plugin::Pools as _;
+use bringup_provision::grpc::plugin::Pools as _;
+use bringup_provision::pools::{Cluster, ID, KubePools, LABEL};
 use bringup_world::flex_controller::arm;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;

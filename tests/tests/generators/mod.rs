@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use bringup_controller::metrics::Metrics;
 use bringup_objects::{BootstrapReport, Readable};
+use bringup_runtime::metrics::Metrics;
 use bringup_world::counted::Counted;
 use http::{Method, Request};
 use kube::api::ListParams;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use bringup_controller::flex::{LEDGER, Page};
 use bringup_flex::backoff::Entry;
 use bringup_objects::NodeClaim;
+use bringup_objects::flex::LEDGER;
+use bringup_provision::Page;
 use bringup_world::flex_world::{FlexWorld, NAMESPACE};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::ConfigMap;

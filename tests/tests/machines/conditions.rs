@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use bringup_controller::health::Health;
-use bringup_controller::kinds::read;
-use bringup_controller::machines::{DEADLINE, Land};
-use bringup_controller::metrics::Metrics;
-use bringup_controller::subject::Subject;
-use bringup_controller::witness::Witness;
-use bringup_controller::writer::Writer;
 use bringup_objects::cluster_api::{AnyCondition, NODE_BOOTSTRAP_SUCCEEDED};
+use bringup_observe::ObserverMetrics;
+use bringup_observe::kinds::read;
+use bringup_observe::machines::{DEADLINE, Land};
+use bringup_observe::subject::Subject;
+use bringup_observe::writer::Writer;
+use bringup_runtime::effect_hook::EffectHook;
+use bringup_runtime::health::Health;
 use bringup_world::stage::SimulatedClock;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -180,8 +180,8 @@ async fn test_03_five_hundred_interleaved_writes_lose_nobodys_condition() -> Res
         ground.client.clone(),
         &ground.namespace,
         Health::default(),
-        Witness::default(),
-        Metrics::default(),
+        EffectHook::default(),
+        ObserverMetrics::default(),
         Arc::new(SimulatedClock(ground.azure.clone())),
         false,
     );

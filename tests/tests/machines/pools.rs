@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::clock::Pace;
-use bringup_controller::rights::{Needed, needed};
+use bringup_runtime::rights::{Needed, needed};
 use bringup_testbed::CrdSet;
 use jiff::Timestamp;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};

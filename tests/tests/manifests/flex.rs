@@ -4,9 +4,10 @@
 use std::fs;
 
 use anyhow::{Context as _, Result};
-use bringup_controller::flex::{JoinSettings, LEDGER, TOKENS};
-use bringup_controller::rights::{FLEX, Needed, Place};
 use bringup_objects::flex::definitions;
+use bringup_objects::flex::{LEDGER, TOKENS_NAMESPACE};
+use bringup_provision::JoinSettings;
+use bringup_runtime::rights::{FLEX, Needed, Place};
 use bringup_testbed::{ControlPlane, CrdSet};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
@@ -63,27 +64,27 @@ async fn with_machines_the_controller_may_do_exactly_what_they_need() -> Result<
     let everywhere = at(Place::Everywhere);
     let role = Api::<ClusterRole>::all(plane.client()).get("bringup-flex").await?;
     assert_eq!(grants(role.rules.as_deref()), expected(&everywhere));
-    let (home, system) = (at(Place::Home), at(Place::Namespace(TOKENS)));
-    for (namespace, wanted) in [(NAMESPACE, &home), (TOKENS, &system)] {
+    let (home, system) = (at(Place::Home), at(Place::Namespace(TOKENS_NAMESPACE)));
+    for (namespace, wanted) in [(NAMESPACE, &home), (TOKENS_NAMESPACE, &system)] {
         let at_place: Api<Role> = Api::namespaced(plane.client(), namespace);
         let rules = at_place.get("bringup-flex").await?.rules.unwrap_or_default();
         assert_eq!(grants(Some(&rules)), expected(wanted), "{namespace}");
         let named = wanted.iter().filter_map(|needed| Some((needed.name?, needed.verb)));
         assert_eq!(on_one_object(&rules), named.collect::<Vec<_>>(), "{namespace}");
     }
-    let places = [("default", everywhere), (NAMESPACE, home), (TOKENS, system)];
+    let places = [("default", everywhere), (NAMESPACE, home), (TOKENS_NAMESPACE, system)];
     for (namespace, grants) in places {
         for Needed { group, resource, verb, .. } in grants.iter().filter(|it| it.name.is_none()) {
             becomes_allowed(&plane, namespace, group, resource, verb).await?;
         }
     }
     for (group, resource, verb, namespace) in [
-        ("", "secrets", "get", TOKENS),
-        ("", "secrets", "list", TOKENS),
+        ("", "secrets", "get", TOKENS_NAMESPACE),
+        ("", "secrets", "list", TOKENS_NAMESPACE),
         ("", "secrets", "create", NAMESPACE),
         ("", "secrets", "delete", "default"),
         ("", "configmaps", "update", NAMESPACE),
-        ("", "configmaps", "get", TOKENS),
+        ("", "configmaps", "get", TOKENS_NAMESPACE),
         ("", "nodes", "delete", ""),
         ("karpenter.sh", "nodeclaims", "create", ""),
         ("karpenter.sh", "nodepools", "update", ""),

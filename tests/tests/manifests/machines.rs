@@ -3,8 +3,8 @@
 use std::fs;
 
 use anyhow::{Context as _, Result};
-use bringup_controller::rights::{MACHINES, Place};
 use bringup_objects::report::MOVED_DEFINITION_LABEL;
+use bringup_runtime::rights::{MACHINES, Place};
 use bringup_testbed::{ControlPlane, CrdSet};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::rbac::v1::ClusterRole;

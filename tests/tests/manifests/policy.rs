@@ -7,11 +7,12 @@ use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bringup_azure::clock::WallClock;
-use bringup_controller::flex::policy::{self, Policy};
-use bringup_controller::flex::{JoinSettings, Joining, TOKENS};
 use bringup_flex::engine::Bootstrap as _;
 use bringup_objects::flex::AzureFlexMachine;
+use bringup_objects::flex::TOKENS_NAMESPACE;
 use bringup_objects::flex::machine::{FlexMachineStatus, Place};
+use bringup_provision::policy::{self, Policy};
+use bringup_provision::{JoinSettings, Joining};
 use bringup_testbed::ControlPlane;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, ListParams, PostParams, PropagationPolicy};
@@ -33,7 +34,7 @@ fn account(plane: &ControlPlane) -> Result<Client> {
 /// The account, when its rights and the policy are in force.
 async fn limited_account(plane: &ControlPlane) -> Result<Client> {
     for verb in ["create", "delete"] {
-        becomes_allowed(plane, TOKENS, "", "secrets", verb).await?;
+        becomes_allowed(plane, TOKENS_NAMESPACE, "", "secrets", verb).await?;
     }
     let account = account(plane)?;
     let in_force = async { while policy::check(&account).await != Policy::InForce {} };
@@ -86,7 +87,7 @@ fn refused<T>(answer: Result<T, kube::Error>, what: &str) {
 #[tokio::test]
 async fn the_account_of_the_controller_makes_no_secrets_but_its_own_tokens() -> Result<()> {
     let plane = installed().await?;
-    let secrets: Api<Secret> = Api::namespaced(limited_account(&plane).await?, TOKENS);
+    let secrets: Api<Secret> = Api::namespaced(limited_account(&plane).await?, TOKENS_NAMESPACE);
     let annotation = json!({ "kubernetes.io/service-account.name": "default" });
     for (changes, what) in [
         (json!({ "type": "Opaque" }), "another type"),
@@ -116,7 +117,7 @@ async fn the_account_of_the_controller_makes_no_secrets_but_its_own_tokens() -> 
     }
     let try_out = PostParams { dry_run: true, ..PostParams::default() };
     refused(secrets.create(&try_out, &token(&json!({}))?).await, "trying out");
-    let all: Api<Secret> = Api::namespaced(plane.client(), TOKENS);
+    let all: Api<Secret> = Api::namespaced(plane.client(), TOKENS_NAMESPACE);
     assert_eq!(all.list(&ListParams::default()).await?.items.len(), 0);
     secrets.create(&PostParams::default(), &token(&json!({}))?).await?;
     Ok(())
@@ -126,8 +127,8 @@ async fn the_account_of_the_controller_makes_no_secrets_but_its_own_tokens() -> 
 async fn the_account_of_the_controller_sees_and_deletes_no_secrets_but_its_own_tokens() -> Result<()>
 {
     let plane = installed().await?;
-    let secrets: Api<Secret> = Api::namespaced(limited_account(&plane).await?, TOKENS);
-    let all: Api<Secret> = Api::namespaced(plane.client(), TOKENS);
+    let secrets: Api<Secret> = Api::namespaced(limited_account(&plane).await?, TOKENS_NAMESPACE);
+    let all: Api<Secret> = Api::namespaced(plane.client(), TOKENS_NAMESPACE);
     let label = json!({ "app.kubernetes.io/managed-by": "bringup" });
     let foreign = [
         json!({ "metadata": { "name": "plain" }, "stringData": { "password": "hush" } }),
@@ -196,7 +197,7 @@ async fn a_token_that_the_controller_makes_is_one_that_the_policy_accepts() -> R
     for _ in 0..2 {
         joining.custom_data(&machine).await.map_err(anyhow::Error::msg)?;
     }
-    let all: Api<Secret> = Api::namespaced(plane.client(), TOKENS);
+    let all: Api<Secret> = Api::namespaced(plane.client(), TOKENS_NAMESPACE);
     assert_eq!(all.list(&ListParams::default()).await?.items.len(), 1);
     Ok(())
 }
@@ -204,9 +205,9 @@ async fn a_token_that_the_controller_makes_is_one_that_the_policy_accepts() -> R
 #[tokio::test]
 async fn a_policy_that_is_missing_is_noticed() -> Result<()> {
     let plane = installed_with(&["--set", "flex.policy.install=false"]).await?;
-    becomes_allowed(&plane, TOKENS, "", "secrets", "create").await?;
+    becomes_allowed(&plane, TOKENS_NAMESPACE, "", "secrets", "create").await?;
     assert_eq!(policy::check(&account(&plane)?).await, Policy::Missing);
-    let all: Api<Secret> = Api::namespaced(plane.client(), TOKENS);
+    let all: Api<Secret> = Api::namespaced(plane.client(), TOKENS_NAMESPACE);
     assert_eq!(all.list(&ListParams::default()).await?.items.len(), 0, "it was only tried out");
     Ok(())
 }

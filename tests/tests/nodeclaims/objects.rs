@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use bringup_controller::witness::Witness;
 use bringup_objects::condition::BOOTSTRAP_SUCCEEDED;
+use bringup_runtime::effect_hook::EffectHook;
 use bringup_testbed::ControlPlane;
 use bringup_world::counted::Counted;
 use bringup_world::order::Order;
@@ -168,7 +168,7 @@ async fn assert_neighbour_is_told(stage: &Stage, name: &str) -> Result<()> {
 }
 
 fn observe(plane: &ControlPlane, stage: &Stage, counted: &Counted) -> Result<Running> {
-    Ok(stage.observe_with(counted.client(plane.admin().config())?, Witness::default()))
+    Ok(stage.observe_with(counted.client(plane.admin().config())?, EffectHook::default()))
 }
 
 fn assert_sound(controller: &Running) {

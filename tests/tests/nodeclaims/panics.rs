@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bringup_controller::witness::Witness;
 use bringup_objects::condition::BOOTSTRAP_SUCCEEDED;
+use bringup_runtime::effect_hook::EffectHook;
 use bringup_world::order::Order;
 use bringup_world::stage::Stage;
 use futures::FutureExt as _;
@@ -20,7 +20,7 @@ const FOREVER: Duration = Duration::from_mins(5);
 async fn a_panic_sets_one_claim_aside_while_another_gets_its_verdict() -> Result<()> {
     let stage = Stage::set("panics", ORAS_MISSING).await?;
     let (armed, panicked) = (AtomicBool::new(true), Arc::new(tokio::sync::Notify::new()));
-    let witness = Witness::new({
+    let witness = EffectHook::new({
         let panicked = panicked.clone();
         move |effect| {
             let panics = effect == "ARM read" && armed.swap(false, Ordering::Relaxed);

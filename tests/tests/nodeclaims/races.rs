@@ -211,7 +211,7 @@ async fn test_23_a_node_that_becomes_ready_while_the_report_is_prepared_stops_it
     let stage = std::sync::Arc::new(Stage::set("t23b", scenario).await?);
     let claim = stage.claim_name("a");
     start_failing(&stage, &claim, &Order::of("202601.13.0")).await?;
-    let witness = bringup_controller::witness::Witness::new({
+    let witness = bringup_runtime::effect_hook::EffectHook::new({
         let (stage, claim) = (stage.clone(), claim.clone());
         move |effect| -> BoxFuture<'static, ()> {
             let (stage, claim) = (stage.clone(), claim.clone());

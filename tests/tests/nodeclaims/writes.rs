@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bringup_controller::witness::Witness;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, OURS, find};
 use bringup_objects::{BootstrapReport, NodeClaim};
+use bringup_runtime::effect_hook::EffectHook;
 use bringup_world::order::Order;
 use bringup_world::provider::Provider;
 use bringup_world::stage::{Running, Stage};
@@ -105,9 +105,9 @@ async fn two_hundred_wipes_in_a_row_lose_nothing_and_then_nothing_is_written() -
 }
 
 /// Stops the world at an effect: the task that caused it hangs for ever.
-fn stop_at(effect: usize) -> (Witness, Arc<Notify>, Arc<AtomicUsize>) {
+fn stop_at(effect: usize) -> (EffectHook, Arc<Notify>, Arc<AtomicUsize>) {
     let (stopped, seen) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
-    let witness = Witness::new({
+    let witness = EffectHook::new({
         let (stopped, seen) = (stopped.clone(), seen.clone());
         move |_| {
             if seen.fetch_add(1, Ordering::SeqCst) + 1 == effect {
@@ -186,9 +186,9 @@ async fn test_25_a_crash_after_any_effect_leads_to_the_same_end() -> Result<()> 
 }
 
 /// Stops the task that has created a report, for ever.
-fn stop_after_the_report(created: &Arc<Notify>) -> Witness {
+fn stop_after_the_report(created: &Arc<Notify>) -> EffectHook {
     let created = created.clone();
-    Witness::new(move |effect| {
+    EffectHook::new(move |effect| {
         if effect == "report created" {
             created.notify_one();
             return futures::future::pending().boxed();
@@ -223,7 +223,7 @@ async fn a_change_of_leader_in_the_middle_leads_to_the_same_end() -> Result<()> 
     let (created, stop) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let witness = stop_after_the_report(&created);
     let first = stage.controller("first", witness);
-    let second = stage.controller("second", Witness::default());
+    let second = stage.controller("second", EffectHook::default());
     let first = tokio::spawn({
         let stop = stop.clone();
         async move { first.lead(async move { stop.notified().await }).await }

@@ -11,17 +11,19 @@ use bringup_azure_sim::clock::Pace;
 use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
-use bringup_controller::flex::pools::{Cluster, KubePools};
-use bringup_controller::flex::{LEDGER, TOKENS};
-use bringup_controller::health::Health;
-use bringup_controller::rights::{FLEX, Needed, needed};
-use bringup_controller::{Controller, Provisioning, Settings};
+use bringup_controller::Controller;
 use bringup_objects::flex::class::FlexNodeClassSpec;
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
+use bringup_objects::flex::{LEDGER, TOKENS_NAMESPACE};
 use bringup_objects::{NodeClaim, report};
-use bringup_provider::listen::{Address, AllowedClients};
-use bringup_provider::plugin::{Pool, Pools as _};
+use bringup_observe::Settings;
+use bringup_provision::Provisioning;
+use bringup_provision::grpc::listen::{Address, AllowedClients};
+use bringup_provision::grpc::plugin::{Pool, Pools as _};
+use bringup_provision::pools::{Cluster, KubePools};
+use bringup_runtime::health::Health;
+use bringup_runtime::rights::{FLEX, Needed, needed};
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::counted::Counted;
 use bringup_world::stage::SimulatedClock;
@@ -237,7 +239,7 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     claimed(&client, "one").await?;
     let up = until(&machines, "one", runs).await?.status.unwrap_or_default();
     let made = up.place.unwrap_or_default();
-    let tokens: Api<Secret> = Api::namespaced(client.clone(), TOKENS);
+    let tokens: Api<Secret> = Api::namespaced(client.clone(), TOKENS_NAMESPACE);
     let is_token =
         |secret: &Secret| secret.type_.as_deref() == Some("bootstrap.kubernetes.io/token");
     let all = async || -> Result<usize> {
@@ -356,7 +358,7 @@ async fn each_right_that_is_missing_is_named_and_not_asked_for_again_and_again()
         let said = controller.health().not_ready();
         assert_eq!(
             said.iter().any(|line| line.contains(&words)),
-            lacking.vital,
+            lacking.right.is_vital(),
             "{words}: {said:?}"
         );
         let metrics = controller.metrics().text();

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use bringup_controller::flex::{LEDGER, Page, is_ready};
 use bringup_flex::audit::Audit;
 use bringup_flex::backoff::BackOff;
 use bringup_flex::tally::Tally;
 use bringup_objects::condition::find;
+use bringup_objects::flex::LEDGER;
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
+use bringup_provision::{Page, is_ready};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde::Serialize;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use bringup_azure::budget::Limits;
 use bringup_azure::clock::WallClock;
 use bringup_azure::id::Name;
-use bringup_controller::flex::{LEDGER, Page};
 use bringup_flex::audit::word;
 use bringup_flex::engine::{Sweeper, Swept};
 use bringup_flex::sweep::Wanted;
+use bringup_objects::flex::LEDGER;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
+use bringup_provision::Page;
 use jiff::Timestamp;
 use kube::ResourceExt;
 

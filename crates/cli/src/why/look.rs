@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use bringup_azure::budget::Limits;
 use bringup_azure::clock::WallClock;
-use bringup_controller::claims::{self, NodeClassKind};
-use bringup_controller::collect::Collect;
-use bringup_controller::health::Health;
-use bringup_controller::inquiry::inquire;
-use bringup_controller::machines::{Land, PROVIDED};
-use bringup_controller::shape::CLUSTER;
-use bringup_controller::subject::{Launch, Subject};
-use bringup_controller::witness::Witness;
 use bringup_diagnosis::{Signatures, Verdict};
 use bringup_objects::BootstrapReport;
 use bringup_objects::cluster_api::{Machine, REPLACEMENT_USEFUL};
 use bringup_objects::report::Moment;
+use bringup_observe::claims::{self, NodeClassKind};
+use bringup_observe::collect::Collect;
+use bringup_observe::inquiry::inquire;
+use bringup_observe::machines::{Land, PROVIDED};
+use bringup_observe::shape::CLUSTER;
+use bringup_observe::subject::{Launch, Subject};
+use bringup_runtime::effect_hook::EffectHook;
+use bringup_runtime::health::Health;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -40,7 +40,8 @@ pub(super) struct Asking<'a> {
 fn collect(cluster: &Cluster, asking: Asking<'_>) -> anyhow::Result<Collect> {
     let clock = Arc::new(WallClock);
     let arm = asking.azure.arm(Limits::default(), clock.clone())?;
-    let collect = Collect::new(arm, cluster.client(), clock, Health::default(), Witness::default());
+    let collect =
+        Collect::new(arm, cluster.client(), clock, Health::default(), EffectHook::default());
     Ok(collect.with_signatures(asking.signatures))
 }
 

@@ -1,7 +1,7 @@
 //! What kind of thing is meant by what was typed.
 
-use bringup_controller::machines::PROVIDED;
 use bringup_objects::cluster_api::{GROUP, INFRASTRUCTURE};
+use bringup_observe::machines::PROVIDED;
 
 use crate::vm;
 

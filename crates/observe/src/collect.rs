@@ -1,0 +1,494 @@
+//! Asks Azure and Kubernetes. Each question may fail alone; the observation says so.
+
+mod console;
+
+use std::sync::Arc;
+
+use bringup_azure::clock::Clock;
+use bringup_azure::model::{ActivityLog, VirtualMachine};
+use bringup_azure::{Arm, ArmError, InstanceId, Priority, ProviderId, Turn};
+use bringup_contract::bounds::TimeMath as _;
+use bringup_diagnosis::{Confidence, Signatures};
+use bringup_objects::Node;
+use bringup_objects::report::CollectorState;
+use bringup_runtime::effect_hook::EffectHook;
+use bringup_runtime::health::Health;
+use bringup_runtime::rights::Right;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::api::ListParams;
+use kube::{Api, Client};
+
+pub use self::console::Console;
+use self::console::Unheard;
+use crate::digest::{collected, collector, refusal};
+use crate::judge::Signal;
+use crate::listening::{Heard, Line};
+use crate::memory::KEPT;
+use crate::observation::{Cse, Observation, Vm};
+use crate::reach::Reach;
+use crate::subject::{Kind, Place, Subject};
+use crate::workbench::Workbench;
+
+/// How long after its time a verdict has to be made, read or not.
+const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(50);
+/// How long a read may take that begins later.
+const GRACE: SignedDuration = SignedDuration::from_secs(2);
+/// How many certificate requests are looked through.
+const MOST_REQUESTS: u32 = 500;
+/// How long a join token of Cluster API's kubeadm provider holds, unless it is told otherwise.
+const TOKEN_HOLDS: SignedDuration = SignedDuration::from_mins(15);
+
+/// Whoever asks.
+#[derive(Clone)]
+pub struct Collect {
+    arm: Arm,
+    client: Client,
+    clock: Arc<dyn Clock>,
+    health: Health,
+    hook: EffectHook,
+    console: Console,
+    signatures: Signatures,
+    bench: Workbench,
+    reach: Reach,
+}
+
+impl Collect {
+    /// A collector that asks with these.
+    pub fn new(
+        arm: Arm,
+        client: Client,
+        clock: Arc<dyn Clock>,
+        health: Health,
+        hook: EffectHook,
+    ) -> Self {
+        let console = Console::new(arm.clone(), clock.clone(), hook.clone());
+        let (signatures, bench) = (Signatures::default(), console.bench());
+        let reach = Reach::everything();
+        Self { arm, client, clock, health, hook, console, signatures, bench, reach }
+    }
+
+    /// The same, which reads only what it may.
+    #[must_use]
+    pub fn with_reach(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+
+    /// Which VMs may be read.
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    /// The same, which also looks for these.
+    #[must_use]
+    pub fn with_signatures(mut self, signatures: Signatures) -> Self {
+        self.signatures = signatures;
+        self
+    }
+
+    /// Looks at the VM, and at the AKS machine where there is one. What was known before stays.
+    pub async fn look(
+        &self,
+        subject: &Subject,
+        known: Option<Observation>,
+        signal: Option<&Signal>,
+        priority: Priority,
+        since: Timestamp,
+    ) -> Observation {
+        let seen = self.looked(subject, known, signal, priority, since).await;
+        self.assessed(seen).await
+    }
+
+    /// Waits until Azure refuses reads of a subject's VM until later than `than`; answers until when.
+    pub(crate) async fn refused_beyond(&self, subject: &Subject, than: Timestamp) -> Timestamp {
+        match &subject.place {
+            Place::Known(id) => self.arm.refused_beyond(&id.instance, than).await,
+            Place::NotSaid | Place::Malformed(_) => std::future::pending().await,
+        }
+    }
+
+    /// Finds out what long evidence shows, and keeps excerpts of it. What is short is judged when it has to
+    /// be: most of what is seen never has.
+    pub(crate) async fn assessed(&self, seen: Observation) -> Observation {
+        match seen.evidence.size() {
+            size if Workbench::is_small(size) => seen,
+            size => self.bench.run(size, move || seen.assessed(KEPT)).await,
+        }
+    }
+
+    async fn looked(
+        &self,
+        subject: &Subject,
+        known: Option<Observation>,
+        signal: Option<&Signal>,
+        priority: Priority,
+        since: Timestamp,
+    ) -> Observation {
+        let turn = priority.since(since);
+        let deadline = deadline(subject, known.as_ref(), priority, self.clock.now());
+        let mut seen = self.prepared(subject, known.unwrap_or_default());
+        seen.collectors.retain(|known| known.name != collector::PROVIDED);
+        if let Some(trouble) = &subject.trouble {
+            seen.collected(collected(collector::PROVIDED, CollectorState::Failed, trouble));
+        }
+        if let Some(signal) = signal {
+            seen = seen.with_signal(&signal.text);
+        }
+        let mut instance = match &subject.place {
+            Place::Known(id) => Some(id.instance.clone()),
+            Place::NotSaid | Place::Malformed(_) => None,
+        };
+        let refused = subject.machine.as_ref().and_then(|id| self.reach.refuses_machine(id));
+        if let Some(why) = &refused {
+            seen.collected(collected(collector::MACHINE, CollectorState::Denied, why));
+        }
+        if let Some(machine) = subject.machine.as_ref().filter(|_| refused.is_none()) {
+            match self.asked(self.arm.machine(machine, turn).await).await {
+                Ok(machine) => {
+                    let beneath = machine.resource_id.as_ref();
+                    instance = beneath.and_then(|id| InstanceId::try_from(id).ok()).or(instance);
+                    seen = seen.with_machine(&machine, self.clock.now());
+                    // While AKS is at it, its VM costs a read and says little.
+                    if machine.is_underway() && priority == Priority::Schedule {
+                        return seen;
+                    }
+                }
+                Err(error) => {
+                    let (state, detail) = refusal(&error);
+                    seen.collected(collected(collector::MACHINE, state, &detail));
+                }
+            }
+        }
+        let Some(instance) = instance else {
+            seen.at = self.clock.now();
+            let detail = match &subject.place {
+                Place::Malformed(why) => why.clone(),
+                Place::NotSaid | Place::Known(_) => "the provider id is not known".to_owned(),
+            };
+            seen.denied = Some(detail.clone());
+            seen.collected(collected(collector::VM, CollectorState::Failed, &detail));
+            return seen;
+        };
+        if let Some(why) = self.reach.refuses(subject, &instance).await {
+            return seen.out_of_reach(&why, self.clock.now());
+        }
+        let Some(answer) = self.in_time(deadline, self.arm.instance(&instance, turn)).await else {
+            return seen.unread(self.clock.now());
+        };
+        match self.asked(answer).await {
+            Ok(vm) => {
+                self.health.azure(None);
+                let now = self.clock.now();
+                let size = size_of(&vm).saturating_add(seen.evidence.size());
+                self.bench.run(size, move || seen.with_vm(&vm, now).with_diagnostics(&vm)).await
+            }
+            Err(error) => {
+                self.health.azure((!error.is_not_found()).then(|| refusal(&error).1));
+                seen.without_vm(&error, self.clock.now())
+            }
+        }
+    }
+
+    /// Asks everybody else: the console, run commands, and Kubernetes.
+    pub async fn deepen(
+        &self,
+        subject: &Subject,
+        seen: Observation,
+        node: Option<&Node>,
+        priority: Priority,
+    ) -> Observation {
+        let turn = priority.since(self.clock.now());
+        let deadline = deadline(subject, Some(&seen), priority, self.clock.now());
+        let seen = match &subject.place {
+            Place::NotSaid | Place::Malformed(_) => seen,
+            Place::Known(id) if self.reach.refuses(subject, &id.instance).await.is_some() => seen,
+            Place::Known(id) => {
+                let read =
+                    self.in_time(deadline, self.read_console(id, subject, &seen, turn)).await;
+                read.unwrap_or_else(|| seen.without_turn(collector::SERIAL_LOG, self.clock.now()))
+            }
+        };
+        let seen = if may_wait_in_a_command(subject, &seen, priority) {
+            match self.in_time(deadline, self.run_commands(subject, seen.clone(), turn)).await {
+                Some(seen) => seen,
+                None => seen.without_turn(collector::RUN_COMMANDS, self.clock.now()),
+            }
+        } else {
+            seen
+        };
+        let mut seen = self.kubernetes(subject, seen, node).await;
+        seen.is_full = true;
+        self.assessed(seen).await
+    }
+
+    /// Adds what the console shows, as an excerpt.
+    async fn read_console(
+        &self,
+        id: &ProviderId,
+        subject: &Subject,
+        seen: &Observation,
+        turn: Turn,
+    ) -> Observation {
+        let (read, _room) = self.console.read(&id.instance, subject.kind, seen.clone(), turn).await;
+        self.assessed(read).await
+    }
+
+    /// Listens to the console: whether what is new there tells that the bootstrap has failed.
+    pub(crate) async fn listen(
+        &self,
+        subject: &Subject,
+        mut line: Line,
+        priority: Priority,
+    ) -> (Line, Heard) {
+        let Place::Known(id) = &subject.place else { return (line, Heard::Deaf) };
+        if self.reach.refuses(subject, &id.instance).await.is_some() {
+            return (line, Heard::Deaf);
+        }
+        let turn = priority.since(self.clock.now());
+        let heard = match self.console.listen(&id.instance, &mut line, turn).await {
+            Ok(Some((text, _room))) => {
+                let tells = self.tells_of_failure(subject, text).await;
+                if tells { Heard::Failure } else { Heard::Nothing }
+            }
+            Ok(None) => Heard::Nothing,
+            Err(Unheard) => Heard::Deaf,
+        };
+        (line, heard)
+    }
+
+    async fn tells_of_failure(&self, subject: &Subject, text: String) -> bool {
+        let seen = self.prepared(subject, Observation::default());
+        let size = text.len();
+        let tells = move || {
+            let seen = seen.with_console(&text, true);
+            matches!(seen.cse, Cse::Failed { .. }) || seen.is_machine && seen.is_told()
+        };
+        self.bench.run(size, tells).await
+    }
+
+    /// With everything that is known of a subject before it is looked at.
+    fn prepared(&self, subject: &Subject, mut seen: Observation) -> Observation {
+        seen.reassess();
+        seen.is_machine = subject.kind == Kind::Machine;
+        seen.evidence.api_server.clone_from(&subject.api_server);
+        seen.evidence.signatures = self.signatures.clone();
+        seen
+    }
+
+    async fn run_commands(
+        &self,
+        subject: &Subject,
+        mut seen: Observation,
+        turn: Turn,
+    ) -> Observation {
+        let Place::Known(id) = &subject.place else { return seen };
+        if self.reach.refuses(subject, &id.instance).await.is_some() {
+            return seen;
+        }
+        match self.asked(self.arm.run_commands(&id.instance, turn).await).await {
+            // What they print may be long.
+            Ok(commands) if commands.is_empty() => seen.with_run_commands(&commands),
+            Ok(commands) => {
+                self.bench.run(usize::MAX, move || seen.with_run_commands(&commands)).await
+            }
+            Err(error) => {
+                let (state, detail) = refusal(&error);
+                seen.collected(collected(collector::RUN_COMMANDS, state, &detail));
+                seen
+            }
+        }
+    }
+
+    async fn kubernetes(
+        &self,
+        subject: &Subject,
+        mut seen: Observation,
+        node: Option<&Node>,
+    ) -> Observation {
+        if subject.kind == Kind::Machine {
+            // Its Node, and the requests of that, are in the cluster that it belongs to.
+            let detail = "not asked: the Machine itself tells of its Node";
+            seen.collected(collected(collector::KUBERNETES, CollectorState::Empty, detail));
+            let age = token_age(subject.created.duration_until(self.clock.now()));
+            seen.collected(collected(collector::TOKEN_AGE, CollectorState::Ok, &age));
+            return seen;
+        }
+        let mut lines = Vec::new();
+        let name = subject
+            .node_name
+            .clone()
+            .or_else(|| seen.facts.computer_name.clone())
+            .or_else(|| subject.vm_name());
+        if let (Some(node), Some(name)) = (node, &name) {
+            let ready = node.ready();
+            let reason = ready.and_then(|ready| ready.reason.clone()).unwrap_or_default();
+            let message = ready.and_then(|ready| ready.message.clone()).unwrap_or_default();
+            lines.push(format!("Node {name} exists and is not ready: {reason} {message}"));
+        }
+        let Some(name) = name else { return seen.with_kubernetes(&lines) };
+        let requests: Api<CertificateSigningRequest> = Api::all(self.client.clone());
+        match requests.list(&ListParams::default().limit(MOST_REQUESTS)).await {
+            Ok(found) => {
+                self.health.may(Right::CertificateRequests);
+                lines.extend(found.items.iter().filter_map(|request| told(request, &name)));
+                seen.with_kubernetes(&lines)
+            }
+            Err(error) => {
+                self.health.failed(Right::CertificateRequests, &error);
+                let detail = format!("certificate requests cannot be read: {error}");
+                seen.collected(collected(collector::KUBERNETES, CollectorState::Denied, &detail));
+                seen
+            }
+        }
+    }
+
+    /// What the activity log has of the VM's resource group since `from`.
+    pub async fn activity(
+        &self,
+        id: &InstanceId,
+        from: Timestamp,
+    ) -> Result<ActivityLog, ArmError> {
+        let (subscription, group) = match id {
+            InstanceId::VirtualMachine(vm) => (&vm.subscription, &vm.resource_group),
+            InstanceId::ScaleSetInstance(vm) => (&vm.subscription, &vm.resource_group),
+        };
+        let (from, to) = (from.minus(SignedDuration::from_mins(5)), self.clock.now());
+        let turn = Priority::Schedule;
+        self.asked(self.arm.activity_log(subscription, group, from, to, turn).await).await
+    }
+
+    /// What comes before the deadline: a verdict on what is known is worth more than a late read.
+    async fn in_time<T>(
+        &self,
+        deadline: Option<Timestamp>,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let Some(deadline) = deadline else { return Some(work.await) };
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = self.clock.reach(deadline) => None,
+        }
+    }
+
+    async fn asked<T>(&self, answer: Result<T, ArmError>) -> Result<T, ArmError> {
+        self.hook.done("ARM read").await;
+        answer
+    }
+}
+
+/// A look that has to be made in time is given up just before the claim is deleted. One that
+/// begins later has a moment: whoever came in time and found no turn must not wait for ever.
+fn deadline(
+    subject: &Subject,
+    seen: Option<&Observation>,
+    priority: Priority,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    match priority {
+        Priority::Forced | Priority::Schedule if subject.registered.is_none() => {
+            Some(subject.deadline(seen).plus(LAST_MOMENT).max(now.plus(GRACE)))
+        }
+        Priority::Forced | Priority::Schedule | Priority::Event | Priority::Deletion => None,
+    }
+}
+
+/// How many bytes of text a VM shows.
+fn size_of(vm: &VirtualMachine) -> usize {
+    let extensions = vm.extensions.iter();
+    let statuses = extensions.flat_map(|one| one.statuses.iter().chain(&one.substatuses));
+    let texts = statuses.chain(&vm.statuses).filter_map(|status| status.message.as_deref());
+    texts.map(str::len).sum()
+}
+
+/// Whether it is worth a read to ask what run commands say: of a machine whose evidence does not
+/// prove a cause, where its agent knows of such commands, or where it is the last question before a
+/// verdict.
+fn may_wait_in_a_command(subject: &Subject, seen: &Observation, priority: Priority) -> bool {
+    let is_last = seen.at >= subject.deadline(Some(seen)) || priority == Priority::Event;
+    subject.kind == Kind::Machine
+        && matches!(seen.vm, Vm::Present | Vm::Failed)
+        && (seen.runs_commands || is_last)
+        && seen.diagnosis().cause.confidence != Confidence::High
+}
+
+/// What is to be said of a certificate request, if it is the node's.
+fn told(request: &CertificateSigningRequest, node: &str) -> Option<String> {
+    let asked = format!("system:node:{}", node.to_ascii_lowercase());
+    let by_node = request.spec.username.as_deref() == Some(asked.as_str());
+    if !by_node && !names_node(&request.spec.request.0, &asked) {
+        return None;
+    }
+    let name = request.metadata.name.as_deref().unwrap_or_default();
+    let user = request.spec.username.as_deref().unwrap_or("somebody");
+    let conditions =
+        request.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let has = |kind: &str| conditions.iter().find(|condition| condition.type_ == kind);
+    let state = match (has("Denied"), has("Failed"), has("Approved")) {
+        (Some(denied), ..) => {
+            format!("was denied: {}", denied.message.as_deref().unwrap_or_default())
+        }
+        (_, Some(failed), _) => {
+            format!("failed: {}", failed.message.as_deref().unwrap_or_default())
+        }
+        (None, None, Some(_)) => "was approved".to_owned(),
+        (None, None, None) => "is pending: nobody has approved it".to_owned(),
+    };
+    Some(format!("CertificateSigningRequest (CSR) {name} of {user} for node {node} {state}"))
+}
+
+/// Whether a request in PEM names a node: the name stands in it as it is.
+fn names_node(pem: &[u8], asked: &str) -> bool {
+    let text = String::from_utf8_lossy(pem);
+    let body: String = text.lines().filter(|line| !line.starts_with("-----")).collect();
+    base64_decoded(&body)
+        .windows(asked.len())
+        .any(|window| window.eq_ignore_ascii_case(asked.as_bytes()))
+}
+
+fn base64_decoded(text: &str) -> Vec<u8> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
+}
+
+/// What the age of a Machine tells of its join token, which itself is never read.
+fn token_age(age: SignedDuration) -> String {
+    let (minutes, holds) = (age.as_mins(), TOKEN_HOLDS.as_mins());
+    let may = if age > TOKEN_HOLDS { "may have expired" } else { "cannot have expired" };
+    format!(
+        "the Machine is {minutes} min old: a token of Cluster API's kubeadm provider, which holds \
+         {holds} min unless it is renewed, {may}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::Agent;
+
+    #[test]
+    fn a_look_that_got_no_turn_proves_nothing_of_the_vm_by_what_was_seen_before() {
+        let at = Timestamp::UNIX_EPOCH;
+        let read = Observation {
+            vm: Vm::Present,
+            agent: Agent::Silent,
+            is_full: true,
+            ..Observation::default()
+        };
+        let unread = read.unread(at + SignedDuration::from_mins(13));
+        assert_eq!((unread.agent, unread.is_full), (Agent::NotSeen, false));
+        assert_eq!(unread.vm, Vm::Present, "what is known stays");
+        let vm = serde_json::json!({ "name": "a", "properties": {} });
+        let read = unread.with_vm(&bringup_azure::model::VirtualMachine::of(vm), at);
+        assert_eq!(read.agent, Agent::Silent, "until it is read again");
+    }
+
+    #[test]
+    fn the_age_of_a_machine_tells_whether_its_token_may_have_expired() {
+        let young = token_age(SignedDuration::from_mins(4));
+        assert!(young.starts_with("the Machine is 4 min old"), "{young}");
+        assert!(young.ends_with("cannot have expired"), "{young}");
+        assert!(token_age(SignedDuration::from_mins(16)).ends_with("may have expired"));
+    }
+}

@@ -1,0 +1,186 @@
+//! The console of a VM, by an address that is good for a while only. It is kept by nobody.
+
+use std::sync::Arc;
+
+use bringup_azure::clock::Clock;
+use bringup_azure::model::{BootDiagnostics, SerialLog, VirtualMachine};
+use bringup_azure::{Arm, ArmError, InstanceId, Priority, Turn};
+use bringup_contract::bounds::TimeMath as _;
+use bringup_objects::report::CollectorState;
+use bringup_runtime::effect_hook::EffectHook;
+use jiff::SignedDuration;
+
+use crate::digest::{collected, collector, refusal};
+use crate::listening::Line;
+use crate::observation::Observation;
+use crate::subject::Kind;
+use crate::workbench::{Room, Workbench};
+
+/// How much of a serial log is read.
+const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
+/// How much of it is read while it is listened to.
+const LISTENED_BYTES: usize = 256 * 1024;
+/// How long the address of a serial log is to be good for, in minutes.
+const ADDRESS_MINUTES: u16 = 5;
+/// How long it is used: not until its last moment.
+const ADDRESS_USED: SignedDuration = SignedDuration::from_mins(4);
+
+/// The console cannot be listened to now.
+#[derive(Debug)]
+pub(super) struct Unheard;
+
+/// Whoever asks for consoles.
+#[derive(Clone)]
+pub struct Console {
+    arm: Arm,
+    clock: Arc<dyn Clock>,
+    hook: EffectHook,
+    bench: Workbench,
+}
+
+impl Console {
+    /// Asks with these.
+    pub fn new(arm: Arm, clock: Arc<dyn Clock>, hook: EffectHook) -> Self {
+        Self { arm, clock, hook, bench: Workbench::default() }
+    }
+
+    /// Where what it reads is worked on.
+    pub(super) fn bench(&self) -> Workbench {
+        self.bench.clone()
+    }
+
+    /// Looks at a VM and its console, and at nothing else.
+    pub async fn look(&self, id: &InstanceId, kind: Kind) -> Observation {
+        let (turn, now) = (Priority::Event.since(self.clock.now()), self.clock.now());
+        let seen = Observation { is_machine: kind == Kind::Machine, ..Observation::default() };
+        match self.asked(self.arm.instance(id, turn).await).await {
+            Ok(vm) => {
+                let seen = seen.with_vm(&vm, now).with_diagnostics(&vm);
+                self.read(id, kind, seen, turn).await.0
+            }
+            Err(error) if error.is_not_found() => seen.without_vm(&error, now),
+            // Whoever may not read the VM may still be let to its console.
+            Err(error) => self.read(id, kind, seen.without_vm(&error, now), turn).await.0,
+        }
+    }
+
+    /// Adds what the console shows, or what came of asking for it. The room that its text takes in
+    /// memory is held until it is an excerpt.
+    pub(super) async fn read(
+        &self,
+        id: &InstanceId,
+        kind: Kind,
+        mut seen: Observation,
+        turn: Turn,
+    ) -> (Observation, Option<Room>) {
+        if seen.is_console_off() {
+            let remedy = match kind {
+                Kind::Machine => ": set spec.diagnostics.boot.storageAccountType to Managed",
+                Kind::NodeClaim => "",
+            };
+            let detail = format!("boot diagnostics are off for this VM{remedy}");
+            seen.collected(collected(collector::SERIAL_LOG, CollectorState::Disabled, &detail));
+            return (seen, None);
+        }
+        let (read, room) = match self.serial_log(id, turn).await {
+            Ok((log, room)) => (Ok(log), room),
+            Err(error) => (Err(error), None),
+        };
+        let seen = match read {
+            Ok(SerialLog::Tail { bytes, cut }) => {
+                let size = bytes.len();
+                let read = move || seen.with_console(&String::from_utf8_lossy(&bytes), cut);
+                self.bench.run(size, read).await
+            }
+            Ok(SerialLog::Absent) => {
+                let detail = "the serial log does not exist yet, or not any more";
+                seen.collected(collected(collector::SERIAL_LOG, CollectorState::Late, detail));
+                seen
+            }
+            Ok(SerialLog::Refused { code }) => {
+                let code = code.unwrap_or_default();
+                let why = match code.as_str() {
+                    "AuthenticationFailed" => ", as it does when the address has expired",
+                    "AuthorizationFailure" => ", as the firewall of an account of your own does",
+                    _ => "",
+                };
+                let detail = format!("the storage account refuses: {code}{why}");
+                seen.collected(collected(collector::SERIAL_LOG, CollectorState::Denied, &detail));
+                seen
+            }
+            Err(error) => {
+                let (state, detail) = refusal(&error);
+                seen.collected(collected(collector::SERIAL_LOG, state, &detail));
+                seen
+            }
+        };
+        (seen, room)
+    }
+
+    /// What the console shows, if that is not what it showed last time.
+    pub(super) async fn listen(
+        &self,
+        id: &InstanceId,
+        line: &mut Line,
+        turn: Turn,
+    ) -> Result<Option<(String, Option<Room>)>, Unheard> {
+        let now = self.clock.now();
+        let address = match line.address.take() {
+            Some((address, until)) if now < until => (address, until),
+            _ => {
+                let asked = self.arm.boot_diagnostics(id, ADDRESS_MINUTES, turn).await;
+                let addresses = self.asked(asked).await.map_err(|_| Unheard)?;
+                (addresses.serial_log.ok_or(Unheard)?, self.clock.now().plus(ADDRESS_USED))
+            }
+        };
+        let version = line.version.as_deref();
+        let room = self.bench.room_for_listening().await;
+        let read = self.arm.serial_log_unless(&address.0, LISTENED_BYTES, version).await;
+        let read = self.asked(read).await.map_err(|_| Unheard)?;
+        let heard = match read {
+            None | Some((SerialLog::Absent, _)) => None,
+            // Who does not say what is new would send everything every time.
+            Some((SerialLog::Refused { .. }, _) | (SerialLog::Tail { .. }, None)) => {
+                return Err(Unheard);
+            }
+            Some((SerialLog::Tail { bytes, .. }, version)) => {
+                line.version = version;
+                Some((String::from_utf8_lossy(&bytes).into_owned(), room))
+            }
+        };
+        line.address = Some(address);
+        Ok(heard)
+    }
+
+    async fn serial_log(
+        &self,
+        id: &InstanceId,
+        turn: Turn,
+    ) -> Result<(SerialLog, Option<Room>), ArmError> {
+        let asked = self.arm.boot_diagnostics(id, ADDRESS_MINUTES, turn).await;
+        let addresses = self.asked(asked).await?;
+        let Some(address) = addresses.serial_log else { return Ok((SerialLog::Absent, None)) };
+        // Only now: waiting for a turn to ask for the address needs no room.
+        let room = self.bench.room_for_console().await;
+        let log = self.asked(self.arm.serial_log(&address, CONSOLE_BYTES).await).await?;
+        Ok((log, room))
+    }
+
+    async fn asked<T>(&self, answer: Result<T, ArmError>) -> Result<T, ArmError> {
+        self.hook.done("ARM read").await;
+        answer
+    }
+}
+
+impl Observation {
+    /// Notes whether there is a console to read.
+    pub(super) fn with_diagnostics(mut self, vm: &VirtualMachine) -> Self {
+        self.console = Some(vm.boot_diagnostics != BootDiagnostics::Disabled);
+        self
+    }
+
+    /// Whether the VM was seen to have no console.
+    fn is_console_off(&self) -> bool {
+        self.console == Some(false)
+    }
+}

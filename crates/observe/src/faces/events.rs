@@ -1,0 +1,194 @@
+//! The Events of a verdict, by name the same whoever makes them: a second attempt to create one
+//! finds it there.
+
+use bringup_contract::Open;
+use bringup_objects::condition::{CSE_PROVISIONED, cut, find, reason};
+use bringup_objects::report::{BootstrapReport, Phase};
+use bringup_objects::{MANAGER, names};
+use bringup_runtime::recorder::{LONGEST_NOTE, NAMESPACE};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::ObjectMeta;
+
+use crate::subject::Subject;
+
+/// Failures of one pool with the same cause and image are one Event for this long.
+const POOL_WINDOW: SignedDuration = SignedDuration::from_mins(10);
+
+/// What an Event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tone {
+    Warning,
+    Normal,
+}
+
+/// The Event on the target.
+pub fn on_target(report: &BootstrapReport, instance: &str, now: Timestamp) -> Option<Event> {
+    let target = &report.spec.target_ref;
+    let (reason, tone) = reason_of(report)?;
+    let name = names::stable(
+        &target.name,
+        '.',
+        &[&target.uid, report.spec.vm_id.as_deref().unwrap_or_default(), reason, report.cause()?],
+    );
+    let regarding = ObjectReference {
+        api_version: Some(target.api_version.clone()),
+        kind: Some(target.kind.clone()),
+        name: Some(target.name.clone()),
+        namespace: namespace_of(report),
+        uid: Some(target.uid.clone()),
+        ..ObjectReference::default()
+    };
+    let related = parent(report, None);
+    Some(event(name, reason, tone, note(report)?, regarding, related, instance, now))
+}
+
+/// The Event on what the target belongs to, because the target vanishes.
+pub fn on_parent(
+    report: &BootstrapReport,
+    parent_uid: &str,
+    instance: &str,
+    now: Timestamp,
+) -> Option<Event> {
+    let (reason, tone) = reason_of(report)?;
+    if report.phase() == Phase::Superseded {
+        return None;
+    }
+    let image = report.spec.image_version.as_deref().unwrap_or_default();
+    let window = report.finished_at()?.as_second() / POOL_WINDOW.as_secs();
+    let parent_name = &report.spec.parent_ref.as_ref()?.name;
+    let name = names::stable(
+        parent_name,
+        '.',
+        &[parent_uid, reason, report.cause()?, image, &window.to_string()],
+    );
+    let regarding = parent(report, Some(parent_uid))?;
+    Some(event(name, reason, tone, note(report)?, regarding, None, instance, now))
+}
+
+/// The Event on a subject that holds as many conditions as it can: nothing of ours is on it.
+pub fn no_room(subject: &Subject, instance: &str, now: Timestamp) -> Event {
+    let reason = "NoRoomForConditions";
+    let regarding = ObjectReference {
+        api_version: Some(subject.shape.resource.api_version.clone()),
+        kind: Some(subject.kind.word().to_owned()),
+        name: Some(subject.name.clone()),
+        namespace: subject.namespace.clone(),
+        uid: Some(subject.uid.clone()),
+        ..ObjectReference::default()
+    };
+    let name = names::stable(&subject.name, '.', &[&subject.uid, reason]);
+    let most = subject.shape.most.unwrap_or_default();
+    let note = format!(
+        "It has {most} conditions, and takes no more: what is known of its bootstrap is in its BootstrapReport, if it failed."
+    );
+    event(name, reason, Tone::Warning, note, regarding, None, instance, now)
+}
+
+/// `CSEFailed` where the extension said so, `BootstrapFailed` where there was none.
+fn reason_of(report: &BootstrapReport) -> Option<(&'static str, Tone)> {
+    let status = report.status.as_ref()?;
+    let cse = find(&status.conditions, CSE_PROVISIONED);
+    Some(match status.phase {
+        Open::Known(Phase::Superseded) => ("BootstrapRecovered", Tone::Normal),
+        Open::Known(Phase::Final | Phase::Lost) | Open::Other(_) => {
+            if cse.is_some_and(|cse| cse.reason == reason::CSE_FAILED) {
+                ("CSEFailed", Tone::Warning)
+            } else {
+                ("BootstrapFailed", Tone::Warning)
+            }
+        }
+    })
+}
+
+fn note(report: &BootstrapReport) -> Option<String> {
+    let status = report.status.as_ref()?;
+    let verdict = status.verdict.as_ref()?;
+    let node = report.spec.node_name.as_deref().unwrap_or(&report.spec.target_ref.name);
+    let name = report.metadata.name.as_deref().unwrap_or_default();
+    let namespace = report.metadata.namespace.as_deref().unwrap_or_default();
+    let cause = format!("cause {}: {}", verdict.cause, verdict.title);
+    let text = match (&status.phase, status.cse.as_ref().and_then(|cse| cse.exit_code)) {
+        (Open::Known(Phase::Superseded), _) => {
+            format!("Node {node} has joined after all; the report is closed.")
+        }
+        (_, Some(code)) => {
+            let cse = status.cse.as_ref();
+            let constant = cse
+                .and_then(|cse| cse.constant.clone())
+                .or_else(|| {
+                    cse.map(|cse| cse.constant_candidates.join(" or "))
+                        .filter(|name| !name.is_empty())
+                })
+                .map(|constant| format!(": {constant}"))
+                .unwrap_or_default();
+            format!("CSE exited with code {code} on node {node}{constant}; {cause}.")
+        }
+        (_, None) => format!("Node {node} did not come up; {cause}."),
+    };
+    let place = format!(" Report {namespace}/{name}.");
+    Some(format!("{}{place}", cut(&text, LONGEST_NOTE.saturating_sub(place.len()))))
+}
+
+/// The namespace of what a report is about: its own, unless that is a claim, which is in none.
+fn namespace_of(report: &BootstrapReport) -> Option<String> {
+    let is_claim = report.spec.target_ref.kind == "NodeClaim";
+    report.metadata.namespace.clone().filter(|_| !is_claim)
+}
+
+fn parent(report: &BootstrapReport, uid: Option<&str>) -> Option<ObjectReference> {
+    let owner = report.metadata.owner_references.as_ref()?.first()?;
+    Some(ObjectReference {
+        namespace: namespace_of(report),
+        api_version: Some(owner.api_version.clone()),
+        kind: Some(owner.kind.clone()),
+        name: Some(owner.name.clone()),
+        uid: uid.map(str::to_owned).or_else(|| Some(owner.uid.clone())),
+        ..ObjectReference::default()
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "an Event has this many parts")]
+fn event(
+    name: String,
+    reason: &str,
+    tone: Tone,
+    note: String,
+    regarding: ObjectReference,
+    related: Option<ObjectReference>,
+    instance: &str,
+    now: Timestamp,
+) -> Event {
+    Event {
+        metadata: ObjectMeta {
+            name: Some(name),
+            namespace: regarding.namespace.clone().or_else(|| Some(NAMESPACE.to_owned())),
+            ..ObjectMeta::default()
+        },
+        action: Some("Diagnose".to_owned()),
+        event_time: Some(MicroTime(now)),
+        note: Some(note),
+        reason: Some(reason.to_owned()),
+        regarding: Some(regarding),
+        related,
+        reporting_controller: Some(MANAGER.to_owned()),
+        reporting_instance: Some(cut(instance, 128)),
+        type_: Some(
+            match tone {
+                Tone::Warning => "Warning",
+                Tone::Normal => "Normal",
+            }
+            .to_owned(),
+        ),
+        ..Event::default()
+    }
+}
+
+/// What reports have in common that share one Event on their parent.
+pub fn shared(report: &BootstrapReport) -> Option<(&str, &str, Option<&str>, i64)> {
+    let window = report.finished_at()?.as_second() / POOL_WINDOW.as_secs();
+    let parent = report.spec.parent_ref.as_ref()?;
+    Some((&parent.name, report.cause()?, report.spec.image_version.as_deref(), window))
+}

@@ -1,0 +1,42 @@
+//! Observes nodes that are to come up, and says in Kubernetes why one does not.
+//!
+//! ```text
+//! watches ──▶ Cluster (an index) ──▶ Agenda (who is due) ──▶ Snapshot ──▶ next_step ──▶ one effect
+//! ```
+//!
+//! `next_step` is pure: a function of the [`plan::Snapshot`], which holds everything that is seen
+//! and the time. What must be remembered is in Kubernetes or in Azure; what is kept in memory
+//! saves reads, and nothing is lost with it.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
+
+pub mod claims;
+pub mod cluster;
+pub mod collect;
+pub mod digest;
+pub mod faces;
+pub mod inquiry;
+pub mod judge;
+pub mod kinds;
+pub mod listening;
+pub mod log;
+mod lost;
+pub mod machines;
+mod memory;
+pub mod metrics;
+pub mod observation;
+pub mod observer;
+pub mod plan;
+pub mod reach;
+pub mod schedule;
+pub mod settings;
+pub mod shape;
+pub mod subject;
+mod view;
+pub mod watch;
+pub mod workbench;
+pub mod writer;
+
+pub use metrics::ObserverMetrics;
+pub use observer::Observer;
+pub use settings::Settings;

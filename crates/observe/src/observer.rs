@@ -1,0 +1,329 @@
+//! The shell around [`crate::plan`]: takes whoever is due, looks at everything, does one step.
+
+mod effects;
+mod looking;
+
+use std::sync::Arc;
+
+use bringup_azure::clock::Clock;
+use bringup_azure::{Arm, Priority};
+use bringup_contract::bounds::TimeMath as _;
+use bringup_objects::report::BootstrapReport;
+use bringup_runtime::agenda::Agenda;
+use bringup_runtime::effect_hook::EffectHook;
+use bringup_runtime::health::{Health, Pulse, advice};
+use bringup_runtime::set_aside::SetAside;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use tokio::sync::watch;
+use tracing::warn;
+
+use crate::cluster::{Cluster, Entry, Key, ReportKey};
+use crate::collect::Collect;
+use crate::kinds::Kinds;
+use crate::listening::{Heard, Lines};
+use crate::lost::ActivityMemo;
+use crate::machines::Land;
+use crate::memory::Memories;
+use crate::metrics::ObserverMetrics;
+use crate::plan::Step;
+use crate::reach::Reach;
+use crate::settings::Settings;
+use crate::view::View;
+use crate::watch::{Listed, Watches};
+use crate::writer::Writer;
+
+/// How many are worked on at once: more than are ever pending. Nearly all of them wait for their
+/// turn to read, in ten kilobytes each; whoever is urgent must not wait behind them for a place.
+const AT_ONCE: usize = 16_384;
+/// The pauses after errors, and between writes of a condition that somebody keeps dropping.
+const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
+/// The pause after a report that the API server refuses for what it holds.
+const INVALID_PAUSE: SignedDuration = SignedDuration::from_mins(30);
+
+/// When to come back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Next {
+    Now,
+    At(Timestamp),
+    Never,
+}
+
+/// Observes.
+pub struct Observer {
+    pub(crate) settings: Settings,
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) agenda: Arc<Agenda<Key>>,
+    pub(crate) collect: Collect,
+    pub(crate) writer: Writer,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: ObserverMetrics,
+    pub(crate) watches: Watches,
+    pub(crate) activity: ActivityMemo,
+    pub(crate) lines: Lines,
+    memories: Memories,
+    set_aside: SetAside<Key>,
+}
+
+impl Observer {
+    /// An observer that reads Azure with `arm`, and reports to `health` what it cannot do.
+    pub fn new(
+        settings: Settings,
+        client: Client,
+        arm: Arm,
+        clock: Arc<dyn Clock>,
+        health: Health,
+        hook: EffectHook,
+        metrics: ObserverMetrics,
+    ) -> Self {
+        let cluster = Arc::new(Cluster::default());
+        let agenda = Arc::new(Agenda::new(clock.clone()));
+        let watches = Watches {
+            client: client.clone(),
+            namespace: settings.namespace.clone(),
+            kinds: Kinds::new(settings.classes.clone(), Land::new(settings.machine_deadline)),
+            machines: settings.machines,
+            only_namespace: settings.only_namespace.clone(),
+            cluster: cluster.clone(),
+            agenda: agenda.clone(),
+            health: health.clone(),
+            clock: clock.clone(),
+            ready: Arc::new(watch::Sender::default()),
+        };
+        let reach =
+            Reach::limited(settings.scopes.clone(), cluster.clone(), client.clone(), clock.clone());
+        let collect =
+            Collect::new(arm, client.clone(), clock.clone(), health.clone(), hook.clone())
+                .with_signatures(settings.signatures.clone())
+                .with_reach(reach);
+        let writer = Writer::new(
+            client,
+            &settings.namespace,
+            health,
+            hook,
+            metrics.clone(),
+            clock.clone(),
+            settings.dry_run,
+        );
+        Self {
+            settings,
+            cluster,
+            agenda,
+            collect,
+            writer,
+            clock,
+            metrics,
+            watches,
+            activity: ActivityMemo::default(),
+            lines: Lines::default(),
+            memories: Memories::default(),
+            set_aside: SetAside::default(),
+        }
+    }
+
+    /// Observes for ever. Dropped, everything it does is dropped with it.
+    pub async fn run(&self) {
+        let _leading = self.metrics.lead(self.cluster.clone());
+        tokio::join!(self.watches.run(), self.work());
+    }
+
+    async fn work(&self) {
+        let mut listed = self.watches.ready.subscribe();
+        // The sender lives as long as we do.
+        let _ = listed.wait_for(Listed::is_enough).await;
+        self.agenda.plan_now(Key::Sweep);
+        let mut working = FuturesUnordered::new();
+        let pulse = self.watches.health.works();
+        let mut beats = tokio::time::interval(Pulse::EACH);
+        loop {
+            tokio::select! {
+                _ = beats.tick() => pulse.beat(),
+                key = self.agenda.next(), if working.len() < AT_ONCE => {
+                    working.push(self.attend(key));
+                }
+                Some(()) = working.next(), if !working.is_empty() => {}
+            }
+        }
+    }
+
+    /// Does one step for one key. A panic in it concerns that key alone: it is set aside for a while,
+    /// longer each time, and the others go on.
+    async fn attend(&self, key: Key) {
+        let step = Box::pin(async {
+            match &key {
+                Key::Subject(uid) => self.subject(uid).await,
+                Key::Report(name) => self.report(name).await,
+                Key::Sweep => self.sweep().await,
+            }
+        });
+        let now = self.clock.now();
+        let next = match self.set_aside.guard(&key, now, self.metrics.panics(), step).await {
+            Ok(Ok(next)) => next,
+            Ok(Err(error)) => self.pause(&key, &error),
+            Err(until) => Next::At(until),
+        };
+        let at = match next {
+            Next::Now => Some(self.clock.now()),
+            Next::At(at) => Some(at),
+            Next::Never => None,
+        };
+        self.agenda.done(&key, at);
+    }
+
+    /// After an error: later, and later each time.
+    fn pause(&self, key: &Key, error: &kube::Error) -> Next {
+        warn!(?key, error = %advice(error), "a step failed; trying again");
+        let pause = match key {
+            Key::Subject(uid) => growing(self.memories.failed(uid)),
+            // What is stored of it makes no report any more: no second attempt will.
+            Key::Report(_) if is_invalid(error) => INVALID_PAUSE,
+            Key::Report(_) | Key::Sweep => growing(3),
+        };
+        Next::At(self.clock.now().plus(pause))
+    }
+
+    async fn subject(&self, uid: &str) -> kube::Result<Next> {
+        let Some(view) = self.view(uid) else {
+            self.memories.forget(uid);
+            self.lines.hang_up(uid);
+            for report in self.cluster.reports_about(uid) {
+                self.leave(Some(&report));
+            }
+            return Ok(Next::Never);
+        };
+        let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();
+        let View { subject, departed, node, report, signal, memory, .. } = view;
+        let observation = memory.observation.map(Arc::unwrap_or_clone);
+        let is_up = node.as_deref().is_some_and(bringup_objects::Node::is_ready)
+            || subject.registered.is_some();
+        if is_up {
+            self.lines.hang_up(uid);
+        }
+        let next = match step {
+            Step::Rest => {
+                if departed {
+                    self.cluster.forget(uid);
+                    self.leave(report.as_deref());
+                }
+                self.memories.settle(uid, departed, is_up);
+                self.lines.hang_up(uid);
+                return Ok(Next::Never);
+            }
+            Step::Wait(until) => return Ok(Next::At(until)),
+            Step::Look(priority) => {
+                // Who is told of first is read first, however many are told of at once.
+                let since = match &signal {
+                    Some(signal) if memory.looks.signalled == 0 => signal.heard,
+                    _ => self.clock.now(),
+                };
+                let turn = (priority, since, memory.reads_refused_until);
+                let look = self.look(&subject, observation, signal.as_ref(), turn);
+                let Some(seen) = Box::pin(look).await else { return Ok(Next::Now) };
+                self.memories.saw(uid, seen, |memory| {
+                    if is_up {
+                        memory.looks.joined += 1;
+                    } else {
+                        memory.looks.pending += 1;
+                    }
+                    memory.looks.signalled += usize::from(signal.is_some());
+                    memory.looks.told_of = subject.told_of;
+                    memory.looks.deleting += usize::from(departed || subject.deleting.is_some());
+                });
+                self.lines.follow(uid, Heard::Failure, Heard::Followed);
+                Next::Now
+            }
+            Step::Deepen(priority) => {
+                let seen = observation.unwrap_or_default();
+                let seen = self.collect.deepen(&subject, seen, node.as_deref(), priority).await;
+                self.memories.saw(uid, seen, |_| {});
+                // Should no verdict come of it, it is not to alarm us with every new line.
+                self.lines.follow(uid, Heard::Followed, Heard::Deaf);
+                Next::Now
+            }
+            Step::Listen => self.listen(&subject).await,
+            Step::Publish(report) => self.publish(&subject, *report).await?,
+            Step::Revise(report) => self.revise(*report).await?,
+            Step::Apply(conditions) => {
+                let goes_on =
+                    |step: &Step| !matches!(step, Step::Look(Priority::Event | Priority::Deletion));
+                let apply = self.apply(&subject, conditions);
+                let written = self.as_long_as(uid, goes_on, apply).await.unwrap_or(Ok(Next::Now));
+                self.unless_refused(uid, written)
+            }
+            Step::Warn => self.warn(&subject).await?,
+            Step::Mirror(condition) => {
+                let written = self.mirror(&subject, &condition).await;
+                self.unless_refused(uid, written)
+            }
+            Step::Announce => match report {
+                Some(report) => self.announce(&report).await?,
+                None => Next::Never,
+            },
+        };
+        self.memories.remember(uid, |memory| memory.errors = 0);
+        Ok(next)
+    }
+
+    /// A subject is gone: what is still to be done about its report is not its business any more, and
+    /// from now on the report may be one too many.
+    fn leave(&self, report: Option<&BootstrapReport>) {
+        if let Some(report) = report {
+            self.agenda.plan_now(Key::Report(ReportKey::of(report)));
+            self.agenda.plan_now(Key::Sweep);
+        }
+    }
+
+    /// Everything that is seen of a subject now.
+    fn view(&self, uid: &str) -> Option<View> {
+        let Entry { subject, departed } = self.cluster.subject(uid)?;
+        let (subject, memory) = self.memories.recall(subject);
+        Some(View {
+            departed,
+            node: self.cluster.node_of(&subject),
+            report: self.cluster.report_of(&subject),
+            signal: self.cluster.signal_of(&subject.uid),
+            alike: self.cluster.alike(&subject),
+            ear: self.lines.ear(&subject.uid),
+            subject,
+            memory,
+        })
+    }
+
+    /// What work brings that may have to wait for its turn, unless something else has to be done
+    /// first by now: Karpenter says that it failed, it is being deleted, its Node has come.
+    pub(crate) async fn as_long_as<T>(
+        &self,
+        uid: &str,
+        goes_on: impl Fn(&Step) -> bool,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let key = Key::Subject(uid.to_owned());
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Some(done),
+                () = self.agenda.recalled(&key) => {}
+            }
+            let view = self.view(uid)?;
+            let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();
+            if !goes_on(&step) {
+                return None;
+            }
+        }
+    }
+}
+
+/// Whether the API server refuses an object for what it holds.
+fn is_invalid(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 422)
+}
+
+/// A pause that doubles each time.
+fn growing(times: u32) -> SignedDuration {
+    let factor = 1_i32 << times.saturating_sub(1).min(5);
+    SHORTEST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE)
+}

@@ -1,0 +1,264 @@
+//! Watches of Cluster API: Machines, the provider's objects behind them, and what stands around both.
+
+use std::collections::HashSet;
+use std::fmt::Debug;
+
+use bringup_contract::bounds::TimeMath as _;
+use bringup_objects::Readable;
+use bringup_objects::cluster_api::{
+    AzureCluster, AzureMachine, AzureMachinePool, Cluster, Machine,
+};
+use bringup_runtime::rights::Right;
+use bringup_runtime::unreadable::{Seen, Unreadable};
+use futures::StreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+use kube::api::ObjectMeta;
+use kube::core::{ApiResource, DynamicResourceScope};
+use kube::runtime::watcher::{Config, Error, Event};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+
+use super::Watches;
+use crate::machines::{Around, Named, PROVIDED};
+use crate::shape::{MACHINE, Schemas, Shape};
+use crate::subject::{Kind, Subject};
+
+/// The definitions whose absence is said.
+const SAID: [&str; 2] = [MACHINE, PROVIDED[0]];
+/// How often it is seen whether definitions have changed, if nothing hints at it.
+const SCHEMAS_EACH: SignedDuration = SignedDuration::from_mins(5);
+/// How soon, if one that is served is not published yet.
+const SCHEMAS_SOON: SignedDuration = SignedDuration::from_secs(5);
+
+impl Watches {
+    /// Watches everything of Cluster API, for ever. Where it is not installed, that is said, and it is
+    /// noticed when it is.
+    pub(super) async fn cluster_api(&self) {
+        let mut schemas = Schemas::default();
+        let next = self.learn(&mut schemas).await;
+        tokio::join!(
+            self.machines(),
+            self.provided(PROVIDED[0], Right::InfraMachines),
+            self.provided(PROVIDED[1], Right::PoolMachines),
+            self.around::<Cluster>(Right::Clusters),
+            self.around::<AzureCluster>(Right::InfraClusters),
+            self.around::<AzureMachinePool>(Right::Pools),
+            self.keep_learning(schemas, next)
+        );
+    }
+
+    /// Reads how conditions look; when to do so again is answered. As long as nobody says so, what was
+    /// known stays.
+    async fn learn(&self, schemas: &mut Schemas) -> Timestamp {
+        let learnt = schemas.refresh(&self.client, &self.kinds.land.shapes).await;
+        match &learnt {
+            Ok(_) => self.health.may(Right::Schemas),
+            Err(error) => self.health.failed(Right::Schemas, error),
+        }
+        let is_complete = learnt.unwrap_or(true);
+        self.clock.now().plus(if is_complete { SCHEMAS_EACH } else { SCHEMAS_SOON })
+    }
+
+    async fn keep_learning(&self, mut schemas: Schemas, mut next: Timestamp) {
+        loop {
+            tokio::select! {
+                () = self.clock.reach(next) => {}
+                () = self.kinds.land.shapes.doubted() => {}
+            }
+            next = self.learn(&mut schemas).await;
+        }
+    }
+
+    async fn machines(&self) {
+        let land = &self.kinds.land;
+        let mut uids = HashSet::new();
+        self.follow_any(MACHINE, Right::Machines, |event: Seen<Machine>| match event {
+            Seen::Init => uids.clear(),
+            Seen::InitApply(machine) => {
+                uids.extend(machine.uid());
+                self.plan_subject(land.machine_seen(machine));
+            }
+            Seen::InitDone => {
+                let uids = std::mem::take(&mut uids);
+                land.only_machines(&uids);
+                self.plan(self.cluster.only(Kind::Machine, &uids));
+                self.all_known(Kind::Machine);
+            }
+            Seen::Apply(machine) => self.plan_subject(land.machine_seen(machine)),
+            Seen::Delete(machine) => {
+                // Its last state, with the moment of its deletion, counts.
+                if let Some(subject) = land.machine_seen(machine.clone()) {
+                    self.cluster.seen(subject);
+                }
+                land.machine_gone(&machine);
+                self.plan(machine.metadata.uid.as_deref().and_then(|uid| self.cluster.gone(uid)));
+            }
+            Seen::Unread(metadata) | Seen::DeleteUnread(metadata) => {
+                self.forget(metadata.uid.clone());
+                land.machine_gone(&Machine { metadata: *metadata, ..Machine::default() });
+            }
+        })
+        .await;
+    }
+
+    async fn provided(&self, kind: &'static str, right: Right) {
+        let land = &self.kinds.land;
+        let mut names = HashSet::new();
+        self.follow_any(kind, right, |event: Seen<AzureMachine>| match event {
+            Seen::Init => names.clear(),
+            Seen::InitApply(object) => {
+                names.insert(name_of(&object));
+                self.plan_subject(land.provided_seen(kind, object));
+            }
+            Seen::InitDone => land.only_provided(kind, &std::mem::take(&mut names)),
+            Seen::Apply(object) => self.plan_subject(land.provided_seen(kind, object)),
+            Seen::Delete(object) => self.plan_subject(land.provided_gone(kind, &object)),
+            Seen::Unread(metadata) | Seen::DeleteUnread(metadata) => {
+                let object = AzureMachine { metadata: *metadata, ..AzureMachine::default() };
+                self.plan_subject(land.provided_gone(kind, &object));
+            }
+        })
+        .await;
+    }
+
+    /// Follows what stands around many Machines at once.
+    async fn around<A: Around + Followed>(&self, right: Right) {
+        let land = &self.kinds.land;
+        let mut names = HashSet::new();
+        self.follow_any(A::KIND, right, |event: Seen<A>| {
+            let changed = match event {
+                Seen::Init => {
+                    names.clear();
+                    Vec::new()
+                }
+                Seen::InitApply(object) => {
+                    names.insert(name_of(&object));
+                    land.around_seen(object)
+                }
+                // What was known of it stays: it may be paused.
+                Seen::Unread(metadata) => {
+                    names.insert(name_in(&metadata));
+                    Vec::new()
+                }
+                Seen::InitDone => {
+                    let mut changed = land.only_around::<A>(&std::mem::take(&mut names));
+                    changed.extend(land.told(A::KIND));
+                    changed
+                }
+                Seen::Apply(object) => land.around_seen(object),
+                Seen::Delete(object) => land.around_gone::<A>(&name_of(&object)),
+                Seen::DeleteUnread(metadata) => land.around_gone::<A>(&name_in(&metadata)),
+            };
+            self.plan_subjects(changed);
+        })
+        .await;
+    }
+
+    fn plan_subjects(&self, subjects: Vec<Subject>) {
+        for subject in subjects {
+            self.plan_subject(Some(subject));
+        }
+    }
+
+    fn plan_subject(&self, subject: Option<Subject>) {
+        self.plan(subject.and_then(|subject| self.cluster.seen(subject)));
+    }
+
+    /// Follows one kind of object, in the version that is served: from the start again whenever its
+    /// definition says something else.
+    async fn follow_any<K>(&self, kind: &'static str, right: Right, mut handle: impl FnMut(Seen<K>))
+    where
+        K: Followed,
+    {
+        let shapes = &self.kinds.land.shapes;
+        loop {
+            let shape = shapes.of(kind);
+            tokio::select! {
+                () = self.follow_as(&shape, right, &mut handle) => {}
+                () = shapes.other_than(&shape) => {}
+            }
+        }
+    }
+
+    async fn follow_as<K>(&self, shape: &Shape, right: Right, handle: &mut impl FnMut(Seen<K>))
+    where
+        K: Followed,
+    {
+        let resource = &shape.resource;
+        let api: Api<Readable<K>> = match &self.only_namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        };
+        let mut unreadable = Unreadable::default();
+        let stream = watcher(api, Config::default()).default_backoff();
+        let mut stream = std::pin::pin!(stream);
+        while let Some(next) = stream.next().await {
+            match next {
+                Ok(event) => {
+                    // `Init` comes before anything was asked.
+                    if !matches!(event, Event::Init) {
+                        self.health.may(right);
+                        self.health.waits(right.name(), None);
+                    }
+                    handle(unreadable.pass(&resource.kind, event));
+                }
+                Err(error) => {
+                    let is_absent = is_answered(&error, &[404]);
+                    if is_answered(&error, &[403, 404]) {
+                        // Nothing is waited for that cannot be had.
+                        self.plan_subjects(self.kinds.land.told(&resource.kind));
+                    }
+                    if is_absent {
+                        // It may be served in another version.
+                        self.kinds.land.shapes.doubt();
+                    }
+                    // What comes with another definition is not said beside it.
+                    if !is_absent || SAID.contains(&resource.kind.as_str()) {
+                        self.trouble(right, &resource.kind, error);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What can be followed in whichever version it is served.
+trait Followed:
+    Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+    + Clone
+    + DeserializeOwned
+    + Debug
+    + Send
+    + 'static
+{
+}
+
+impl<K> Followed for K where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug
+        + Send
+        + 'static
+{
+}
+
+fn name_of(object: &impl Resource) -> Named {
+    name_in(object.meta())
+}
+
+fn name_in(metadata: &ObjectMeta) -> Named {
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+/// The API server answered with one of these.
+fn is_answered(error: &Error, codes: &[u16]) -> bool {
+    let (Error::InitialListFailed(error)
+    | Error::WatchStartFailed(error)
+    | Error::WatchFailed(error)) = error
+    else {
+        return false;
+    };
+    matches!(error, kube::Error::Api(status) if codes.contains(&status.code))
+}

@@ -1,0 +1,126 @@
+//! A claim, and what is seen of it.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use bringup_diagnosis::{Evidence, Piece, Source};
+use bringup_objects::condition::Condition;
+use bringup_objects::report::BootstrapReport;
+use bringup_observe::judge::Signal;
+use bringup_observe::listening::Ear;
+use bringup_observe::observation::{Agent, Cse, Observation, Vm};
+use bringup_observe::plan::{Looks, Snapshot, Step};
+use bringup_observe::schedule;
+use bringup_observe::shape::Shape;
+use bringup_observe::subject::{Kind, Labels, Launch, Parent, Place, Subject};
+use jiff::Timestamp;
+
+pub(crate) const VM: &str =
+    "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/aks-a";
+
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+}
+
+pub(crate) fn subject() -> Subject {
+    Subject {
+        kind: Kind::NodeClaim,
+        shape: Shape::of_claims(),
+        namespace: None,
+        name: "a".to_owned(),
+        uid: "uid-a".to_owned(),
+        resource_version: "1".to_owned(),
+        generation: Some(1),
+        created: at(0),
+        deleting: None,
+        is_control_plane: false,
+        parent: Some(Parent {
+            group: "karpenter.sh".to_owned(),
+            kind: "NodePool".to_owned(),
+            namespace: None,
+            name: "default".to_owned(),
+        }),
+        launch: Launch::Accepted(at(2)),
+        registered: None,
+        place: Place::Known(VM.parse().unwrap()),
+        flex_class: None,
+        machine: None,
+        node_name: None,
+        image: None,
+        labels: Labels::default(),
+        conditions: Vec::new(),
+        counted_from: Some(at(0)),
+        allowed: schedule::FORCED,
+        has_room: true,
+        held: None,
+        trouble: None,
+        api_server: None,
+        told_of: None,
+        mirror: None,
+    }
+}
+
+/// Nobody else has failed.
+pub(crate) static NOBODY: LazyLock<HashMap<String, usize>> = LazyLock::new(HashMap::new);
+
+pub(crate) fn snapshot<'a>(
+    subject: &'a Subject,
+    observation: Option<&'a Observation>,
+    report: Option<&'a BootstrapReport>,
+    now: Timestamp,
+) -> Snapshot<'a> {
+    Snapshot {
+        now,
+        subject,
+        departed: false,
+        node: None,
+        report,
+        observation,
+        looks: Looks::default(),
+        signal: None,
+        ear: Ear::default(),
+        namespace: "bringup-system",
+        was_pending: true,
+        refused_until: None,
+        reads_refused_until: None,
+        warned: false,
+        alike: &NOBODY,
+    }
+}
+
+/// What Karpenter said.
+pub(crate) fn said(seconds: i64, text: &str) -> Signal {
+    Signal { stamped: at(seconds), heard: at(seconds), text: text.to_owned() }
+}
+
+pub(crate) fn failed_cse() -> Observation {
+    let text = "timeout: failed to run command 'oras': No such file or directory";
+    Observation {
+        at: at(90),
+        vm: Vm::Failed,
+        agent: Agent::Ready,
+        cse: Cse::Failed { at: Some(at(88)) },
+        evidence: Evidence {
+            pieces: vec![Piece::seen(Source::Extension, "extension cse", text)],
+            ..Evidence::default()
+        },
+        ..Observation::default()
+    }
+}
+
+pub(crate) fn report() -> BootstrapReport {
+    let subject = subject();
+    let seen = failed_cse();
+    match snapshot(&subject, Some(&seen), None, at(90)).next_step() {
+        Step::Publish(report) => *report,
+        step => panic!("{step:?}"),
+    }
+}
+
+/// The conditions as the API server would hold them, and what Karpenter knows of them.
+pub(crate) fn bear(mut subject: Subject, conditions: &[Condition]) -> Subject {
+    subject.conditions = conditions.to_vec();
+    subject
+}

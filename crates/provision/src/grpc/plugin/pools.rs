@@ -1,0 +1,121 @@
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use async_trait::async_trait;
+use bringup_objects::flex::FlexNodeClassSpec;
+use bringup_objects::flex::machine::Failure;
+use jiff::Timestamp;
+use tonic::Status;
+
+use crate::grpc::refusal;
+
+/// A pool that is wanted: one VM. The token that came with it is not part of it, so that nobody can
+/// keep it: a machine joins with one of its own.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Pool {
+    /// Its id, as whoever asks for it chose.
+    pub id: String,
+    /// What the VM is like, and where.
+    pub class: FlexNodeClassSpec,
+    /// Its size. Of a stored pool, empty: it is not stored yet.
+    pub size: String,
+    /// Labels of its Node.
+    pub labels: BTreeMap<String, String>,
+    /// Taints of its Node, as `key=value:effect`.
+    pub taints: Vec<String>,
+    /// The API server of the cluster.
+    pub server: String,
+    /// The authority of the cluster, as PEM.
+    pub authority: Vec<u8>,
+}
+
+/// A pool that is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    /// What is wanted.
+    pub pool: Pool,
+    /// The VM, once Azure has accepted it.
+    pub vm_resource_id: Option<String>,
+    /// Since when it is kept.
+    pub created_at: Timestamp,
+}
+
+/// What is kept under an id.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// A pool.
+    Pool(Box<Stored>),
+    /// Something of another type: to be left alone.
+    Other,
+    /// Something that cannot be read, and why.
+    Broken(String),
+}
+
+/// Why a pool was not kept, shown or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// A field is not as it must be.
+    #[error("{field}: {what}")]
+    Field {
+        /// The field, as `spec.kubeadm.token`.
+        field: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The pool is there already, and is another.
+    #[error("{0}")]
+    Fixed(String),
+    /// Something else has to end first.
+    #[error("{0}")]
+    Busy(String),
+    /// Azure refused it.
+    #[error("{}", .0.message)]
+    Azure(Failure),
+    /// Nothing can be made as it says, by what is known of Azure and the cluster.
+    #[error("{0}")]
+    NotReady(String),
+    /// There is no such pool.
+    #[error("there is no pool {0}")]
+    Absent(String),
+    /// Where pools are kept, nobody answered as expected.
+    #[error("{what}")]
+    Failed {
+        /// What was attempted.
+        what: String,
+        /// Why it failed.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+impl PoolError {
+    pub(super) fn refused(&self) -> Status {
+        match self {
+            Self::Field { .. } => refusal::wrong_request(self.to_string()),
+            Self::Fixed(what) => Status::failed_precondition(what),
+            Self::Busy(what) => Status::aborted(what),
+            Self::Azure(failure) => refusal::of_failure(failure),
+            Self::NotReady(why) => refusal::class_not_ready(why),
+            Self::Absent(_) => refusal::not_found(self.to_string()),
+            Self::Failed { what, source } => {
+                tracing::warn!(what, error = %source, "a pool could not be served");
+                refusal::not_now(what)
+            }
+        }
+    }
+}
+
+/// Where pools are kept.
+#[async_trait]
+pub trait Pools: Send + Sync + 'static {
+    /// Keeps a pool, and answers when Azure has accepted or refused its VM, or a while later. The
+    /// same again changes nothing; what Azure refused is not kept.
+    async fn put(&self, pool: Pool) -> Result<Stored, PoolError>;
+    /// What is kept under an id.
+    async fn get(&self, id: &str) -> Result<Option<Record>, PoolError>;
+    /// Everything that is kept, by its id. What cannot be read is among it and spoils nothing.
+    async fn list(&self) -> Result<Vec<(String, Record)>, PoolError>;
+    /// Removes a pool with its VM. It is there until nothing of it is left.
+    async fn delete(&self, id: &str) -> Result<(), PoolError>;
+    /// Restarts the VM of a pool.
+    async fn restart(&self, id: &str) -> Result<(), PoolError>;
+}

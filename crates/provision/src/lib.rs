@@ -1,0 +1,27 @@
+//! The shell of flex: stores `AzureFlexMachine`s for Karpenter, and reconciles them with Azure.
+//!
+//! ```text
+//! Karpenter ──▶ grpc ──▶ service ──▶ AzureFlexMachine ──▶ reconciler ──▶ flex::next_step ──▶ one effect
+//! ```
+//!
+//! [`Service`] answers on every replica; [`Flex`] runs on the leader only. [`Provisioning`] puts both together.
+
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
+
+pub mod grpc;
+mod inquiries;
+mod joining;
+mod key;
+mod ledger;
+pub mod policy;
+pub mod pools;
+mod provisioning;
+mod reconciler;
+mod service;
+mod tokens;
+
+pub use self::joining::{Agent, JoinSettings, Joining, Programs};
+pub use self::ledger::Page;
+pub use self::provisioning::{Means, Plugin, Provisioning};
+pub use self::reconciler::{Flex, FlexMetrics, Home, is_ready};
+pub use self::service::Service;

@@ -1,0 +1,265 @@
+//! Pools of the plugin of aks-flex, kept in Kubernetes: each is a class and a machine of one name.
+//!
+//! # Guarantees
+//! Whatever is made is made whole in one write or not at all, and only what bears the id of the pool
+//! is changed or removed; so several may serve the same pools. The token that a client sends is
+//! neither kept nor used: a machine joins with one of its own.
+//!
+//! What Azure refuses is not kept: a client that was told so may never ask again, and nobody is to
+//! pay for a VM that comes later.
+
+mod limits;
+mod seen;
+
+use std::error::Error;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bringup_azure::arm::{Verb, Write};
+use bringup_azure::id::{Name, ResourceId, VirtualMachineId};
+use bringup_azure::{Arm, ArmError, Priority, Scopes};
+use bringup_flex::engine::vm_id;
+use bringup_flex::names;
+use bringup_flex::trouble::Trouble;
+use bringup_objects::flex::machine::{Failure, Phase, Place};
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
+use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams, Preconditions};
+use kube::core::ApiResource;
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep_until};
+
+use self::seen::{Seen, Step, is_refused, is_settled};
+use crate::grpc::plugin::{Pool, PoolError, Pools, Record, Stored, same_authority};
+
+/// Marks the class and the machine of a pool; its value is the name of both.
+pub const LABEL: &str = "flex.aks.azure.com/agent-pool";
+/// The id of the pool, as its client wrote it.
+pub const ID: &str = "flex.aks.azure.com/agent-pool-id";
+/// The type of what is kept; none: a pool.
+pub const TYPE: &str = "flex.aks.azure.com/agent-pool-type";
+
+/// How long a client waits for Azure's answer, unless it is said otherwise. Every call ends within 10 seconds.
+const PATIENCE: Duration = Duration::from_secs(7);
+/// How often somebody else may be in the way before it is said.
+const TRIES: usize = 8;
+/// The version of the interface by which a VM is restarted.
+const API_VERSION: &str = "2024-07-01";
+
+/// The cluster that machines join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cluster {
+    /// Its API server, as a URL.
+    pub server: String,
+    /// Its authority, as PEM.
+    pub authority: Vec<u8>,
+}
+
+/// Pools in Kubernetes.
+#[derive(Clone)]
+pub struct KubePools {
+    client: Client,
+    arm: Arm,
+    cluster: Cluster,
+    scopes: Scopes,
+    patience: Duration,
+}
+
+impl KubePools {
+    /// Pools whose machines join `cluster`, which `client` speaks to. Whoever runs machines does the
+    /// rest; `arm` only restarts VMs. Nothing outside `scopes` is used or restarted.
+    pub fn new(client: Client, arm: Arm, cluster: Cluster, scopes: Scopes) -> Self {
+        Self { client, arm, cluster, scopes, patience: PATIENCE }
+    }
+
+    /// The same, with another time for which a client waits for Azure's answer.
+    #[must_use]
+    pub fn waiting(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    fn api<K: Resource<DynamicType = ()>>(&self) -> Api<DynamicObject> {
+        Api::all_with(self.client.clone(), &ApiResource::erase::<K>(&()))
+    }
+
+    /// What is there of a pool. Read without its type, so that one that is broken is an answer.
+    async fn observe(&self, id: &str) -> Result<Seen, PoolError> {
+        let name = names::pool(id);
+        let (classes, machines) =
+            (self.api::<AzureFlexNodeClass>(), self.api::<AzureFlexMachine>());
+        let (class, machine) = tokio::join!(classes.get_opt(&name), machines.get_opt(&name));
+        let read = |read| failed_or("read", id, read);
+        Ok(Seen { class: read(class)?, machine: read(machine)? })
+    }
+
+    /// Makes something, or finds that somebody else has.
+    async fn make<K>(&self, id: &str, object: &K) -> Result<(), PoolError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let api: Api<K> = Api::all(self.client.clone());
+        match api.create(&PostParams::default(), object).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            // The rules of the definitions, which name the field.
+            Err(kube::Error::Api(status)) if status.code == 422 => {
+                Err(PoolError::Field { field: "spec".to_owned(), what: status.message })
+            }
+            Err(error) => failed_or("make", id, Err(error)),
+        }
+    }
+
+    /// Removes what was seen, and nothing that has taken its place.
+    async fn remove(&self, id: &str, seen: &Seen) -> Result<(), PoolError> {
+        // The class waits for its machine.
+        let (classes, machines) =
+            (self.api::<AzureFlexNodeClass>(), self.api::<AzureFlexMachine>());
+        for (api, object) in [(machines, &seen.machine), (classes, &seen.class)] {
+            let Some(object) = object.as_ref().filter(|object| seen::is_of(object, id)) else {
+                continue;
+            };
+            let uid = object.metadata.uid.clone();
+            let preconditions = Some(Preconditions { uid, ..Preconditions::default() });
+            let delete = DeleteParams { preconditions, ..DeleteParams::default() };
+            match api.delete(&object.name_any(), &delete).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(error) => return failed_or("remove", id, Err(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until Azure has accepted or refused the VM or its class, or somebody removes it.
+    async fn wait(&self, id: &str, until: Instant) -> bool {
+        let name = names::pool(id);
+        let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
+        let classes: Api<AzureFlexNodeClass> = Api::all(self.client.clone());
+        tokio::select! {
+            _ = await_condition(machines, &name, is_settled) => true,
+            _ = await_condition(classes, &name, is_refused) => true,
+            () = sleep_until(until) => false,
+        }
+    }
+
+    /// Where the VM of a pool is, and the vmId that Azure answered when it was made.
+    async fn place(&self, id: &str) -> Result<(Place, String), PoolError> {
+        let seen = self.observe(id).await?;
+        let machine = seen.machine().ok().flatten();
+        let machine = machine.ok_or_else(|| PoolError::Absent(id.to_owned()))?;
+        let status = machine.status.unwrap_or_default();
+        let running = status.phase == Phase::Running;
+        let place = status.place.zip(status.vm_id).filter(|_| running);
+        place.ok_or_else(|| PoolError::Busy(format!("the VM of {id} does not run yet")))
+    }
+
+    /// Reads the VM of a pool, and refuses one that has taken its place.
+    async fn prove(&self, vm: &ResourceId, vm_id: &str) -> Result<(), PoolError> {
+        let what = || format!("cannot restart {vm}");
+        let instance = VirtualMachineId::try_from(vm).map_err(|error| failed(what(), error))?;
+        let found = self.arm.virtual_machine(&instance, Priority::Event).await;
+        let found = found.map_err(|error| azure_failed(&error))?;
+        match found.vm_id {
+            Some(found) if found.eq_ignore_ascii_case(vm_id) => Ok(()),
+            found => Err(PoolError::Fixed(format!(
+                "{vm} is another VM than the one that was made for this pool: its vmId is {}, not {vm_id}",
+                found.unwrap_or_default()
+            ))),
+        }
+    }
+}
+
+/// What was read or made, or that it could not be.
+fn failed_or<T>(verb: &str, id: &str, result: Result<T, kube::Error>) -> Result<T, PoolError> {
+    result.map_err(|source| failed(format!("cannot {verb} the pool {id}"), source))
+}
+
+/// What Azure refused.
+fn azure_failed(error: &ArmError) -> PoolError {
+    let failure: Failure = Trouble::of_error(error, false).stored();
+    PoolError::Azure(failure)
+}
+
+fn failed(what: String, source: impl Error + Send + Sync + 'static) -> PoolError {
+    PoolError::Failed { what, source: Box::new(source) }
+}
+
+#[async_trait]
+impl Pools for KubePools {
+    async fn put(&self, pool: Pool) -> Result<Stored, PoolError> {
+        if !same_authority(&pool.authority, &self.cluster.authority) {
+            return Err(PoolError::Field {
+                field: "spec.kubeadm.certificate_authority_data".to_owned(),
+                what: "it is not that of this cluster, and machines join no other".to_owned(),
+            });
+        }
+        limits::check(&self.scopes, &pool.class)?;
+        let now = Instant::now();
+        let until = now.checked_add(self.patience).unwrap_or(now);
+        for _ in 0..TRIES {
+            let seen = self.observe(&pool.id).await?;
+            match seen.next_step(&pool, &self.cluster) {
+                Step::MakeClass(class) => self.make(&pool.id, &*class).await?,
+                Step::MakeMachine(machine) => self.make(&pool.id, &*machine).await?,
+                Step::Wait(stored) => {
+                    if !self.wait(&pool.id, until).await {
+                        return Ok(*stored);
+                    }
+                }
+                Step::Answer(stored) => return Ok(*stored),
+                Step::Refuse(error) => return Err(error),
+                Step::Remove(error) => {
+                    self.remove(&pool.id, &seen).await?;
+                    return Err(error);
+                }
+            }
+        }
+        Err(PoolError::Busy(format!("somebody else changes the pool {}", pool.id)))
+    }
+
+    async fn get(&self, id: &str) -> Result<Option<Record>, PoolError> {
+        let seen = self.observe(id).await?;
+        Ok(seen.is_of(id).then(|| seen.record(&self.cluster)))
+    }
+
+    async fn list(&self) -> Result<Vec<(String, Record)>, PoolError> {
+        let ours = ListParams::default().labels(LABEL);
+        let (classes, machines) =
+            (self.api::<AzureFlexNodeClass>(), self.api::<AzureFlexMachine>());
+        let (classes, machines) = tokio::join!(classes.list(&ours), machines.list(&ours));
+        let read = |list: Result<kube::core::ObjectList<_>, _>| {
+            let list = list.map_err(|source| failed("cannot list pools".to_owned(), source))?;
+            Ok::<Vec<DynamicObject>, PoolError>(list.items)
+        };
+        let all = Seen::all(read(classes)?, read(machines)?);
+        Ok(all.into_iter().map(|seen| (seen.id(), seen.record(&self.cluster))).collect())
+    }
+
+    async fn delete(&self, id: &str) -> Result<(), PoolError> {
+        let seen = self.observe(id).await?;
+        self.remove(id, &seen).await
+    }
+
+    async fn restart(&self, id: &str) -> Result<(), PoolError> {
+        let (place, made) = self.place(id).await?;
+        let id_of_vm = vm_id(&place);
+        let what = || format!("cannot restart {id_of_vm}");
+        let resource: ResourceId = id_of_vm.parse().map_err(|error| failed(what(), error))?;
+        limits::check_resource(&self.scopes, "id", &resource)?;
+        self.prove(&resource, &made).await?;
+        let action: Name = "restart".parse().map_err(|error| failed(what(), error))?;
+        let write = Write {
+            verb: Verb::Post,
+            resource: &resource,
+            action: Some(&action),
+            api_version: API_VERSION,
+            query: &[],
+            body: None,
+        };
+        // What Azure has accepted it does; nobody waits for it.
+        self.arm.start(&write).await.map(drop).map_err(|error| azure_failed(&error))
+    }
+}

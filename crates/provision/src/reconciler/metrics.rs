@@ -1,0 +1,303 @@
+//! What is counted of machines. Labels are words of ours.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bringup_contract::flex::FailureCause;
+use bringup_contract::{Cause, Word as _};
+use bringup_objects::flex::machine::Phase;
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
+use bringup_runtime::metrics::Metrics;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::classes::readiness;
+use super::index::{Index, Machine};
+
+/// The cause of a claim that ended because Azure did not accept its VM in time.
+pub(super) const LAUNCH_TIMEOUT: &str = "LaunchTimeout";
+/// The cause of a claim that ended because its node did not join in time.
+pub(super) const BOOT_TIMEOUT: &str = "BootTimeout";
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CauseLabel {
+    cause: &'static str,
+}
+
+impl CauseLabel {
+    /// A cause by its name. What is none of ours is unknown, so that there are not too many.
+    fn of(name: &str) -> Self {
+        let ours = [LAUNCH_TIMEOUT, BOOT_TIMEOUT].into_iter().find(|ours| *ours == name);
+        let cause = ours.or_else(|| FailureCause::from_word(name).map(FailureCause::word));
+        Self { cause: cause.unwrap_or(Cause::Unknown.reason()) }
+    }
+}
+
+/// Subscription and resource group.
+type Group = (String, String);
+
+/// What is known to whoever runs machines.
+#[derive(Default)]
+struct Seen {
+    index: Option<Arc<Mutex<Index>>>,
+    /// What the last sweep of each group found.
+    leaks: BTreeMap<Group, usize>,
+    /// Whether there was a sweep.
+    is_swept: bool,
+}
+
+/// What is counted of machines. Clones count together.
+#[derive(Clone, Default)]
+pub struct FlexMetrics {
+    failures: Family<CauseLabel, Counter>,
+    ended: Family<CauseLabel, Counter>,
+    swept: Counter,
+    panics: Counter,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl fmt::Debug for FlexMetrics {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("FlexMetrics").finish_non_exhaustive()
+    }
+}
+
+/// Whoever runs machines, for as long as he does.
+pub(super) struct Running(FlexMetrics);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        *self.0.seen() = Seen::default();
+    }
+}
+
+impl FlexMetrics {
+    /// Registers what is counted of machines with the metrics of the process.
+    pub fn registered(process: &Metrics) -> Self {
+        let metrics = Self { panics: process.panics().clone(), ..Self::default() };
+        process.register(|registry| {
+            registry.register(
+                "flex_failures",
+                "Attempts at a VM that failed, by cause",
+                metrics.failures.clone(),
+            );
+            registry.register(
+                "flex_claims_ended",
+                "Claims deleted because their machine failed, by cause",
+                metrics.ended.clone(),
+            );
+            registry.register(
+                "flex_swept",
+                "Resources in Azure that no machine wanted and that were removed",
+                metrics.swept.clone(),
+            );
+            registry.register_collector(Box::new(metrics.clone()));
+        });
+        metrics
+    }
+
+    /// Counts objects that were set aside because handling them panicked.
+    pub(super) fn panics(&self) -> &Counter {
+        &self.panics
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows what an index knows until the answer is dropped.
+    pub(super) fn run(&self, index: Arc<Mutex<Index>>) -> Running {
+        self.seen().index = Some(index);
+        Running(self.clone())
+    }
+
+    /// A machine was so, and is so now: an attempt that failed since is counted.
+    pub(super) fn passed(&self, before: Option<&AzureFlexMachine>, after: &AzureFlexMachine) {
+        let was = before.and_then(|machine| machine.status.as_ref());
+        let was_cleaning = was.is_some_and(|status| status.phase.is_cleaning());
+        // What is deleted is removed as well, and has not failed.
+        let is_deleted = after.metadata.deletion_timestamp.is_some();
+        let status = after.status.as_ref().filter(|status| status.phase.is_cleaning());
+        let failure = status.and_then(|status| status.failure.as_ref());
+        if let Some(failure) = failure.filter(|_| !was_cleaning && !is_deleted) {
+            self.failures.get_or_create(&CauseLabel::of(failure.cause.as_str())).inc();
+        }
+    }
+
+    /// A claim was deleted because its machine failed.
+    pub(super) fn ended(&self, cause: &str) {
+        self.ended.get_or_create(&CauseLabel::of(cause)).inc();
+    }
+
+    /// A group was swept: so much was found, and so much of it removed.
+    pub(super) fn swept(&self, group: Group, found: usize, removed: u64) {
+        self.swept.inc_by(removed);
+        self.seen().leaks.insert(group, found);
+    }
+
+    /// Every group was looked at. What was found in others is forgotten.
+    pub(super) fn swept_all(&self, groups: impl Fn(&Group) -> bool) {
+        let mut seen = self.seen();
+        seen.is_swept = true;
+        seen.leaks.retain(|group, _| groups(group));
+    }
+}
+
+const PHASES: [Phase; 10] = [
+    Phase::Planned,
+    Phase::NicPut,
+    Phase::NicReady,
+    Phase::VmPut,
+    Phase::VmAccepted,
+    Phase::Running,
+    Phase::CleanVm,
+    Phase::CleanNic,
+    Phase::CleanDisk,
+    Phase::Gone,
+];
+
+/// What can be said of whether a class is ready.
+const READINESS: [&str; 3] = ["True", "False", "Unknown"];
+
+impl Collector for FlexMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let gauge = MetricType::Gauge;
+        let number = |count: usize| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
+        let seen = self.seen();
+        // Only who runs machines knows; from others the series are absent, not zero.
+        let index = seen.index.as_ref();
+        let index = index.map(|index| index.lock().unwrap_or_else(PoisonError::into_inner));
+        let help = "Machines, by phase";
+        let mut machines = encoder.encode_descriptor("flex_machines", help, None, gauge)?;
+        for phase in index.iter().flat_map(|_| PHASES) {
+            let is = |machine: &&Machine| machine.phase == phase;
+            let count = index.iter().flat_map(|index| index.machines.values()).filter(is).count();
+            let label = [("phase", format!("{phase:?}"))];
+            number(count).encode(machines.encode_family(&label)?)?;
+        }
+        let help = "Classes, by whether nodes can be made from them";
+        let mut classes = encoder.encode_descriptor("flex_classes", help, None, gauge)?;
+        for word in index.iter().flat_map(|_| READINESS) {
+            let is = |class: &&AzureFlexNodeClass| readiness(class) == word;
+            let count = index.iter().flat_map(|index| index.classes.values()).filter(is).count();
+            number(count).encode(classes.encode_family(&[("ready", word)])?)?;
+        }
+        let help = "Resources in Azure that no machine wants, found by the last sweep";
+        let leaks = encoder.encode_descriptor("flex_leaks", help, None, gauge)?;
+        if seen.is_swept {
+            number(seen.leaks.values().sum()).encode(leaks)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bringup_contract::Open;
+    use bringup_objects::flex::machine::{Failure, FlexMachineStatus};
+    use jiff::Timestamp;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    fn group(name: &str) -> Group {
+        ("subscription".to_owned(), name.to_owned())
+    }
+
+    fn machine(phase: Phase, cause: Option<&str>) -> AzureFlexMachine {
+        let failure =
+            cause.map(|cause| Failure { cause: Open::parse(cause), ..Failure::default() });
+        let status = FlexMachineStatus { phase, failure, ..FlexMachineStatus::default() };
+        AzureFlexMachine { status: Some(status), ..AzureFlexMachine::default() }
+    }
+
+    #[test]
+    fn an_attempt_that_failed_is_counted_once_and_a_deletion_is_none() {
+        let metrics = Metrics::default();
+        let flex = FlexMetrics::registered(&metrics);
+        let cause = Some("QuotaExceeded");
+        let asked = machine(Phase::VmPut, None);
+        let (cleaning, gone) = (machine(Phase::CleanVm, cause), machine(Phase::Gone, cause));
+        flex.passed(Some(&asked), &cleaning);
+        flex.passed(Some(&cleaning), &gone);
+        flex.passed(Some(&gone), &gone);
+        // Another attempt; it is given up before it ends.
+        let again = machine(Phase::NicPut, cause);
+        flex.passed(Some(&gone), &again);
+        let mut deleted = machine(Phase::CleanVm, cause);
+        deleted.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        flex.passed(Some(&again), &deleted);
+        let text = metrics.text();
+        assert!(text.contains("flex_failures_total{cause=\"QuotaExceeded\"} 1\n"), "{text}");
+    }
+
+    #[test]
+    fn only_words_of_ours_become_labels() {
+        let metrics = Metrics::default();
+        let flex = FlexMetrics::registered(&metrics);
+        for cause in ["QuotaExceeded", "QuotaExceeded", "made-up-1", "made-up-2"] {
+            flex.passed(None, &machine(Phase::CleanVm, Some(cause)));
+        }
+        for cause in [BOOT_TIMEOUT, LAUNCH_TIMEOUT, "BinaryMissing"] {
+            flex.ended(cause);
+        }
+        let text = metrics.text();
+        for line in [
+            "bringup_flex_failures_total{cause=\"QuotaExceeded\"} 2",
+            "bringup_flex_failures_total{cause=\"Unknown\"} 2",
+            "bringup_flex_claims_ended_total{cause=\"BootTimeout\"} 1",
+            "bringup_flex_claims_ended_total{cause=\"LaunchTimeout\"} 1",
+            "bringup_flex_claims_ended_total{cause=\"BinaryMissing\"} 1",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("made-up"), "{text}");
+    }
+
+    #[test]
+    fn machines_and_classes_are_shown_while_somebody_runs_them() {
+        let metrics = Metrics::default();
+        let mut index = Index::default();
+        let machine = Machine::of(&AzureFlexMachine::default());
+        index.machines.insert("one".to_owned(), machine);
+        index.classes.insert("plain".to_owned(), AzureFlexNodeClass::default());
+        let running = FlexMetrics::registered(&metrics).run(Arc::new(Mutex::new(index)));
+        let text = metrics.text();
+        for line in [
+            "bringup_flex_machines{phase=\"Planned\"} 1",
+            "bringup_flex_machines{phase=\"Running\"} 0",
+            "bringup_flex_classes{ready=\"Unknown\"} 1",
+            "bringup_flex_classes{ready=\"False\"} 0",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+        drop(running);
+        let text = metrics.text();
+        assert!(!text.contains("flex_machines{") && !text.contains("flex_classes{"), "{text}");
+    }
+
+    #[test]
+    fn leaks_are_those_of_the_last_sweep_of_each_group_and_absent_before_it() {
+        let metrics = Metrics::default();
+        let flex = FlexMetrics::registered(&metrics);
+        assert!(!metrics.text().contains("\nbringup_flex_leaks "));
+        flex.swept(group("a"), 2, 1);
+        flex.swept(group("b"), 3, 3);
+        flex.swept_all(|_| true);
+        assert!(metrics.text().contains("\nbringup_flex_leaks 5\n"), "{}", metrics.text());
+        assert!(metrics.text().contains("\nbringup_flex_swept_total 4\n"), "{}", metrics.text());
+        // `a` could not be swept this time, and `b` is of no class any more.
+        flex.swept_all(|one| *one == group("a"));
+        assert!(metrics.text().contains("\nbringup_flex_leaks 2\n"), "{}", metrics.text());
+    }
+
+    #[test]
+    fn without_machines_nothing_is_said_of_them() {
+        assert!(!Metrics::default().text().contains("flex"));
+    }
+}

@@ -1,0 +1,212 @@
+//! What is wrong with us: rights that are missing, an Azure that does not answer. Said once in
+//! the log, and for as long as it lasts on `/readyz` and in a metric.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bringup_diagnosis::redaction::redact;
+use kube::core::Status;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::rights::{Needed, Right};
+
+/// What is wrong, shared by everybody who notices.
+#[derive(Debug, Clone)]
+pub struct Health(Arc<watch::Sender<Troubles>>, Arc<Mutex<Option<Instant>>>);
+
+/// How long the loop that does all work may be silent before it is said to be stuck.
+const STUCK: Duration = Duration::from_mins(1);
+
+/// The pulse of the loop that does all work. While it is held, the loop is expected to beat.
+#[derive(Debug)]
+pub struct Pulse(Arc<Mutex<Option<Instant>>>);
+
+impl Pulse {
+    /// How often it beats.
+    pub const EACH: Duration = Duration::from_secs(5);
+
+    /// The loop goes round.
+    pub fn beat(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+#[derive(Debug, Default)]
+struct Troubles {
+    rights: BTreeMap<Right, String>,
+    azure: Option<String>,
+    waiting: BTreeMap<&'static str, String>,
+    missing: Vec<Needed>,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(Troubles::default())), Arc::default())
+    }
+}
+
+impl Health {
+    /// Waits until the troubles are as wanted.
+    pub async fn until(&self, is: impl Fn(&Self) -> bool) {
+        let mut changes = self.0.subscribe();
+        while !is(self) {
+            // The sender lives as long as we do.
+            let _ = changes.changed().await;
+        }
+    }
+
+    /// The loop that does all work begins.
+    pub fn works(&self) -> Pulse {
+        let pulse = Pulse(self.1.clone());
+        pulse.beat();
+        pulse
+    }
+
+    /// Since when the loop that does all work has been silent, if that is too long at this moment.
+    pub fn stuck(&self, now: Instant) -> Option<Duration> {
+        let last = *self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        last.map(|last| now.saturating_duration_since(last)).filter(|silent| *silent >= STUCK)
+    }
+
+    /// Something worked that needs this right.
+    pub fn may(&self, right: Right) {
+        self.0.send_if_modified(|troubles| {
+            let was = troubles.rights.remove(&right).is_some();
+            if was {
+                info!(what = right.name(), "works again");
+            }
+            was
+        });
+    }
+
+    /// Something failed that needs this right.
+    pub fn failed(&self, right: Right, error: &kube::Error) {
+        let text = redact(&advice(error)).text.into_string();
+        self.0.send_if_modified(|troubles| {
+            let is_new = troubles.rights.get(&right) != Some(&text);
+            if is_new {
+                warn!(what = right.name(), error = %text, "cannot go on with this; trying again");
+                troubles.rights.insert(right, text);
+            }
+            is_new
+        });
+    }
+
+    /// These rights are missing.
+    pub fn lacks(&self, missing: Vec<Needed>) {
+        self.0.send_if_modified(|troubles| {
+            if troubles.missing == missing {
+                return false;
+            }
+            let words: Vec<String> = missing.iter().map(Needed::words).collect();
+            if words.is_empty() {
+                info!("all rights are there");
+            } else {
+                let words = words.join(", ");
+                warn!(missing = words, "rights are missing; the chart's roles grant them");
+            }
+            troubles.missing = missing;
+            true
+        });
+    }
+
+    /// Azure answered, or did not.
+    pub fn azure(&self, trouble: Option<String>) {
+        let trouble = trouble.map(|text| redact(&text).text.into_string());
+        self.0.send_if_modified(|troubles| {
+            if troubles.azure == trouble {
+                return false;
+            }
+            if let Some(text) = &trouble {
+                warn!(error = %text, "Azure cannot be asked; trying again");
+            } else {
+                info!("Azure can be asked again");
+            }
+            troubles.azure = trouble;
+            true
+        });
+    }
+
+    /// Something is waited for, such as the definition of a kind; or not any more.
+    pub fn waits(&self, what: &'static str, why: Option<&str>) {
+        self.0.send_if_modified(|troubles| {
+            if troubles.waiting.get(what).map(String::as_str) == why {
+                return false;
+            }
+            match why {
+                Some(why) => {
+                    info!(what, why, "waiting");
+                    troubles.waiting.insert(what, why.to_owned());
+                }
+                None => drop(troubles.waiting.remove(what)),
+            }
+            true
+        });
+    }
+
+    /// Why we are not ready, if we are not.
+    pub fn not_ready(&self) -> Vec<String> {
+        let troubles = self.0.borrow();
+        let vital = troubles.rights.iter().filter(|(right, _)| right.is_vital());
+        let failed = vital.map(|(right, text)| format!("{}: {text}", right.name()));
+        let missing = troubles.missing.iter().filter(|needed| needed.right.is_vital());
+        failed.chain(missing.map(|needed| format!("may not {}", needed.words()))).collect()
+    }
+
+    /// Everything that is wrong, by name.
+    pub fn degraded(&self) -> Vec<String> {
+        let troubles = self.0.borrow();
+        let mut names: Vec<String> =
+            troubles.rights.keys().map(|right| right.name().to_owned()).collect();
+        names.extend(troubles.azure.as_ref().map(|_| "azure".to_owned()));
+        names.extend((!troubles.missing.is_empty()).then(|| "rights".to_owned()));
+        names
+    }
+
+    /// What is waited for, Azure among it.
+    pub fn waiting(&self) -> Vec<String> {
+        let troubles = self.0.borrow();
+        let azure = troubles.azure.iter().map(|why| format!("Azure cannot be asked: {why}"));
+        troubles.waiting.values().cloned().chain(azure).collect()
+    }
+}
+
+/// An error of the API server in one line; what is missing, where a right is.
+pub fn advice(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => forbidden(status),
+        _ => error.to_string(),
+    }
+}
+
+/// The API server's own words name verb, resource and group.
+fn forbidden(status: &Status) -> String {
+    format!("forbidden: {}", status.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_is_silent_for_too_long_is_stuck_and_one_that_does_not_run_is_not() {
+        let health = Health::default();
+        let later = |seconds| Instant::now().checked_add(Duration::from_secs(seconds)).unwrap();
+        assert_eq!(health.stuck(later(3600)), None, "nothing runs");
+        let pulse = health.works();
+        assert_eq!(health.stuck(later(30)), None);
+        assert!(health.stuck(later(90)).is_some());
+        pulse.beat();
+        assert_eq!(health.stuck(later(30)), None);
+        drop(pulse);
+        assert_eq!(health.stuck(later(90)), None, "it has ended");
+    }
+}
