@@ -20,7 +20,7 @@ const LIFETIME_SECONDS: i64 = 24 * 60 * 60;
 /// Characters of a token's subject that need no encoding.
 const SUBJECT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// The caller, by which ARM counts requests and to whom error messages refer.
+/// The caller, by which ARM counts requests and which error messages name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Principal(String);
 

@@ -97,7 +97,7 @@ impl fmt::Debug for Arm {
     }
 }
 
-/// Says who we are, in place of what `azure_core` says.
+/// Sets our user agent in place of the one of `azure_core`.
 #[derive(Debug)]
 struct Introduce;
 

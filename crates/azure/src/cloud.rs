@@ -1,4 +1,5 @@
-//! Which Azure: where its resource manager is, whom it trusts, what tokens for it are called.
+//! The Azure clouds: the address of the resource manager, the authority that issues tokens, and the
+//! scope of the tokens.
 
 use std::fmt;
 use std::str::FromStr;
@@ -110,7 +111,7 @@ pub enum EndpointError {
     },
 }
 
-/// Where requests go, and what tokens for it are asked of whom.
+/// Where requests go, the authority that issues tokens for them, and the scope of these tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     management: Url,
@@ -158,7 +159,7 @@ impl Endpoint {
         &self.management
     }
 
-    /// Who issues tokens.
+    /// The authority that issues tokens.
     pub fn authority(&self) -> &Url {
         &self.authority
     }

@@ -1,4 +1,4 @@
-//! Who we are to Azure: chosen, never guessed.
+//! The identity of bringup in Azure: configured, never guessed.
 
 use std::fmt;
 use std::path::PathBuf;

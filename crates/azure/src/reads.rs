@@ -1,9 +1,9 @@
 //! The queue in front of the budget: the most urgent read is sent first, then the one that waits
 //! longest.
 //!
-//! There is no task behind it. Among those who wait, one keeps the time for all: it lets pass
-//! those that may, waits for the next moment or for a change, and hands over when its own turn has
-//! come. Dropped, it hands over too.
+//! No task runs behind the queue. One of the waiting callers keeps the time for all: it admits the
+//! reads that may start, waits for the next moment or for a change, and hands over to another
+//! caller when its own turn has come or when it is dropped.
 
 mod ticket;
 
@@ -52,7 +52,7 @@ impl Priority {
     }
 }
 
-/// Whose turn it is: by priority, then by how long it has waited.
+/// The place of a read in the queue: by priority, then by how long it has waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// How urgent it is.
@@ -209,7 +209,7 @@ impl Shared {
 }
 
 impl State {
-    /// Lets pass all who may, in order, and says when to look again.
+    /// Admits all reads that may start, in order, and returns when to look again.
     fn dispatch(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.budget.tick(now);
         self.queues.retain(|_, queue| !queue.is_empty());
@@ -222,7 +222,7 @@ impl State {
     }
 }
 
-/// Lets pass all behind one door who may, and says when the next one may.
+/// Admits all reads behind one door that may start, and returns when the next one may.
 fn serve(
     budget: &mut Budget,
     door: &Key,

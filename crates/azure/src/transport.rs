@@ -107,7 +107,7 @@ impl HttpClient for Line {
         let status = response.status().as_u16();
         let mut headers = Headers::new();
         for (name, value) in response.headers() {
-            // What is not text is no header that anybody here reads.
+            // The client reads no header whose value is not text.
             if let Ok(value) = value.to_str() {
                 headers.insert(
                     HeaderName::from(name.as_str().to_owned()),

@@ -20,7 +20,7 @@ pub enum Class {
     Quota,
     /// Azure has none, there or now.
     Capacity,
-    /// Somebody may not.
+    /// An identity lacks a permission.
     Access,
     /// The request itself is wrong.
     Request,

@@ -75,7 +75,7 @@ macro_rules! causes {
                 match self { $(Self::$name => Family::$family,)* }
             }
 
-            /// Who can do something about it.
+            /// The people or the system that can fix it, such as `image owner`.
             pub const fn owner(self) -> &'static str {
                 match self { $(Self::$name => $owner,)* }
             }

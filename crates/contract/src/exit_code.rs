@@ -19,7 +19,7 @@ pub enum Os {
     Windows,
 }
 
-/// Where a code can come from, as far as anybody has seen.
+/// Where a code can come from, as far as it has been observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Surfaces {

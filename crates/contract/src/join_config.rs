@@ -20,7 +20,7 @@ pub use labels::{Labels, is_refused_by_kubelet};
 pub use step::Step;
 pub use validation::{Invalid, InvalidConfig};
 
-/// A text that nobody may see: shown as `***`, and written only where the configuration is.
+/// A text that must not be shown: `Debug` prints `***`, and only the serialized configuration holds it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -31,7 +31,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for whoever has to use it.
+    /// The text itself, for callers that have to use it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -185,7 +185,7 @@ impl JoinConfig {
         validation::validate(self)
     }
 
-    /// Its values that nobody may see, in whatever form they turn up.
+    /// Its values that must not be shown, in every form in which they can appear.
     pub fn secrets(&self) -> Vec<&str> {
         let token = self.token.reveal();
         let behind_the_point = token.split_once('.').map(|(_, secret)| secret);

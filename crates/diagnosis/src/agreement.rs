@@ -32,7 +32,7 @@ impl Heard {
     }
 }
 
-/// Who speaks. What has one voice is one source, in however many pieces it stands.
+/// The component that wrote a piece of evidence. All pieces of one component count as one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Voice {
     /// bringup-node, in its summary and all that it prints around it.
@@ -122,7 +122,7 @@ impl Case<'_> {
             && (line.contains("bringup-node/1 ") || line.contains("'bringup':"))
     }
 
-    /// Everybody who names a cause, piece by piece.
+    /// All witnesses that name a cause, piece by piece.
     fn witnesses(&self, cause: Cause) -> Vec<Witness<'_>> {
         let mut witnesses = Vec::new();
         for (piece, heard) in self.heard.iter().enumerate() {

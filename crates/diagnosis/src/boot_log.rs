@@ -85,7 +85,7 @@ impl Cut {
         let last = boots.last().copied().unwrap_or_default();
         let marked = ENDS_BADLY.iter().filter_map(|mark| page.last(mark)).max();
         let errors: Vec<usize> = page.each("error: ").collect();
-        // kubeadm writes it small; `Error:` is anybody's.
+        // kubeadm writes it in lower case; many programs write `Error:`.
         let error =
             errors.into_iter().rfind(|line| said(&page.lines[*line].text).starts_with("error: "));
         let jobs: Vec<usize> = page.each("job for ").collect();
@@ -281,7 +281,7 @@ fn is_passing(line: &str) -> bool {
 /// Whether a line shows that the agent of RKE2 or k3s has got as far as its kubelet.
 fn is_agent_up(line: &str) -> bool {
     let started = line.split_once("started ").and_then(|(_, rest)| rest.split_once(".service"));
-    // That of k3s counts as started before it has asked anybody.
+    // The k3s agent counts as started before it has contacted a server.
     let is_up = |(unit, _): (&str, &str)| unit.starts_with("rke2-") && AGENTS.contains(&unit);
     started.is_some_and(is_up) || line.contains("msg='running kubelet ")
 }

@@ -42,7 +42,7 @@ pub struct Blame {
     pub reason: Cause,
     /// What it is about.
     pub family: Family,
-    /// Who can do something about it.
+    /// The people or the system that can fix it, such as `image owner`.
     pub owner: &'static str,
     /// Whether the same attempt may work later.
     pub retryable: Retryable,

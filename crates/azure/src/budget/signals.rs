@@ -11,7 +11,7 @@ use crate::error::ArmFailure;
 
 use super::Door;
 
-/// Who refuses.
+/// The layer that throttled a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Throttling {
     /// The front door: all requests of the subscription that go through the same door.
@@ -29,7 +29,7 @@ pub struct Signals {
     pub door: Option<u64>,
     /// What policies have left, by their names without the provider's.
     pub remaining: Vec<(String, u64)>,
-    /// Whether, and by whom, the request was refused as one too many.
+    /// The layer that throttled the request; absent: it was not throttled.
     pub throttled: Option<Throttling>,
     /// How long to stay away.
     pub retry_after: Option<Duration>,
@@ -101,7 +101,7 @@ fn throttling(
     }
 }
 
-/// Seconds, or a date; at most as long as anybody can make us wait.
+/// Parses `Retry-After`, in seconds or as a date, and limits it to the longest wait that is accepted.
 pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<u64>() {

@@ -10,8 +10,8 @@ const DEEPEST: usize = 8;
 
 /// Code, message and details of a failure, as far as they are there.
 ///
-/// The text is what Azure sent, output of bootstrap scripts included: it has to be redacted
-/// before anybody sees it.
+/// The text is what Azure sent, output of bootstrap scripts included: redact it before it is
+/// logged, stored or shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ArmFailure {
     /// A code such as `VMExtensionProvisioningError`.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{IdError, InstanceId, ResourceId};
 
-/// Who made the machine.
+/// The system that created the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
     /// `azure://`: AKS, Karpenter, Cluster API.
@@ -57,7 +57,7 @@ pub enum ProviderIdError {
 /// What a Node runs on, as Kubernetes writes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProviderId {
-    /// Who made the machine.
+    /// The system that created the machine.
     pub scheme: Scheme,
     /// The machine.
     pub instance: InstanceId,

@@ -31,7 +31,7 @@ pub struct ActivityEntry {
 pub struct ActivityLog {
     /// The entries, as Azure ordered them.
     pub entries: Vec<ActivityEntry>,
-    /// Whether this is all of it; not so if there were more pages than anybody should read.
+    /// Whether the list is complete: false if there were more pages than the client reads.
     pub complete: bool,
 }
 

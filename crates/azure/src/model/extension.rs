@@ -11,7 +11,7 @@ use super::status::Status;
 pub struct Extension {
     /// Its name.
     pub name: String,
-    /// Who publishes it, such as `Microsoft.Azure.Extensions`.
+    /// Its publisher, such as `Microsoft.Azure.Extensions`.
     pub publisher: Option<String>,
     /// Its type without the publisher, such as `CustomScript`.
     pub kind: Option<String>,

@@ -15,7 +15,7 @@ pub enum ImageReference {
     Id(String),
     /// An offer in the marketplace.
     Marketplace {
-        /// Who publishes it.
+        /// Its publisher.
         publisher: Option<String>,
         /// The offer.
         offer: Option<String>,

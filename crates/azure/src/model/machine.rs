@@ -30,7 +30,7 @@ pub struct Machine {
     pub zones: Vec<String>,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
-    /// The whole answer. It has to be redacted before anybody sees it.
+    /// The whole response. Redact it before it is logged, stored or shown.
     pub raw: Value,
 }
 

@@ -82,7 +82,7 @@ pub struct VirtualMachine {
     pub tags: BTreeMap<String, String>,
     /// Whether its serial console is recorded.
     pub boot_diagnostics: BootDiagnostics,
-    /// The whole answer. It has to be redacted before anybody sees it.
+    /// The whole response. Redact it before it is logged, stored or shown.
     pub raw: Value,
 }
 

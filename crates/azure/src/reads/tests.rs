@@ -44,7 +44,7 @@ fn slow() -> (Reads, Arc<Manual>) {
     (Reads::new(limits, clock.clone()), clock)
 }
 
-/// Lets everybody go as far as they can.
+/// Lets all tasks run as far as they can.
 async fn settle() {
     for _ in 0..200 {
         yield_now().await;

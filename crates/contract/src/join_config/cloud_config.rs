@@ -53,8 +53,8 @@ pub fn join_custom_data(config: &JoinConfig, agent: &AgentArtifact) -> Result<St
             STANDARD.encode(content)
         );
     }
-    // The work is done by the script. This makes cloud-init's own verdict agree with it, and is
-    // the sign of a bootstrap for those who wait for one.
+    // The script does the work. This command makes cloud-init's own verdict agree with it, and is
+    // the sign of a bootstrap for programs that wait for one.
     text.push_str("runcmd:\n- [ test, -e, /run/cluster-api/bootstrap-success.complete ]\n");
     if text.len() <= LIMIT { Ok(text) } else { Err(TooLong { length: text.len() }) }
 }

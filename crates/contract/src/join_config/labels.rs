@@ -20,12 +20,12 @@ const ALLOWED: &[&str] = &[
     "topology.kubernetes.io/zone",
 ];
 
-/// Labels, sorted by who may set them.
+/// Labels, sorted by whether kubelet may set them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Labels {
     /// kubelet may.
     pub passed: BTreeMap<String, String>,
-    /// Only others may: whoever registers the node sets them.
+    /// kubelet may not: the component that registers the node sets them.
     pub left_out: Vec<String>,
 }
 

@@ -48,7 +48,7 @@ steps! {
     Kubernetes, "kubernetes", 300, KubernetesNotInstalled;
     /// containerd is configured, runs and answers.
     Runtime, "runtime", 120, RuntimeNotReady;
-    /// Firewall rules of whoever was here before are gone.
+    /// Firewall rules of earlier software are removed.
     Firewall, "firewall", 60, FirewallNotFlushed;
     /// kubeadm has joined and kubelet is active.
     Join, "join", 600, JoinFailed;

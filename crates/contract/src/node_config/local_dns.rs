@@ -17,7 +17,7 @@ pub(super) enum Hosts {
     Without,
 }
 
-/// Who asks.
+/// Where a query comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Node,

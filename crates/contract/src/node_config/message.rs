@@ -91,8 +91,8 @@ macro_rules! enumeration {
 }
 pub(crate) use enumeration;
 
-/// Reads the members of an object. Fields that nobody knows are noted, whatever stands in them;
-/// a field that comes twice, in whatever spelling, is refused.
+/// Reads the members of an object. Unknown fields are noted, whatever their values are; a field
+/// that occurs twice, in whatever spelling, is refused.
 pub(crate) fn read<M: Message>(message: &mut M, reader: &mut Reader<'_>) -> Result<(), Refused> {
     let mut seen = vec![false; M::FIELDS.len()];
     let mut unknown = BTreeSet::new();

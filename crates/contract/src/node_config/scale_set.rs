@@ -6,8 +6,8 @@ use super::custom_data::NodeBootstrapping;
 use super::derived::on_one_line;
 use super::{Configuration, environment::Environment, environment::Host};
 
-/// What ARM is sent: CustomData, and the extension that waits for the result. The image, disks,
-/// network and who may log in are left to the caller, who knows them.
+/// The body for ARM: CustomData, and the extension that waits for the result. The caller adds the
+/// image, disks, network and SSH keys.
 pub fn scale_set(config: &Configuration, made: &NodeBootstrapping, capacity: u32) -> Value {
     let environment = Environment::of(config, &Host::default()).ok();
     let admin = environment.as_ref().and_then(|all| all.get("ADMINUSER")).unwrap_or("azureuser");

@@ -13,7 +13,7 @@ pub(crate) struct Writer {
     fresh: bool,
 }
 
-/// What is written, and for whom.
+/// The form of the output, which depends on its reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// A configuration: names of fields, two spaces.

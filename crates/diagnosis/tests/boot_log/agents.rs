@@ -88,7 +88,7 @@ fn a_retry_of_an_agent_that_came_right_is_no_failure() {
         let found = diagnosed(&only_boot(&[UNREACHABLE, UNREACHABLE, went_on]));
         assert_eq!((found.verdict, found.cause.reason), (Verdict::Unknown, Cause::Unknown));
     }
-    // k3s is said to be started before it has asked anybody.
+    // The k3s unit counts as started before the agent has contacted a server.
     let k3s = "\u{1b}[0;32m[  OK  ]\u{1b}[0m Started k3s-agent.service - Lightweight Kubernetes.";
     let found = diagnosed(&only_boot(&[UNREACHABLE, k3s]));
     assert_eq!(found.cause.reason, Cause::ApiServerUnreachable);

@@ -8,7 +8,7 @@ use crate::redaction::value::{self, Value};
 use crate::redaction::view::View;
 use crate::redaction::words::Kind;
 
-/// Words that follow a flag or a colon in a sentence and are no password of anyone.
+/// Words that follow a flag or a colon in a sentence and are no passwords.
 const WORDS: &str = "flag flags option options argument parameter value to is or and must cannot can \
     not was has for in with requires from of the a an if when as be are does should will may only \
     expired invalid missing via instead using unauthorized forbidden denied failed error eof \
