@@ -39,7 +39,7 @@ pub(crate) struct AzureArguments {
     azure_client_id: Option<String>,
 }
 
-/// The option for a command that a person types: who is logged in to the Azure CLI asks.
+/// The option for interactive commands: by default they use the user who is logged in to the Azure CLI.
 pub(crate) fn of_a_person(credential: Arg) -> Arg {
     credential.default_value("azure-cli")
 }

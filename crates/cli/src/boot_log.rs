@@ -132,7 +132,8 @@ async fn whose(
         Some(Place::Malformed(why)) => Some(why),
         Some(Place::NotSaid) | None => None,
     };
-    // Whoever made it is gone, or not ours: the report or the Node remember.
+    // The NodeClaim or Machine is deleted, or does not name the VM: the Node or the report has the
+    // provider ID.
     let node = case.node.as_ref().and_then(|node| node.spec.provider_id.as_deref());
     let report = case.report.as_ref().and_then(|report| report.spec.provider_id.as_deref());
     if let Some(id) = node.or(report).and_then(|id| id.parse::<ProviderId>().ok()) {

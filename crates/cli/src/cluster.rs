@@ -56,7 +56,7 @@ impl Cluster {
         let mut config = config(choice).await?;
         config.connect_timeout = Some(CONNECT_LIMIT);
         config.read_timeout = Some(ANSWER_LIMIT);
-        // Whoever waits at a terminal wants to know at once.
+        // No retries: a user at a terminal gets the error at once.
         config.default_retry = false;
         let address = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let client =
@@ -64,7 +64,7 @@ impl Cluster {
         Ok(Self { client, address, namespace: choice.namespace.clone(), program })
     }
 
-    /// The way to it, for others who ask.
+    /// The Kubernetes client, for other callers.
     pub(crate) fn client(&self) -> Client {
         self.client.clone()
     }

@@ -243,7 +243,7 @@ pub(crate) fn run(arguments: ControllerArguments) -> Result<Exit, Failure> {
 }
 
 async fn control(arguments: ControllerArguments, signatures: Signatures) -> anyhow::Result<()> {
-    // What is wrong with the options is said before anybody is asked.
+    // Invalid options are reported before the first request to the cluster or to Azure.
     let provisioning = arguments.flex.provisioning()?;
     let client = client(arguments.kubeconfig.as_deref()).await?;
     let clock = Arc::new(WallClock);

@@ -18,7 +18,7 @@ use crate::wrap::{hang, wrap};
 
 /// How many moments of the boot are shown.
 const MOST_MOMENTS: usize = 8;
-/// How many last words are shown where nobody knows the cause.
+/// How many last lines are shown when the cause is not known.
 const MOST_LAST_WORDS: usize = 3;
 
 /// What happened, the line that proves it, and what to do.
@@ -129,7 +129,7 @@ pub(crate) fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-/// Who was asked, and what came of it.
+/// The sources that were asked, and the result of each.
 pub(crate) fn collectors(asked: &[Collector]) -> String {
     let mut text = String::new();
     for (index, one) in asked.iter().enumerate() {
@@ -158,7 +158,7 @@ pub(crate) fn collectors(asked: &[Collector]) -> String {
     text
 }
 
-/// Who can do something, and what it was.
+/// The owner of the failure, and the facts about the machine.
 pub(crate) fn facts(report: &BootstrapReport) -> String {
     let mut text = String::new();
     let mut fact = |label: &str, value: &str| {

@@ -45,8 +45,8 @@ use crate::program::Program;
 use crate::request::Request;
 
 fn main() -> ExitCode {
-    // Before any client is made: there must be one provider, and only one. Nobody else has
-    // installed one yet, so it cannot fail.
+    // Before any client is created: rustls needs exactly one crypto provider. No other code has
+    // installed one yet, so this cannot fail.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let program = Program::of(std::env::args_os().next().as_deref());
     let typed = program.named(Arguments::command()).try_get_matches();

@@ -1,4 +1,4 @@
-//! What the program is called by whoever runs it.
+//! The name under which the user runs the program.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -48,7 +48,7 @@ pub(crate) fn text(diagnosis: &Diagnosis, evidence: &Evidence) -> String {
     text
 }
 
-/// The best proof, and one from elsewhere: more of the same convinces nobody.
+/// The best proof, and one from another source: more lines of the same source add nothing.
 fn worth_showing(proofs: &[Proof]) -> impl Iterator<Item = &Proof> {
     let elsewhere = proofs.iter().skip(1).find(|proof| proof.name != proofs[0].name);
     proofs.first().into_iter().chain(elsewhere)

@@ -253,7 +253,7 @@ fn secrets_survive_neither_in_the_answer_nor_in_stored_evidence() {
         assert!(!ran.out.contains("0123456789abcdef"), "{}", ran.out);
     }
     assert!(!std::fs::read_to_string(&stored).unwrap().contains("0123456789abcdef"));
-    // Evidence that somebody else wrote is not trusted either.
+    // Evidence from another program is not trusted either.
     let foreign = serde_json::json!({ "pieces": [{ "source": "text", "name": "x", "content": { "seen": text } }] });
     let ran = bringup_reads(&["diagnose", "-o", "json"], foreign.to_string().as_bytes());
     assert!(ran.code == 10 && !ran.out.contains("0123456789abcdef"), "{}", ran.out);

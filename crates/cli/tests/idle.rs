@@ -1,4 +1,4 @@
-//! The real controller in a cluster where nobody makes nodes: neither Karpenter nor Cluster API.
+//! The real controller in a cluster where no provider creates nodes: neither Karpenter nor Cluster API.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};

@@ -319,7 +319,7 @@ async fn a_scale_set_as_bringup_writes_it_boots_the_agent_and_tells_why_it_faile
     let (body, code) = bringup(&["nodeconfig", "scale-set", "-"], CONFIGURATION)?;
     assert_eq!(code, Some(0));
     let mut body: Value = serde_json::from_str(&body)?;
-    // What only the caller knows: the image, the subnet, and who may log in.
+    // What only the caller knows: the image, the subnet, and the SSH keys.
     let profile = &mut body["properties"]["virtualMachineProfile"];
     profile["storageProfile"] = json!({ "imageReference": { "version": "202601.27.0" } });
     profile["osProfile"]["computerNamePrefix"] = json!("aks-set-");

@@ -111,7 +111,7 @@ fn failed(error: &Error, asked: Asked, address: &str) -> Failure {
     }
 }
 
-/// Nobody answers, or not as an API server does.
+/// No server answers at the address, or the server does not answer as an API server does.
 pub(super) fn connection(error: &Error, address: &str) -> Failure {
     if let Error::Auth(error) = error {
         return Failure::error("the kubeconfig's way to log in does not work")
@@ -126,8 +126,8 @@ pub(super) fn connection(error: &Error, address: &str) -> Failure {
         )
 }
 
-/// Why nobody logged in. What a login program wrote may hold the token, and is not repeated; what
-/// it complained of is.
+/// Why the login failed. The output of a login program may hold the token and is not repeated; its
+/// error messages are.
 fn login(error: &AuthError) -> String {
     match error {
         AuthError::AuthExecStart(source) => {

@@ -22,7 +22,7 @@ use crate::failure::{Exit, Failure};
 use crate::program::Program;
 use crate::{output, table};
 
-/// Removes what nobody wants, or says what that is.
+/// Deletes orphaned resources, or lists them in a dry run.
 pub(super) fn run(typed: SweepArguments, program: Program) -> Result<Exit, Failure> {
     let arm = typed.azure.arm(Limits::default(), Arc::new(WallClock))?;
     let dry = typed.dry_run;

@@ -35,7 +35,7 @@ struct Answer<'a> {
     conditions: Vec<&'a Condition>,
     images: &'a [Fared],
     report: Option<&'a BootstrapReport>,
-    /// What was seen just now; then the report is kept by nobody.
+    /// What was seen just now. If it is present, the report is not stored in the cluster.
     look: Option<&'a Look>,
     other_reports: Vec<String>,
     notes: &'a [String],

@@ -30,14 +30,14 @@ pub(crate) struct Case {
     pub(crate) images: Vec<Fared>,
     /// What we saw ourselves, where the controller has no verdict yet.
     pub(crate) look: Option<Look>,
-    /// Nobody makes its VM yet.
+    /// The provider has not begun to create its VM.
     pub(crate) is_early: bool,
     /// What an answer has to be taken with.
     pub(crate) notes: Vec<String>,
 }
 
-/// Who was asked just now, and what happened when. A verdict that follows is in a report which
-/// nobody keeps.
+/// The sources that were asked just now, and what happened when. A verdict that follows is in a
+/// report that is not stored in the cluster.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Look {
     pub(crate) asked: Vec<Collector>,

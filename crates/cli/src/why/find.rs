@@ -127,7 +127,8 @@ impl<'a> Search<'a> {
         if let Some(subject) = self.one(&entries)? {
             return self.with_object(subject, None).await;
         }
-        // A VM whose name nothing but its id tells, or a Node that is nobody's.
+        // The name of a VM that only a provider ID holds, or the name of a Node, which may have no
+        // NodeClaim.
         let (rows, nodes) =
             tokio::join!(self.cluster.claims(Pools::All, None), self.cluster.node_names());
         let rows = self.noted(rows)?.map(|listing| listing.items).unwrap_or_default();

@@ -21,7 +21,7 @@ pub(crate) enum Object {
 #[derive(Debug)]
 pub(crate) struct Living {
     pub(crate) object: Object,
-    /// Everybody's.
+    /// The conditions of all writers.
     conditions: Vec<Condition>,
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Asking<'a> {
     pub(super) machine_deadline: SignedDuration,
 }
 
-/// Whoever asks Azure, and Kubernetes beside it.
+/// The collector that asks Azure and Kubernetes.
 fn collect(cluster: &Cluster, asking: Asking<'_>) -> anyhow::Result<Collect> {
     let clock = Arc::new(WallClock);
     let arm = asking.azure.arm(Limits::default(), clock.clone())?;
@@ -53,7 +53,8 @@ pub(crate) async fn subject(
 ) -> Option<Subject> {
     match &living.object {
         Object::Claim(claim) => {
-            // Which classes are the controller's is not known here; who asks wants to know.
+            // The command does not know which classes the controller handles, so it accepts the
+            // claim's own.
             let class = &claim.spec.node_class_ref;
             let (group, kind) = (class.group.clone(), class.kind.clone());
             claims::subject(claim, &[NodeClassKind { group, kind }])
@@ -62,7 +63,8 @@ pub(crate) async fn subject(
     }
 }
 
-/// What may not be seen of the provider is missing, and said to be by whoever judges.
+/// The subject of a Machine. Provider objects that may not be read are missing, and the judgement
+/// reports them as missing.
 async fn machine_subject(
     cluster: &Cluster,
     machine: &Machine,
@@ -129,7 +131,7 @@ pub(super) async fn look(
         timeline: timeline.into_iter().map(|(at, what)| Moment { at: Time(at), what }).collect(),
     });
     if let Some(mut report) = inquiry.report {
-        // The others name the report, which nobody keeps.
+        // The other conditions name the report, which is not stored.
         if let Some(status) = &mut report.status {
             status.conditions.retain(|held| held.type_ == REPLACEMENT_USEFUL);
         }

@@ -47,7 +47,7 @@ pub(crate) fn text(case: &Case, program: Program, now: Timestamp) -> String {
     text
 }
 
-/// Who it is, and whether it is still there.
+/// The name of the subject, its pool, cluster and Node, and whether it still exists.
 fn who(case: &Case, now: Timestamp) -> String {
     let mut who = case.subject.words();
     if let Some(pool) = case.pool() {
@@ -142,7 +142,7 @@ fn underway(case: &Case, program: Program, now: Timestamp) -> String {
     text
 }
 
-/// How long to wait, and for whom.
+/// How long to wait, and for which component.
 fn todo(case: &Case, program: Program) -> String {
     let is_machine = case.subject.kind == MACHINE;
     let typed = program.typed();

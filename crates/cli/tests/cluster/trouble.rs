@@ -1,4 +1,4 @@
-//! Clusters that are not there, lack something, or do not let everybody look.
+//! Clusters that do not exist, lack a resource, or do not allow the user to read.
 
 use std::process::Command;
 
@@ -25,7 +25,7 @@ fn bringup_at(kubeconfig: &str, arguments: &[&str]) -> Ran {
     ran(&mut command)
 }
 
-/// Runs bringup as somebody whose way to Azure is there, and is never used.
+/// Runs bringup as a user with an Azure credential, which the command never uses.
 fn bringup_with_azure(user: &User, arguments: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
     command.args(arguments).env("KUBECONFIG", user.kubeconfig_path());
@@ -51,7 +51,7 @@ fn without_a_kubeconfig_there_is_no_cluster_to_ask() {
 #[test]
 fn a_server_that_does_not_answer_is_named() {
     let directory = tempfile::tempdir().unwrap();
-    // Nobody listens on the port of a listener that is gone.
+    // No server listens on the port of a closed listener.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("https://127.0.0.1:{}", listener.local_addr().unwrap().port());
     drop(listener);

@@ -182,7 +182,7 @@ pub(crate) fn report(
                 "overrulesCode": true,
             },
             "cse": { "exitCode": 211, "constant": "ERR_ORAS_PULL_NETWORK_TIMEOUT", "codeSource": "json" },
-            // Somebody would like to clear the reader's terminal.
+            // The line tries to clear the reader's terminal.
             "rootEvidence": { "source": "extension message", "line": "\u{1b}[2Jtimeout: failed to run command 'oras': No such file or directory" },
             "contributing": [{ "cause": "ERR_ORAS_PULL_NETWORK_TIMEOUT", "line": "Says network timeout." }],
             "timeline": [{ "at": at(63), "what": "VM created" }, { "at": at(0), "what": "verdict" }],
@@ -215,12 +215,12 @@ fn resource(object: &Value) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
 
-/// Runs bringup as somebody.
+/// Runs bringup as `user`.
 pub(crate) fn bringup_as(user: &User, arguments: &[&str]) -> Ran {
     ran(&mut terminal::bringup(user, arguments))
 }
 
-/// Runs bringup as somebody who may do everything, in the shared cluster.
+/// Runs bringup as the administrator of the shared cluster.
 pub(crate) async fn bringup(arguments: &[&str]) -> Result<Ran> {
     Ok(bringup_as(shared().await?.admin(), arguments))
 }

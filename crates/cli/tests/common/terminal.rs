@@ -1,4 +1,4 @@
-//! Somebody at a terminal, who may look at Azure too.
+//! A user at a terminal, with access to Azure.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
@@ -24,7 +24,7 @@ impl Terminal {
         Ok(Self { door, directory })
     }
 
-    /// bringup, as somebody who may look at Azure too.
+    /// The bringup command, for a user with access to Azure.
     pub(crate) fn bringup(&self, user: &User, arguments: &[&str]) -> Command {
         let mut command = bringup(user, arguments);
         command
@@ -38,7 +38,8 @@ impl Terminal {
     }
 }
 
-/// bringup, as somebody who is nobody to Azure: who runs the tests is not asked.
+/// The bringup command, for a user without Azure credentials: those of the person who runs the
+/// tests are not used.
 pub(crate) fn bringup(user: &User, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
     command

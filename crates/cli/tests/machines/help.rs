@@ -1,4 +1,4 @@
-//! Somebody at a terminal, in the management cluster.
+//! A user at a terminal, in the management cluster.
 
 use anyhow::Result;
 use bringup_testbed::User;
@@ -8,13 +8,13 @@ use crate::program::{Ran, ran};
 use crate::terminal::{self, Terminal};
 
 impl Terminal {
-    /// Runs bringup, as somebody who may do everything.
+    /// Runs bringup as the administrator.
     pub(crate) async fn run(&self, arguments: &[&str]) -> Result<Ran> {
         Ok(ran(&mut self.bringup(plane().await?.admin(), arguments)))
     }
 }
 
-/// Runs bringup without Azure, as somebody.
+/// Runs bringup as `user`, without Azure.
 pub(crate) fn bringup_as(user: &User, arguments: &[&str]) -> Ran {
     ran(&mut terminal::bringup(user, arguments))
 }
