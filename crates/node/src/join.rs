@@ -88,7 +88,7 @@ pub(crate) fn run(agent: &Agent, arguments: &Arguments) -> u8 {
         End::early(JoinExit::Internal, failure)
     });
     if end.failure.is_none() {
-        // Only now nobody needs it any more.
+        // From here on, the file is no longer needed.
         kubeadm::shred(path);
     }
     attempt.conclude(&end)
@@ -178,8 +178,8 @@ fn keep(attempt: &mut Attempt<'_>, config: &JoinConfig) {
     }
 }
 
-/// `join --repair-containerd`: somebody has rewritten a part of containerd's configuration. What
-/// would break the node is corrected; nothing is written when nothing is wrong.
+/// `join --repair-containerd`: another program has rewritten a part of containerd's configuration.
+/// What would break the node is corrected; nothing is written when nothing is wrong.
 fn repair(agent: &Agent) -> u8 {
     let _held = lock::take_within(&agent.root.lock(), Duration::from_mins(2));
     let config = match read(agent, &agent.root.at(KEPT)) {

@@ -36,7 +36,7 @@ pub(crate) struct Run {
     pub(crate) exit: Option<i32>,
     /// The name of the exit code.
     pub(crate) name: Option<String>,
-    /// The files that it was made from: who tells of it has to know what is secret in them.
+    /// The files that it was made from: a command that reports on it has to know what is secret in them.
     #[serde(default)]
     pub(crate) given: Vec<PathBuf>,
 }

@@ -30,7 +30,7 @@ const VARIABLES: &[&str] = &[
     "CUSTOM_SEARCH_REALM_PASSWORD",
 ];
 
-/// Values that nobody may see, the longest first.
+/// Values that must not be shown, the longest first.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secrets(Arc<[String]>);
 
@@ -68,8 +68,8 @@ impl Secrets {
         Self::of(VARIABLES.iter().filter_map(|name| all.get(*name)?.as_deref()))
     }
 
-    /// Those of what was delivered to this machine, as far as it can be read: for those who did
-    /// not run it, and only tell of it.
+    /// Those of what was delivered to this machine, as far as it can be read: for commands that did
+    /// not run it, and only report on it.
     pub(crate) fn delivered(root: &Root) -> Self {
         let given = Run::load(root).map(|run| run.given).unwrap_or_default();
         let places = [root.configuration(), root.nbc_command()].into_iter().chain(given);

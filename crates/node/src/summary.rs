@@ -27,7 +27,7 @@ pub(crate) struct Summary {
     /// The constant.
     #[serde(default)]
     pub(crate) name: String,
-    /// The code of somebody else behind it: of a failure sentinel, or of the AKS scripts.
+    /// The code of another program behind it: of a failure sentinel, or of the AKS scripts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<i64>,
     /// The cause; a success has none.

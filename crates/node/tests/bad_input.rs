@@ -1,5 +1,5 @@
 //! Whatever is delivered in the place of a configuration: it is refused in clear words, there is a
-//! result, nothing is run, and nobody waits.
+//! result, nothing is run, and no command waits.
 
 #![allow(clippy::unwrap_used, reason = "what a test cannot read fails it")]
 

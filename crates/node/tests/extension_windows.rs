@@ -211,7 +211,7 @@ fn test_12_on_the_machine_itself_a_service_waits_and_goes_with_the_extension() {
     let handler = agent.add("1.0.0.0", 0, &patient());
     agent.waiter();
     assert_eq!(agent.processes("service").len(), 1);
-    // Nobody is its child who could be ended with it.
+    // The service has no guard process that could be ended with it.
     assert!(agent.processes("guard").is_empty());
     assert_eq!(agent.call(&handler, "disable", Some(0)), 0);
     agent.is_quiet();

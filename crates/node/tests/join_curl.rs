@@ -69,7 +69,7 @@ fn with_the_real_curl_everything_is_downloaded() {
 #[test]
 fn test_55_with_the_real_curl_failures_have_their_causes() {
     let Some((mut plain, port)) = with_curl() else { return };
-    // Nobody listens there any more.
+    // No server listens there any more.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for (url, cause, words) in [
         (format!("http://127.0.0.1:{port}/absent"), "ArtifactMissing", "HTTP 404"),

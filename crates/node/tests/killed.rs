@@ -17,17 +17,17 @@ use std::os::unix::process::ExitStatusExt as _;
 use common::{Ended, pipe, until};
 use life::{CONFIG, FAILURE, Life, NO_RESULT, SUCCESS, end_those_with, for_each};
 
-/// What is to happen, and what it comes to when nobody is killed.
+/// What is to happen, and what it comes to when no process is killed.
 struct Story {
     make: fn() -> Life,
     comes_to: i32,
-    /// What the waiter may say when the agent was killed and nobody goes on.
+    /// What the waiter may say when the agent was killed and no other one goes on.
     meanwhile: fn(&Life) -> Vec<i32>,
     /// Only the steps before this one: those behind it are the same as in another story.
     until: Option<&'static str>,
 }
 
-/// Nobody was seen, or somebody was and is gone.
+/// No process was seen, or one was seen and is gone.
 const GONE: [i32; 2] = [244, 245];
 
 /// Kills the agent at each of its steps. Then, in the same boot: another `provision` at once, and,
@@ -201,7 +201,7 @@ fn killed_at_every_step_the_keeper_and_the_gate_leave_no_false_success_and_no_se
                 let (output, _) = life.killed_at(role, step);
                 let ended = output.status.code().unwrap();
                 let told = format!("{role} killed before step {}", steps[step - 1]);
-                // Nobody can say any more what scripts without a result ended with.
+                // What scripts without a result ended with cannot be known any more.
                 let fine = ended == 0 && life.count("succeeded") == 1;
                 assert!(fine || [77, 240, 245, 255].contains(&ended), "{told}: {ended}");
                 assert!(life.count("succeeded") == 0 || fine, "{told}: the success was lost");

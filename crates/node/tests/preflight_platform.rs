@@ -30,7 +30,7 @@ fn preflight(machine: &Machine, variables: &[(&str, &str)]) -> (Value, Ended) {
     (serde_json::from_str(&ended.out).unwrap(), ended)
 }
 
-/// An address that takes no connection and refuses none: whoever was to accept never does.
+/// An address that takes no connection and refuses none: its listener never accepts.
 struct BlackHole {
     address: SocketAddr,
     _listener: std::os::fd::OwnedFd,

@@ -203,7 +203,7 @@ fn test_50_two_waits_at_once_come_to_the_same_verdict() {
 #[test]
 fn test_50_where_nothing_can_be_written_the_verdict_is_right_and_warns() {
     let machine = Machine::new();
-    // Files where directories should be: nobody can write there, not even root.
+    // Files where directories should be: no user can write there, not even root.
     machine.file("/var/log/bringup-node", "");
     machine.file("/var/lib/bringup-node", "");
     machine.file(SENTINEL, "");

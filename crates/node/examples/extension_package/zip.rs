@@ -23,7 +23,7 @@ const FLAGS: u16 = 1 << 11;
 /// Version 2.0, made on Unix.
 const VERSION: u16 = 20;
 const MADE_BY: u16 = 3 << 8 | VERSION;
-/// A regular file that everybody may read and execute.
+/// A regular file that all users may read and execute.
 const MODE: u32 = 0o100_755 << 16;
 
 /// The bytes of a zip file.

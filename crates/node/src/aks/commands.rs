@@ -43,7 +43,7 @@ pub(crate) fn preflight(agent: &Agent, program: &Program, arguments: &Arguments)
     } else {
         output::answer(&found.iter().map(told).collect::<String>());
     }
-    // Who asks for oras alone asks whether it can be called: what is not in PATH cannot.
+    // `Which::Oras` asks whether oras can be called: a program that is not in PATH cannot.
     let unusable = |finding: &&Finding| match which {
         Which::Oras => finding.state != State::Ok,
         Which::All | Which::Only(_) => finding.state == State::Fatal,

@@ -128,7 +128,7 @@ pub(crate) fn newer(agent: &Agent) -> Option<PathBuf> {
     (runs && !this && is_as_recorded(agent, &path)).then_some(path)
 }
 
-/// What the image or somebody else put there has no record, and is taken as upstream takes it.
+/// A file of the image or of another program has no record, and is accepted as upstream accepts it.
 fn is_as_recorded(agent: &Agent, path: &Path) -> bool {
     let record = store::head(&agent.root.hotfix_record(), 4096).ok();
     let record: Option<serde_json::Value> =

@@ -12,9 +12,9 @@
 //!   │◀─ ended ─────────────────│◀──────── output, end ─────│
 //! ```
 //!
-//! Nothing of the scripts runs before it is written down which process they are: whoever is killed
-//! at whatever moment, the next agent knows whether scripts run. If the agent or the keeper goes
-//! before the word, the gate never opens.
+//! Nothing of the scripts runs before their process is recorded: whichever process is killed at
+//! whatever moment, the next agent knows whether scripts run. If the agent or the keeper ends
+//! before `go`, the gate never opens.
 
 mod ends;
 mod strainer;
@@ -146,8 +146,8 @@ pub(crate) fn hidden(typed: &[OsString]) -> Option<ExitCode> {
     Some(if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Waits for the word, and becomes the program. Returns only if that cannot be; the reason is said
-/// to who gave the word.
+/// Waits for the word, and becomes the program. Returns only if that fails; the keeper, which gives
+/// the word, is sent the reason.
 fn gate(argv: &[OsString]) -> io::Result<()> {
     let keeper = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut word = String::new();

@@ -67,7 +67,7 @@ fn hand_over(agent: &Agent, flags: &[(&str, String)], features: &[(String, Strin
     agent.log.warn(&format!("the hotfix cannot be run: {error}"));
 }
 
-/// The same for somebody who waits.
+/// The same for `provision-wait`.
 pub(crate) fn hand_over_waiting(agent: &Agent, typed: impl Iterator<Item = OsString>) {
     let Some(newer) = hotfix::newer(agent) else { return };
     agent.log.info("the hotfix of the agent waits instead");

@@ -1,7 +1,7 @@
 //! Checks before the scripts run: would the attempt fail anyway, and what is odd about this node?
 //!
-//! All run at once. The whole takes a second at most; who is late is called late and not waited
-//! for. Nothing is written, nothing is retried, no lock is taken.
+//! All checks run at once. Together they take a second at most; a check that is late is reported as
+//! late and not waited for. Nothing is written, nothing is retried, no lock is taken.
 
 mod certificate;
 mod clock;

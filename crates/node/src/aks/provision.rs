@@ -1,7 +1,7 @@
 //! `provision`: checks, runs the scripts, and sees to it that there is a result, whatever happens.
 //!
 //! The order on disk: the result, the report, `run.json`, the mark, and `provision.complete` last.
-//! Whoever sees a file sees everything before it.
+//! A reader that sees a file sees everything before it.
 
 mod conclusion;
 mod scripts;
@@ -80,8 +80,8 @@ pub(crate) fn run(agent: &Agent, arguments: &Arguments, features: &[(String, Str
     exit
 }
 
-/// A mistake in what was typed is a result too: else a waiter waits in vain. Where somebody is at
-/// work, nobody does.
+/// A mistake on the command line is a result too: else a waiter waits in vain. While another agent
+/// or its scripts are at work, the waiter gets their result, and none is written here.
 pub(crate) fn refuse(agent: &Agent, why: &str) {
     let held = lock::take(&agent.root);
     let working = Attempt::interrupted(agent).is_some_and(|attempt| attempt.scripts_live());
@@ -146,8 +146,8 @@ impl<'a> Attempt<'a> {
         Self { agent, identity, run, preflight, reported, before: Leftovers::default() }
     }
 
-    /// The attempt of an agent that is gone, if its scripts were begun in this boot and nobody has
-    /// said what it came to.
+    /// The attempt of an agent that is gone, if its scripts were begun in this boot and no result
+    /// concludes it.
     fn interrupted(agent: &'a Agent) -> Option<Self> {
         let identity = Identity::observe(&agent.root);
         let run = Run::load(&agent.root)?;
@@ -223,8 +223,8 @@ impl<'a> Attempt<'a> {
         0
     }
 
-    /// Says that an attempt begins, and moves away what is there of earlier ones. In this order:
-    /// results from before a beginning do not count, whoever is killed in between.
+    /// Records that an attempt begins, and moves away what is there of earlier ones. In this order:
+    /// results from before a beginning do not count, even if the process is killed in between.
     fn clear(&mut self) {
         let decision = self.decided();
         self.save();

@@ -122,7 +122,7 @@ impl Leftovers {
         if let Some(why) = self.foreign(identity, run) {
             return Decision::SetAside(why);
         }
-        // Who began an attempt beside it had seen where it comes from.
+        // An agent that began an attempt beside it had checked where it comes from.
         let passed_over = run.is_some_and(|run| !self.is_of(run));
         match (&self.result, self.complete) {
             (Some(Ok(_)), Some(_)) if passed_over => {

@@ -32,7 +32,7 @@ macro_rules! exits {
 exits! {
     /// The sentinel is there.
     Succeeded = 0, "SUCCEEDED";
-    /// The node joined, but nobody wrote the sentinel.
+    /// The node joined, but the bootstrap did not write the sentinel.
     JoinedWithoutSentinel = 3, "JOINED_WITHOUT_SENTINEL";
     /// Time is up, and the bootstrap runs.
     StillRunning = 10, "STILL_RUNNING";
@@ -42,7 +42,7 @@ exits! {
     StateUnknown = 12, "STATE_UNKNOWN";
     /// The machine came up without user data.
     NotDelivered = 13, "USER_DATA_NOT_DELIVERED";
-    /// The bootstrap ended without a sentinel; why, nobody can tell, or it has no number.
+    /// The bootstrap ended without a sentinel; the reason is not known, or has no number.
     EndedWithoutSentinel = 20, "ENDED_WITHOUT_SENTINEL";
     /// The user data could not be used.
     UserDataInvalid = 21, "USER_DATA_INVALID";
@@ -72,7 +72,7 @@ exits! {
     PostCommandFailed = 33, "POST_COMMAND_FAILED";
     /// Another node has this name.
     NodeIdentityConflict = 34, "NODE_IDENTITY_CONFLICT";
-    /// Somebody wrote the failure sentinel.
+    /// A program wrote the failure sentinel.
     FailureSentinel = 35, "FAILURE_SENTINEL";
     /// What was typed cannot be understood.
     Usage = 64, "USAGE";

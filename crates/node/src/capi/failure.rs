@@ -13,7 +13,7 @@ const MESSAGE: usize = 512;
 pub(crate) struct Failure {
     /// It is JSON to its end, or will never be.
     pub(crate) whole: bool,
-    /// The code of whoever wrote it.
+    /// The code from the writer of the sentinel.
     pub(crate) code: Option<i64>,
     /// The cause, if it is one that we know.
     pub(crate) cause: Option<Cause>,

@@ -64,8 +64,8 @@ impl From<&Proof> for Line {
     }
 }
 
-/// Asks the logs. `deeper` are those that hold noise on every machine, such as kubelet's while it
-/// waits for its configuration; they are read only when the others blame nobody or kubelet itself.
+/// Reads the logs. `deeper` are those that hold noise on every machine, such as kubelet's while it
+/// waits for its configuration; they are read only when the others name no cause, or only kubelet itself.
 pub(crate) fn examine(pieces: Vec<Piece>, deeper: impl FnOnce() -> Vec<Piece>, os: Os) -> Findings {
     let texts: Vec<&str> = pieces.iter().filter_map(Piece::text).collect();
     let written = texts.join("\n");
@@ -93,7 +93,7 @@ pub(crate) fn examine(pieces: Vec<Piece>, deeper: impl FnOnce() -> Vec<Piece>, o
     }
 }
 
-/// Whether the logs that everybody trusts leave the question open.
+/// Whether the logs without noise leave the question open.
 fn is_open(diagnosis: &Diagnosis) -> bool {
     diagnosis.verdict != Verdict::Failed
         || matches!(

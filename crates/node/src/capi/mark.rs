@@ -1,5 +1,5 @@
-//! Looks at sentinels. A sentinel is an empty file that anybody could put there, so it counts only
-//! if it is a regular file of the right owner in its own directory, and not one of an earlier boot.
+//! Looks at sentinels. A sentinel is an empty file that any user could create, so it counts only if
+//! it is a regular file of the right owner in its own directory, and not one of an earlier boot.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// `owner` is who may write a sentinel.
+    /// `owner` is the user that may write a sentinel.
     pub(crate) fn new(owner: Owner, booted: Option<SystemTime>) -> Self {
         Self { owner, booted, missed: BTreeSet::new() }
     }

@@ -86,7 +86,7 @@ pub(crate) struct Remembered {
 /// What the clocks say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Now {
-    /// The time since the boot, by a clock that nobody sets.
+    /// The time since the boot, by a clock that cannot be set.
     pub(crate) clock: Duration,
     /// The same, as far as files go: a root may have been up for another time.
     pub(crate) up: Duration,

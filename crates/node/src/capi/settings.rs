@@ -30,9 +30,9 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     /// From when on the limit counts.
     pub(crate) deadline_from: DeadlineFrom,
-    /// What is done when the node joined and nobody wrote the sentinel.
+    /// What to do when the node joined and the bootstrap did not write the sentinel.
     pub(crate) joined: JoinedPolicy,
-    /// Who bootstraps.
+    /// The program that bootstraps.
     pub(crate) watch: Watched,
     /// kubelet is asked whether it is well.
     pub(crate) probe: bool,
@@ -59,7 +59,7 @@ pub(crate) enum DeadlineFrom {
     BootstrapStart,
 }
 
-/// Who bootstraps, and so can be seen to have ended.
+/// The program that bootstraps, and so can be seen to have ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Watched {
     /// cloud-init.
@@ -176,7 +176,7 @@ impl Settings {
         if let Some(word) = arguments.rest.first() {
             return Err(wrong("wait", word, "it takes no arguments"));
         }
-        // On Windows, anybody may write beside it.
+        // On Windows, any user may write to the folder of this file.
         if places.settings.metadata().is_ok_and(|data| !owner.wrote(&places.settings, &data)) {
             let path = places.told(&places.settings);
             return Err(wrong("settings", &path, "the file belongs to somebody else"));

@@ -39,7 +39,7 @@ pub(crate) enum Bootstrap {
 pub(crate) struct End {
     /// In words.
     pub(crate) how: String,
-    /// Whoever ran its commands says that they failed.
+    /// The program that ran its commands reports that they failed.
     pub(crate) commands_failed: bool,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Observations {
     pub(crate) bootstrap: Bootstrap,
     /// A sign of the bootstrap was seen, now or before.
     pub(crate) started: bool,
-    /// Somebody wants this process to end.
+    /// This process was asked to end.
     pub(crate) interrupted: bool,
 }
 
@@ -102,7 +102,7 @@ pub(crate) enum Verdict {
     Over(Ending),
 }
 
-/// How a wait ends, before anybody asks why.
+/// How a wait ends, before its cause is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The sentinel is there, or the bootstrap itself says that all is well.
@@ -115,11 +115,11 @@ pub(crate) enum Ending {
     EndedWithoutSentinel,
     /// Time is up, and it runs.
     StillRunning,
-    /// Time is up, and nobody can tell.
+    /// Time is up, and the state cannot be determined.
     StateUnknown,
     /// It never began.
     NeverStarted,
-    /// Somebody wanted this process to end.
+    /// This process was asked to end.
     Interrupted,
     /// The sentinel may not be looked at.
     NoPermission,
@@ -147,7 +147,7 @@ pub(crate) fn verdict(seen: &Observations, clock: &Clock, limits: &Limits) -> Ve
         Bootstrap::Ended(_) => until(limits.settle.saturating_sub(clock.ended_for)),
         Bootstrap::Running if late => Verdict::Over(Ending::StillRunning),
         Bootstrap::Unknown(_) if late => Verdict::Over(Ending::StateUnknown),
-        // Nobody will ever see it begin, so that its time would never be over.
+        // Its beginning cannot be seen, so that its time would never be over.
         Bootstrap::Unknown(_) if left.is_none() => {
             let most = limits.start_timeout.saturating_add(limits.timeout);
             match most.saturating_sub(clock.waited) {
@@ -197,7 +197,7 @@ fn by_sentinel(seen: &Observations, clock: &Clock, limits: &Limits, late: bool) 
     }
 }
 
-/// What is to be done when the node joined and nobody wrote the sentinel.
+/// What to do when the node joined and the bootstrap did not write the sentinel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JoinedPolicy {
     /// It is told, and is no failure.

@@ -30,7 +30,7 @@ const LONGEST_UPDATE: Duration = Duration::from_hours(1);
 
 /// `install`: what can be made ready before there are settings.
 pub(crate) fn install(stage: &Stage<'_>) -> u8 {
-    // Whoever cannot make it says so when it is enabled, where Azure sees it.
+    // If the folder cannot be created, `enable` reports it, where Azure sees it.
     if let Err(error) = files::directory(&stage.folder) {
         stage.log.line(&format!("install: no folder: {error}"));
     }

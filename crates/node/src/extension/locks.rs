@@ -26,7 +26,7 @@ pub(crate) enum Taken {
     Impossible,
 }
 
-/// Takes a lock, if the one who has it gives it back in time.
+/// Takes a lock, if its holder releases it in time.
 pub(crate) fn take(folder: &Path, lock: Lock, limit: Duration) -> Taken {
     let name = match lock {
         Lock::Commands => "commands.lock",

@@ -131,7 +131,7 @@ pub(crate) struct Meant {
     pub(crate) arguments: Arguments,
     /// Keys that mean nothing here.
     pub(crate) unknown: Vec<String>,
-    /// What nobody may see.
+    /// The values that must not be shown.
     pub(crate) strike: Strike,
     hidden: Vec<String>,
 }
@@ -170,7 +170,7 @@ fn texts(key: &str, value: &Value) -> Result<Vec<String>, Unusable> {
     })
 }
 
-/// Values that nobody may see, the longest first.
+/// Values that must not be shown, the longest first.
 #[derive(Default)]
 pub(crate) struct Strike(Vec<String>);
 

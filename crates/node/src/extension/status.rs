@@ -119,7 +119,7 @@ impl Status {
         Self::new(State::Error, exit, &message, Some(substatus(name, exit, &why)), at)
     }
 
-    /// Writes the file of a number, so that nobody sees a part of it. The folder is the guest
+    /// Writes the file of a number, so that no reader sees a part of it. The folder is the guest
     /// agent's: if it is gone, so is the extension.
     pub(crate) fn write(&self, folder: &Path, number: u64) -> io::Result<()> {
         write_body(folder, number, &self.body)

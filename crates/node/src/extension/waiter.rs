@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// One that was killed has let go by then, and what it had just started too.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// Whoever has not made space by then does not.
+/// How long failed writes of the result are repeated, for example on a full disk.
 const LAST_TRY: Duration = Duration::from_hours(1);
 
 /// Waits for the number's bootstrap.
@@ -88,7 +88,8 @@ pub(crate) fn told(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Records how it ended, and tells. Who is killed between the two finds the record.
+/// Records how it ended, then writes the status. If the waiter is killed between the two, the next
+/// one finds the record.
 pub(crate) fn finish(stage: &Stage<'_>, handler: &Handler, number: u64, status: &Status) {
     let begun = Instant::now();
     let (mut recorded, mut said) = (false, false);

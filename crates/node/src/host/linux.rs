@@ -102,7 +102,7 @@ impl Places {
     }
 }
 
-/// Who may write a sentinel: root; under a root, the owner of that directory.
+/// The user that may write a sentinel: root; under a root, the owner of that directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Owner(u32);
 
@@ -118,7 +118,7 @@ impl Owner {
         data.uid() == self.0
     }
 
-    /// Somebody who did not write a file.
+    /// A user that did not write a file.
     #[cfg(test)]
     pub(crate) fn other_than(path: &Path) -> Self {
         Self(fs::metadata(path).unwrap().uid() + 1)
@@ -133,7 +133,7 @@ pub(crate) fn on_disk(path: &Path) -> bool {
     !matches!(kind, Ok(TMPFS | RAMFS))
 }
 
-/// What can be watched if nobody says.
+/// What is watched by default.
 pub(crate) fn usual_watch() -> Watched {
     Watched::CloudInit
 }
@@ -197,6 +197,6 @@ pub(crate) fn write_to_console(root: &Root, line: &str) -> io::Result<()> {
     let flags = i32::try_from(patient.bits()).map_err(io::Error::other)?;
     let console = root.at("/dev/console");
     let mut console = OpenOptions::new().append(true).custom_flags(flags).open(console)?;
-    // It may stand in the middle of a line of somebody else.
+    // The console may be in the middle of a line of another program.
     console.write_all(format!("\n{line}\n").as_bytes())
 }

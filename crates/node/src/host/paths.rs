@@ -58,7 +58,7 @@ paths! {
     report = "/var/log/bringup-node/provision-report.json";
     /// The report of the last join.
     join_report = "/var/log/bringup-node/join-report.json";
-    /// A bootstrap succeeded, for those who wait for one of any make.
+    /// A bootstrap succeeded, for programs that wait for one of any make.
     joined_sentinel = "/run/cluster-api/bootstrap-success.complete";
     /// A bootstrap failed.
     failed_sentinel = "/run/cluster-api/bootstrap-failed.json";

@@ -98,7 +98,8 @@ fn on_system_disk(root: &Root, path: &str) -> PathBuf {
     root.directory().unwrap_or(Path::new(r"C:\")).join(path)
 }
 
-/// Who may write a sentinel: SYSTEM and Administrators; under a root, the owner of that directory.
+/// The accounts that may write a sentinel: SYSTEM and Administrators; under a root, the owner of
+/// that directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Owner(Vec<String>);
 
@@ -122,7 +123,7 @@ pub(crate) fn on_disk(_path: &Path) -> bool {
     true
 }
 
-/// What can be watched if nobody says.
+/// What is watched by default.
 pub(crate) fn usual_watch() -> Watched {
     Watched::CloudbaseInit
 }
@@ -156,7 +157,7 @@ pub(crate) fn now(_root: &Root) -> Now {
     }
 }
 
-/// Whether a process is another wait; here nobody asks.
+/// Whether a process is another wait; this is not checked on Windows.
 pub(crate) fn waits_as(_pid: u32) -> bool {
     false
 }

@@ -1,5 +1,5 @@
-//! How a join ends: result files, sentinels, report, summary, console. Whoever sees the sentinel
-//! sees everything before it.
+//! How a join ends: result files, sentinels, report, summary, console. A reader that sees the
+//! sentinel sees everything before it.
 
 use bringup_contract::join_config::{JoinExit, Step};
 use bringup_contract::{Cause, Os};
@@ -76,7 +76,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Moves results away, the sentinels first: without them nobody takes the rest for one.
+    /// Moves results away, the sentinels first: without them, no reader takes the rest for a result.
     fn clear(&self) {
         let root = &self.agent.root;
         for sentinel in [root.joined_sentinel(), root.failed_sentinel()] {

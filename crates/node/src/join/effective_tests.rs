@@ -57,7 +57,7 @@ fn test_51_a_drop_in_that_blanks_the_folder_is_corrected_so_that_every_version_t
     let right = corrected(drop_in).unwrap();
     let cni = right.split("[plugins.other]").next().unwrap();
     assert!(!cni.contains("bin_dir") && cni.contains("conf_dir"), "{right}");
-    // The table of somebody else is not ours.
+    // The table of another plugin is left alone.
     assert!(right.ends_with("bin_dir = ''\n"));
     assert!(toml::from_str::<toml::Value>(&right).is_ok());
     assert_eq!(corrected(&right), None);

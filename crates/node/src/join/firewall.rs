@@ -1,4 +1,4 @@
-//! Step 6, firewall rules of whoever was here before are gone before kubelet starts.
+//! Step 6: firewall rules of earlier software are removed before kubelet starts.
 //!
 //! The table `security` is left alone: in it the guest agent guards the wire server.
 

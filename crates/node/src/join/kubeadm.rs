@@ -49,7 +49,7 @@ pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
     kubelet(task)
 }
 
-/// kubelet must be active. One that a reboot or somebody else stopped is started.
+/// kubelet must be active. If a reboot or another program stopped it, it is started.
 pub(super) fn kubelet(task: &mut Task<'_>) -> Result<(), Failure> {
     let unit = "kubelet.service";
     if matches!(units::Unit::ask(task, unit).active.as_str(), "inactive" | "failed") {

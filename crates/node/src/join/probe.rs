@@ -1,5 +1,5 @@
 //! What the cluster answers to the token, when kubeadm failed. kubeadm says `Unauthorized` also
-//! where the token is good and a role is missing, and its time runs out where nobody answers.
+//! where the token is good and a role is missing, and its time runs out where no server answers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(super) enum Probe {
     Answered(u16),
     /// Not at all: curl ended with this.
     Silent(i32),
-    /// Nobody could ask.
+    /// The cluster could not be asked.
     NotAsked,
 }
 
@@ -70,7 +70,7 @@ impl Probe {
     /// The cause, if the answer decides it. What kubeadm says of other things beats it.
     pub(super) fn verdict(self, kubeadm: &str) -> Option<(Cause, &'static str)> {
         let kubeadm = kubeadm.to_ascii_lowercase();
-        // Checks of the machine come before anybody is asked.
+        // Checks of the machine come before the first request to the cluster.
         let elsewhere = kubeadm.contains("[error ");
         let about_access =
             kubeadm.trim().is_empty() || ABOUT_ACCESS.iter().any(|word| kubeadm.contains(word));

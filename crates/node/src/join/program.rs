@@ -22,7 +22,7 @@ use crate::host::paths::Root;
 const FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// Of what a program says, nobody reads more.
+/// The most output of a program that is kept.
 const MOST: usize = 1 << 20;
 
 /// How a program ended.
@@ -30,7 +30,7 @@ const MOST: usize = 1 << 20;
 pub(super) enum Ending {
     /// By itself, with this status.
     Exited(i32),
-    /// By a signal of somebody else.
+    /// By a signal of another process.
     Killed(i32),
     /// By us: its time was up.
     TimedOut(Duration),
@@ -195,7 +195,7 @@ fn wait(child: &mut Child, begun: Moment, limit: Duration) -> Ending {
     }
 }
 
-/// Ends a program and all that it has started. It fails when nobody is left, as it should be.
+/// Ends a program and all that it has started. It fails when no process is left, as it should be.
 fn end_group(group: rustix::process::Pid) {
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
 }

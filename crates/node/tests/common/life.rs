@@ -59,7 +59,7 @@ impl Life {
         (output, text.lines().map(|line| line.replace(&root, "")).collect())
     }
 
-    /// All steps of a process, when nobody is killed.
+    /// All steps of a process, when no process is killed.
     pub(crate) fn steps(&self, role: &str) -> Vec<String> {
         self.killed_at(role, 0).1
     }
@@ -68,7 +68,7 @@ impl Life {
         self.machine.run(&["provision", &self.flag, NO_CHECKS]).code
     }
 
-    /// `provision-wait`, when nobody provisions.
+    /// `provision-wait`, when no agent provisions.
     pub(crate) fn wait_meanwhile(&self) -> Ended {
         let flags = ["provision-wait", "--timeout=240s", "--start-timeout=1s"];
         let mut command = self.machine.command(&flags);

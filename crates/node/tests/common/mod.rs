@@ -282,7 +282,7 @@ impl Drop for Killed {
     }
 }
 
-/// Makes a pipe with a name: who opens it for reading waits until somebody writes.
+/// Makes a named pipe: a process that opens it for reading waits until another one writes.
 pub(crate) fn pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }

@@ -174,8 +174,8 @@ impl Agent {
         found[0]
     }
 
-    /// Waits until there is one guard and one waiter. A process that is about to become another
-    /// one still looks like who started it, for a moment.
+    /// Waits until there is one guard and one waiter. For a moment, a process that is about to
+    /// become another program still looks like the process that started it.
     pub(crate) fn is_waited_for_once(&self) {
         until(|| (self.processes("wait").len(), self.processes("guard").len()) == (1, 1));
     }

@@ -21,7 +21,7 @@ enum Answer {
     NoSuchName,
     ServerFailure,
     Refused,
-    /// Nobody listens there.
+    /// No server listens there.
     NotServed,
     Timeout,
 }

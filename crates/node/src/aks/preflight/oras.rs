@@ -1,5 +1,5 @@
-//! Can oras be used? Absent, not in PATH and not executable are three answers. Whatever the
-//! answer, everything that shows it is recorded: when the node is gone, nobody can look again.
+//! Can oras be used? Absent, not in PATH and not executable are three answers. Whatever the answer,
+//! everything that shows it is recorded: once the node is gone, it cannot be inspected again.
 
 use std::os::unix::fs::PermissionsExt as _;
 

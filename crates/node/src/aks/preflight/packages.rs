@@ -1,4 +1,4 @@
-//! Does somebody else hold the package manager?
+//! Does another process hold a lock of the package manager?
 
 use std::fs::File;
 
@@ -19,7 +19,7 @@ const LOCKS: &[&str] = &[
     "/usr/lib/sysimage/rpm/.rpm.lock",
 ];
 
-/// Who holds a lock.
+/// The process that holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Holder {
     /// Which lock.
@@ -56,7 +56,7 @@ pub(super) fn check(subject: &Subject) -> Finding {
     }
 }
 
-/// Asks the kernel who holds the locks; none is taken.
+/// Asks the kernel which processes hold the locks; none is taken.
 pub(crate) fn holders(subject: &Subject) -> Vec<Holder> {
     let asked = LOCKS.iter().filter_map(|lock| {
         let file = File::open(subject.root.at(lock)).ok()?;

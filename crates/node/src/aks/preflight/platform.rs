@@ -41,7 +41,7 @@ impl Silence {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: u16,
-    /// The time by the clock of who answers.
+    /// The time by the clock of the server that answers.
     pub(super) date: Option<Timestamp>,
 }
 

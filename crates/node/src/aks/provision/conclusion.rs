@@ -202,7 +202,7 @@ impl Attempt<'_> {
     pub(super) fn set_aside(&self, why: &str) {
         let root = &self.agent.root;
         self.agent.log.info(&format!("an earlier result is set aside: {why}"));
-        // The end goes first: without it, nobody takes the rest for a result.
+        // The end goes first: without it, no reader takes the rest for a result.
         let files =
             [root.complete(), root.succeeded(), root.failed(), root.result(), root.spare_result()];
         let name = format!("{}-{}", self.run.started.as_millisecond(), self.run.id);

@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 
 /// How often is looked at what tells of itself.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often is looked at a process that nobody keeps.
+/// How often a process without a keeper is checked.
 const LOOK_AT_PROCESS: Duration = Duration::from_millis(100);
 
 impl Attempt<'_> {
@@ -84,7 +84,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Waits for scripts that nobody keeps. What they came to, if they left a result.
+    /// Waits for scripts that have no keeper. Returns their exit code, if they left a result.
     pub(super) fn follow(&mut self) -> Option<i32> {
         let containers = self.agent.root.containers();
         let watch = Watch::on(&[&containers]);

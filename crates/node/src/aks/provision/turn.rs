@@ -41,7 +41,7 @@ pub(super) fn take(agent: &Agent) -> Turn {
     let state = root.at("/var/lib/bringup-node");
     let watch = Watch::on(&[&state]);
     loop {
-        // First the lock, then what was written: who gives it back has written before.
+        // First the lock, then the record: the holder writes the record before it releases the lock.
         let taken = lock::take(root).ok().flatten();
         let now = Run::load(root);
         let lives = now.as_ref().and_then(Run::agent).is_some_and(Process::alive);

@@ -20,19 +20,19 @@ pub(crate) struct Seen {
     pub(crate) run: Option<Run>,
     /// This machine.
     pub(crate) identity: Identity,
-    /// Who is at work.
+    /// Which process is at work.
     pub(crate) work: Work,
     /// How long it has been waited.
     pub(crate) waited: Duration,
     /// How long the results have been there.
     pub(crate) complete_for: Duration,
-    /// How long nobody has been at work.
+    /// How long no process has been at work.
     pub(crate) idle_for: Duration,
     /// When this machine was booted, where that is known.
     pub(crate) booted: Option<Timestamp>,
 }
 
-/// Who is at work.
+/// Which process is at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Our agent.
@@ -41,7 +41,7 @@ pub(crate) enum Work {
     Scripts,
     /// A launcher, or a provisioner of another make.
     Others,
-    /// Nobody.
+    /// None.
     Nobody,
 }
 
@@ -54,9 +54,9 @@ pub(crate) enum Step {
     Judge,
     /// Only the base of an image was prepared, and it was.
     BasePrepared,
-    /// Nobody ever came.
+    /// No process ever began.
     NeverStarted,
-    /// They came and are gone, without a result.
+    /// A process began and is gone, without a result.
     Died,
     /// Time is up.
     TimedOut,

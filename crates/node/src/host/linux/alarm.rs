@@ -36,7 +36,7 @@ impl Alarm {
         self.watch.wait(self.signals.as_ref().map(|signals| signals.as_fd()), limit);
     }
 
-    /// Whether somebody wants this process to end.
+    /// Whether this process was asked to end.
     pub(crate) fn interrupted(&mut self) -> bool {
         let mut byte = [0];
         let told = |stream: &mut UnixStream| matches!(stream.read(&mut byte), Ok(1..));

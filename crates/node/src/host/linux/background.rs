@@ -23,7 +23,7 @@ const UNIT: &str = "bringup-node-ext";
 /// systemd that has not answered by then does not.
 const SYSTEMD: Duration = Duration::from_secs(3);
 
-/// Who is asked to end gets this much time.
+/// A process that is asked to end gets this much time.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// On Linux nothing but the guest agent's variable and the files name a number.
@@ -49,7 +49,7 @@ fn processes(stage: &Stage<'_>) -> Vec<(Process, Running)> {
     let us = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     entries
-        // Anybody can start something that looks like it.
+        // Any user can start a process that looks like it.
         .filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == us))
         .filter_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -73,7 +73,7 @@ pub(crate) fn start(stage: &Stage<'_>, number: u64) -> Result<(), String> {
     if let Some(mut systemd) = systemd(stage.root, "systemd-run") {
         systemd.args(["--quiet", "--collect", "--working-directory=/", "--unit", UNIT]);
         systemd.args(["--property=Restart=on-failure", "--property=RestartSec=5"]);
-        // Of this type, a program that may not be run is told at once and not later, to nobody.
+        // With this type, systemd-run fails at once if the program cannot be executed.
         systemd.args(["--property=Type=exec", "--property=TimeoutStopSec=5", "--"]);
         match ask(systemd.arg(&program).args(stage.words("guard", number)), SYSTEMD) {
             Ok(_) => return Ok(()),
@@ -82,13 +82,13 @@ pub(crate) fn start(stage: &Stage<'_>, number: u64) -> Result<(), String> {
     }
     descriptors::keep_descriptors_here();
     let mut detach = quiet(&program);
-    // A group of its own, so that who ends the group of this process does not end that one.
+    // A group of its own, so that a signal to the group of this process does not end that one.
     let ended = detach.args(stage.words("detach", number)).process_group(0).status();
     let ended = ended.map_err(|error| format!("no process can be started: {error}"))?;
     if ended.success() { Ok(()) } else { Err("no process can be started".to_owned()) }
 }
 
-/// Starts the guard and goes, so that the guard is nobody's child.
+/// Starts the guard and exits, so that the guard is not a child of the caller.
 pub(crate) fn detach(stage: &Stage<'_>, number: u64) -> u8 {
     let Ok(program) = std::env::current_exe() else { return exit::INTERNAL };
     match quiet(&program).args(stage.words("guard", number)).spawn() {
@@ -119,7 +119,7 @@ pub(crate) fn stop(stage: &Stage<'_>) {
     if let Some(mut systemd) = systemd(stage.root, "systemctl") {
         let _ = ask(systemd.args(["stop", "--quiet", UNIT]), LAST_WORDS.saturating_add(SYSTEMD));
     }
-    // First who would start the other one again.
+    // First the guards, which would start the waiters again.
     for (process, _) in processes(stage).iter().filter(|(_, it)| it.role == Role::Guard) {
         send(*process, Signal::KILL);
     }

@@ -24,7 +24,7 @@ pub(crate) fn take(root: &Root) -> io::Result<Option<File>> {
     take_at(&root.lock())
 }
 
-/// Takes a lock, if the one who has it gives it back in time.
+/// Takes a lock, if its holder releases it in time.
 pub(crate) fn take_within(path: &Path, limit: Duration) -> io::Result<Option<File>> {
     let begun = Moment::now();
     loop {
@@ -51,7 +51,7 @@ fn take_at(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Whether somebody has the lock. The kernel's list is read: to try it would take it for a
+/// Whether a process holds the lock. The kernel's list is read: to try the lock would take it for a
 /// moment, in which a provisioner would believe that another one runs.
 pub(crate) fn held(root: &Root) -> bool {
     let Ok(data) = root.lock().metadata() else { return false };

@@ -27,7 +27,7 @@ impl Process {
         Self::of(std::process::id())
     }
 
-    /// Whether it is still there. One that ended and that nobody asked after is not.
+    /// Whether it still runs. A process that ended and was not waited for by its parent does not.
     pub(crate) fn alive(self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         start_of(&stat) == Some(self.start) && !matches!(state_of(&stat), Some('Z' | 'X'))

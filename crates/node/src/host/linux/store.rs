@@ -1,4 +1,4 @@
-//! Files: written so that nobody ever sees a part of one, or one that others may read.
+//! Files: written so that no reader ever sees a part of one, or one that other users may read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -108,7 +108,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a file to append to it. A link is not followed, and a file of another user, or one that is
-/// none, is not written to: who can write to the folder could have put it there.
+/// none, is not written to: a user that can write to the folder could have put it there.
 pub(crate) fn append(path: &Path, mode: u32) -> io::Result<File> {
     let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
     let mut how = OpenOptions::new();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::clock::{self, Moment};
 
-/// More than this nobody reads.
+/// The most output of a program that is read.
 const MOST: u64 = 4 << 20;
 
 /// What a program prints, if it ends well and in time. If not, it is killed, and whatever it has started: a
@@ -46,10 +46,10 @@ pub(crate) fn ask_with(
         let _ = sender.send(text);
     });
     let said = clock::receive(&receiver, begun, limit);
-    // Who closes its output is about to end; who does not is killed.
+    // A program that closes its output is about to end; one that does not is killed.
     let status = said.is_some().then(|| child.wait());
     let group = rustix::process::Pid::from_child(&child);
-    // Fails when nobody is left, which is what is wanted.
+    // Fails when no process is left, which is what is wanted.
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     let _ = child.wait();
     let said = said

@@ -45,7 +45,7 @@ impl Alarm {
         api::wait_for_change(&notifications, limit);
     }
 
-    /// Whether somebody wants this process to end.
+    /// Whether this process was asked to end.
     #[expect(clippy::unused_self, reason = "on Linux it is told")]
     pub(crate) fn interrupted(&mut self) -> bool {
         api::interrupted()

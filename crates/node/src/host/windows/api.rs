@@ -56,7 +56,7 @@ fn wide(text: impl AsRef<std::ffi::OsStr>) -> Vec<u16> {
     text.as_ref().encode_wide().chain([0]).collect()
 }
 
-/// Time since the boot, without the time of sleep, by a clock that nobody sets.
+/// Time since the boot, without the time of sleep, by a clock that cannot be set.
 pub(crate) fn unbiased_time() -> Duration {
     let mut ticks = 0;
     // SAFETY: the pointer is to a variable of ours.
@@ -75,7 +75,7 @@ struct Lent(*mut c_void);
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // SAFETY: Windows gave it, and nobody has given it back.
+        // SAFETY: Windows allocated it, and it was not freed before.
         unsafe { LocalFree(self.0) };
     }
 }
@@ -209,7 +209,7 @@ struct ServiceHandle(SC_HANDLE);
 
 impl Drop for ServiceHandle {
     fn drop(&mut self) {
-        // SAFETY: it is open, and nobody else closes it.
+        // SAFETY: it is open, and no other code closes it.
         unsafe { CloseServiceHandle(self.0) };
     }
 }
@@ -262,7 +262,7 @@ fn for_each_process(mut look: impl FnMut(&PROCESSENTRY32W) -> bool) {
         // SAFETY: as above.
         more = unsafe { Process32NextW(snapshot, &raw mut entry) };
     }
-    // SAFETY: it is open, and nobody else closes it.
+    // SAFETY: it is open, and no other code closes it.
     unsafe { CloseHandle(snapshot) };
 }
 
@@ -284,7 +284,7 @@ pub(crate) fn listen_for_interruptions() {
     unsafe { SetConsoleCtrlHandler(Some(interrupt), 1) };
 }
 
-/// Whether somebody wants this process to end.
+/// Whether this process was asked to end.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
@@ -308,7 +308,7 @@ impl Notification {
 
 impl Drop for Notification {
     fn drop(&mut self) {
-        // SAFETY: it is open, and nobody else closes it.
+        // SAFETY: it is open, and no other code closes it.
         unsafe { FindCloseChangeNotification(self.0) };
     }
 }

@@ -17,14 +17,14 @@ use crate::host::system::files;
 /// The service in which it is waited.
 const SERVICE: &str = "bringup-node-ext";
 
-/// A process that was started has said who it is by then.
+/// A process that was started has announced itself by then.
 const ANNOUNCED: Duration = Duration::from_secs(5);
 
 const DETACHED_PROCESS: u32 = 0x8;
 const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
 const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
 
-/// Who a process is. Of others, Windows does not show how they were started.
+/// The identity of a process. Windows does not show how other processes were started.
 #[derive(Debug, Serialize, Deserialize)]
 struct Announced {
     pid: u32,
@@ -37,7 +37,7 @@ fn announcement(stage: &Stage<'_>, role: Role) -> PathBuf {
     stage.folder.join(format!("process-{}.json", role.word()))
 }
 
-/// Says who this process is.
+/// Announces this process.
 pub(crate) fn announce(stage: &Stage<'_>, role: Role, number: u64) {
     let pid = std::process::id();
     let handler = stage.handler.clone();
@@ -115,7 +115,7 @@ pub(crate) fn start(stage: &Stage<'_>, number: u64) -> Result<(), String> {
         command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP | more);
         command.args(stage.words("guard", number)).spawn()
     };
-    // A job that lets nobody out ends with the guest agent; then `enable` comes again.
+    // A process in a job that forbids breakaway ends with the guest agent; then `enable` comes again.
     let spawned = spawn(CREATE_BREAKAWAY_FROM_JOB).or_else(|_| spawn(0));
     spawned.map_err(|error| format!("no process can be started: {error}"))?;
     let begun = Instant::now();
@@ -148,8 +148,8 @@ pub(crate) fn stop(stage: &Stage<'_>) {
     if has_services(stage) {
         let _ = services::stop(SERVICE);
     }
-    // First who would start the other one again; then whom it has just started, and who has not
-    // said yet who it is.
+    // First the guard, which would start the waiter again; then a waiter that it has just started,
+    // and that has not announced itself yet.
     if let Some(guard) = guard {
         processes::end(guard.pid, guard.started);
         for (pid, started) in processes::children(guard.pid, guard.started) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::api;
 
-/// Who reads one of our files has done so by then.
+/// A process that reads one of our files has done so by then.
 const OTHERS_READ: Duration = Duration::from_secs(2);
 
 /// Writes a file as a whole, in a directory that only SYSTEM and Administrators may read. Several
@@ -25,8 +25,8 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Puts a file in the place of another one, which somebody may be reading: Windows refuses that as
-/// long as it lasts.
+/// Puts a file in the place of another one. Windows refuses that as long as another process reads
+/// the old one.
 pub(crate) fn replace(from: &Path, to: &Path) -> io::Result<()> {
     let begun = Instant::now();
     loop {

@@ -15,7 +15,7 @@ struct Store(HCERTSTORE);
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // SAFETY: it is open, and nobody else closes it.
+        // SAFETY: it is open, and no other code closes it.
         unsafe { CertCloseStore(self.0, 0) };
     }
 }

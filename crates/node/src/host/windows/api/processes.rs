@@ -13,7 +13,7 @@ struct Process(HANDLE);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // SAFETY: it is open, and nobody else closes it.
+        // SAFETY: it is open, and no other code closes it.
         unsafe { CloseHandle(self.0) };
     }
 }
@@ -66,7 +66,7 @@ pub(crate) fn children(parent: u32, since: u64) -> Vec<(u32, u64)> {
         true
     });
     let dated = found.into_iter().filter_map(|pid| Some((pid, started(pid)?)));
-    // Numbers are given again: who is older is no child.
+    // Windows reuses process ids: a process that is older is no child.
     dated.filter(|(_, started)| *started >= since).collect()
 }
 
