@@ -21,7 +21,7 @@ pub struct Audit {
     pub at: Option<Timestamp>,
     /// How many resources of the cluster there were.
     pub resources: u64,
-    /// How many of them nobody wanted.
+    /// How many of them were orphaned.
     pub leftovers: u64,
     /// Some of those.
     pub named: Vec<Leftover>,
@@ -31,7 +31,7 @@ pub struct Audit {
     pub quotas: Vec<QuotaRow>,
 }
 
-/// A resource that nobody wanted.
+/// An orphaned resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Leftover {

@@ -12,11 +12,11 @@ use crate::trouble::{Scope, Trouble};
 
 /// The first pause of a hunter.
 const HUNT: SignedDuration = SignedDuration::from_mins(2);
-/// His longest.
+/// The longest pause of a hunter.
 const LONGEST_HUNT: SignedDuration = SignedDuration::from_mins(30);
 /// What was refused before is asked for at most so often in a minute, all together.
 const MOST_A_MINUTE: usize = 2;
-/// Whoever asks is answered within this time, or will not be.
+/// An attempt is answered within this time, or counts as lost.
 const ANSWERED: SignedDuration = SignedDuration::from_mins(5);
 
 /// What was asked for.
@@ -64,7 +64,7 @@ impl Wish<'_> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// Until when nobody asks.
+    /// No request is sent before this time.
     pub until: Timestamp,
     /// When it was said.
     pub last: Timestamp,
@@ -75,7 +75,7 @@ pub struct Entry {
     pub code: Option<String>,
     /// How often in a row.
     pub times: u32,
-    /// Since when somebody asks again.
+    /// Since when a new attempt is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asking: Option<Timestamp>,
 }
@@ -95,7 +95,7 @@ pub struct BackOff {
     attempts: Vec<Attempt>,
 }
 
-/// The pause of a hunter who was refused so often.
+/// The pause of a hunter after so many refusals.
 pub fn hunting_pause(times: u32) -> SignedDuration {
     (HUNT * (1 << times.saturating_sub(1).min(4))).min(LONGEST_HUNT)
 }
@@ -106,7 +106,7 @@ impl BackOff {
         let Some((scope, time)) = trouble.back_off else { return };
         let key = wish.key(scope);
         let known = self.refusals.get(&key);
-        // Many who asked at the same time are told the same: that is one no.
+        // Callers that asked at the same time get the same refusal: it counts once.
         let is_echo = known.is_some_and(|entry| entry.until > now && entry.asking.is_none());
         let times = known.map_or(0, |entry| entry.times).saturating_add(u32::from(!is_echo));
         let scarce = matches!(
@@ -135,8 +135,8 @@ impl BackOff {
         self.refusals.len() < before
     }
 
-    /// What keeps this from being asked for now: the no that holds longest; or, where one has
-    /// passed, that somebody asks already, or that it was asked for too often lately.
+    /// What keeps this from being requested now: the refusal that holds longest; or, where a
+    /// refusal has expired, another attempt that is under way, or too many recent attempts.
     pub fn keeps(&self, wish: &Wish<'_>, now: Timestamp) -> Option<&Entry> {
         let known = || wish.scopes().filter_map(|scope| self.refusals.get(&wish.key(scope)));
         let holds = known().filter(|entry| entry.until > now).max_by_key(|entry| entry.until);
@@ -180,7 +180,7 @@ impl BackOff {
 }
 
 impl Entry {
-    /// Whether somebody asks now, and has not been answered yet.
+    /// Whether an attempt is under way and not answered yet.
     fn is_asked_for(&self, now: Timestamp) -> bool {
         self.asking.is_some_and(|since| later(since, ANSWERED) > now)
     }
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(table.keeps(&other, at(4_000)), None);
         let new = wish("e", "D8");
         assert!(!table.asked(&new, at(4_000)), "what was never refused is not asked for again");
-        // Whoever asked and was never answered does not keep others away for ever.
+        // An attempt that was never answered does not block others for ever.
         assert_eq!(table.keeps(&wishes[0], at(4_000)), None);
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::names::{self, Owner};
 
-/// The user that the image's own tools make; nobody logs in with a password.
+/// The user that the image's own tools create; login with a password is disabled.
 const ADMINISTRATOR: &str = "azureuser";
 
 /// The tags of everything that is made for a machine.

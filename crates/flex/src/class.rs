@@ -47,7 +47,7 @@ pub struct Class {
     pub image: Image,
     /// The size of the OS disk in GiB.
     pub os_disk: i32,
-    /// Who may log in.
+    /// The public keys of the users who may log in.
     pub ssh_public_keys: Vec<String>,
     /// The most pods of a node.
     pub max_pods: i32,
@@ -159,8 +159,8 @@ impl Class {
         if wrong.is_empty() { Ok(class) } else { Err(wrong) }
     }
 
-    /// Where a machine of this class is to be. `key` is for a class that lets nobody log in: Azure
-    /// wants one all the same.
+    /// Where a machine of this class is to be. `key` is for a class without SSH keys: Azure
+    /// requires one all the same.
     pub fn place(&self, machine: &str, uid: &str, cluster_uid: &str, key: &str) -> Place {
         let vm = names::vm(machine, &names::suffix(cluster_uid, uid));
         Place {

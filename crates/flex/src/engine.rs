@@ -20,10 +20,10 @@ use crate::machine::{Around, Ask, Memory, Snapshot, Step, Told, conditions};
 /// Why nothing was stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else wrote first: read again and decide again.
+    /// Another writer was first: read again and decide again.
     #[error("somebody else wrote first")]
     Conflict,
-    /// We may not: nothing has happened, and nothing will until somebody lets us.
+    /// Forbidden: nothing has happened, and nothing will until the permission is granted.
     #[error("{0}")]
     Denied(String),
     /// The store did not do it; it may have happened all the same.

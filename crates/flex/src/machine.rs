@@ -1,9 +1,10 @@
 //! What is next for one machine.
 //!
-//! Every intent is stored before the call to Azure that it is about, and every answer after it; so
-//! whoever comes after a crash knows what may have happened, and either looks or asks again. Asking
-//! again is harmless for everything but a VM: a second request for one preempts the first. So a VM
-//! is asked for without looking only by the process that has just stored that it will be.
+//! Every intent is stored before the call to Azure that it is about, and every answer after it.
+//! After a crash, the next process therefore knows what may have happened, and either reads the
+//! resource or repeats the call. Repeating a call is harmless for everything but a VM: a second
+//! request for one preempts the first. So only the process that has just stored its intent requests
+//! a VM without reading it first.
 
 mod answers;
 mod ready;
@@ -25,7 +26,7 @@ use crate::trouble::{Class, Trouble};
 pub const RESERVATION: SignedDuration = SignedDuration::from_secs(180);
 /// How long after that it is asked for again.
 const AFTER_RESERVATION: SignedDuration = SignedDuration::from_secs(10);
-/// How long a VM that failed is left for whoever reads why.
+/// How long a VM that failed is kept, so that its failure can be inspected.
 pub const EVIDENCE: SignedDuration = SignedDuration::from_mins(1);
 /// No moment that is stored to wait for is farther away: the longest back-off is 23 hours.
 const LONGEST_STORED: SignedDuration = SignedDuration::from_hours(24);
@@ -108,7 +109,7 @@ pub enum Told {
     Done,
     /// It failed.
     Failed(Trouble),
-    /// Something newer took its place, or nobody knows it any more: look at the resource.
+    /// A newer operation took its place, or Azure no longer knows it: look at the resource.
     Lost,
     /// The VM is so.
     Vm {
@@ -150,7 +151,7 @@ pub enum Step {
 pub struct Around<'a> {
     /// Where it is to be, as its class says now; none: its class is not ready.
     pub place: Option<&'a Place>,
-    /// Somebody still has to read from its VM why it failed.
+    /// Its VM is still needed to find out why it failed.
     pub is_evidence: bool,
     /// Why it could never join: then nothing is asked of Azure.
     pub refused: Option<&'a str>,
@@ -243,7 +244,7 @@ impl Snapshot<'_> {
         }
     }
 
-    /// Until when the VM is left for whoever reads why it failed; not for ever.
+    /// Until when the VM is kept so that its failure can be inspected; not for ever.
     fn is_read_until(&self, status: &Status) -> Option<Timestamp> {
         let call = status.call.as_ref().filter(|call| call.failures == 0)?;
         let decided = call.started_at.as_ref().filter(|_| self.around.is_evidence)?;
@@ -322,8 +323,8 @@ impl Snapshot<'_> {
         Status { phase, call: Some(self.call()), ..status }
     }
 
-    /// After a failed attempt of which nothing is left: a machine on its own tries again; that of a
-    /// claim leaves it to whoever made the claim.
+    /// After a failed attempt of which nothing is left: a machine without a claim tries again; for
+    /// a machine with a claim, the creator of the claim decides.
     fn again(&self, status: Status) -> Step {
         if self.machine.spec.claim_ref.is_some() {
             return Step::Rest;

@@ -123,7 +123,7 @@ pub struct Owner<'a> {
     pub created: Option<Timestamp>,
 }
 
-/// The tags of everything that is made for a machine. Nobody overrides ours.
+/// The tags of everything that is made for a machine. Other tags cannot override ours.
 pub fn tags(owner: Owner<'_>, others: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut tags = others.clone();
     tags.retain(|name, _| !name.to_ascii_lowercase().starts_with("bringup-"));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::names::{self, CLUSTER, MACHINE, MACHINE_UID, MANAGED_BY};
 use crate::sweep::Kind;
 
-/// Who claims a resource.
+/// The machine that claims a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity<'a> {
     /// The cluster's id.

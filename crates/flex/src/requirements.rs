@@ -89,7 +89,8 @@ pub fn fit(requirements: &[Requirement], labels: &BTreeMap<&str, String>) -> boo
     let mut unknown = requirements.iter().filter(|asked| !labels.contains_key(asked.key.as_str()));
     let told =
         |asked: &&Requirement| asked.allows(labels.get(asked.key.as_str()).map(String::as_str));
-    // A node without GPUs has no label that counts them: who asks for a number asks for one.
+    // A node without GPUs has no label that counts them: a requirement for a number needs a node
+    // with GPUs.
     known.into_iter().all(|asked| told(&asked))
         && !unknown
             .any(|asked| asked.key.starts_with("karpenter.azure.com/sku-") && !asked.allows(None))

@@ -1,4 +1,4 @@
-//! What of ours exists in Azure and is wanted by nobody.
+//! Orphaned resources: those of this cluster that exist in Azure and that no machine or claim wants.
 //!
 //! Azure is listed first, then the machines: what was made in between is then known to be wanted.
 
@@ -40,7 +40,7 @@ pub struct Resource {
     pub vm_id: Option<String>,
 }
 
-/// Who wants resources.
+/// The objects that want resources.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     /// The names of the machines that exist.
@@ -76,7 +76,7 @@ impl Wanted {
     }
 }
 
-/// A resource that nobody wants.
+/// An orphaned resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leak {
     /// Its id.

@@ -55,7 +55,7 @@ impl Trouble {
             ErrorKind::Throttled { .. } => {
                 Self::plain(Class::Throttle, Cause::ArmThrottled, &words)
             }
-            // Who has no token has not been refused anything: nobody has looked at what he asks for.
+            // Without a token, a request was not refused: Azure has not looked at what it asks for.
             ErrorKind::Unavailable { .. }
             | ErrorKind::Network
             | ErrorKind::Malformed { .. }
@@ -69,8 +69,8 @@ impl Trouble {
         Self { status: error.status(), retry_after, ..trouble }
     }
 
-    /// What the failure of an operation means, or of a VM. Azure had taken the request for a good
-    /// one: a code that nobody knows is no proof against what was asked for.
+    /// What the failure of an operation, or of a VM, means. Azure had accepted the request, so an
+    /// unknown code does not prove that the request is wrong.
     pub fn of_failure(failure: &ArmFailure, spot: bool) -> Self {
         let told = failure.message.as_deref().filter(|message| !message.is_empty());
         let unknown = || Self {
@@ -91,11 +91,11 @@ impl Trouble {
         })
     }
 
-    /// What the refusal of a request means whose code nobody knows: only its status says something.
+    /// What a refusal with an unknown code means: only its status tells something.
     fn refused(status: Option<u16>, failure: &ArmFailure) -> Self {
         let (class, cause) = match status {
             Some(400 | 422) => (Class::Request, Cause::InvalidRequest),
-            // Without a code it is not Azure who speaks, but somebody in between.
+            // A response without a code comes from a proxy in between, not from Azure.
             Some(403) if failure.code.is_some() => (Class::Access, Cause::AuthorizationFailed),
             _ => (Class::Transient, Cause::PlatformTransient),
         };

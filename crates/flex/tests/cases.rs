@@ -52,7 +52,7 @@ async fn case_03_a_nic_that_is_kept_is_asked_for_again_at_its_time_and_nobody_wa
         .unwrap();
     let Next::At(at) = next else { panic!("{next:?}") };
     assert_eq!(kept.duration_until(at).as_secs(), 10, "ten seconds after the reservation");
-    // Somebody else asks for a VM with it: it is kept anew.
+    // Another client requests a VM with the NIC: Azure reserves the NIC anew.
     answer(&world, "DELETE", "networkInterfaces", 400, &error("NicReservedForAnotherVm"));
     settle(&world, "m").await;
     assert!(world.ours().is_empty());

@@ -55,7 +55,7 @@ impl Operation {
         format!("{SUBNET}{more}")
     }
 
-    /// When somebody asks for the deletion.
+    /// When a client requests the deletion.
     fn deleted_at(self) -> Option<Phase> {
         match self {
             Self::Delete | Self::BootstrapFails => Some(Phase::Running),

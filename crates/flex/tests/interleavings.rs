@@ -22,7 +22,7 @@ enum Event {
     Work { machine: usize, points: usize, dies: bool },
     /// The next request is struck.
     Strike(usize),
-    /// Somebody asks for the deletion of a machine.
+    /// A client requests the deletion of a machine.
     Delete(usize),
     /// Time passes.
     Pass(u64),
@@ -62,7 +62,7 @@ async fn live(events: Vec<Event>) {
                 let crash = Crash::at(points);
                 let process = world.process(&crash);
                 world.work(&process, &crash, NAMES[machine], |_| false).await;
-                // Whoever takes over knows only what is stored.
+                // The process that takes over knows only what is stored.
                 shared = world.process(&Crash::default());
             }
             Event::Work { machine, points, dies: false } => {

@@ -1,9 +1,9 @@
 //! The same storm for bringup and for a model of the system that it replaces: 200 requests for which
 //! there is no quota, 50 nodes that never join, and one restart in the middle.
 //!
-//! The model does what is told of that system: it makes a NIC, asks for the VM, and when that is
-//! refused removes the NIC in a task of its own after three and a half minutes; nothing of this is
-//! stored, and nobody sweeps.
+//! The model does what is reported of that system: it creates a NIC, requests the VM, and when
+//! Azure refuses that, deletes the NIC in a task of its own after three and a half minutes; nothing
+//! of this is stored, and no sweep runs.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod world;
@@ -210,7 +210,7 @@ async fn new() -> (Outcome, Tally, SignedDuration) {
     (outcome(&world), tally, longest)
 }
 
-/// How often Azure is asked in an hour by whoever wants what there is no quota for, as soon as he may.
+/// How often in an hour a client requests a VM without quota, if it asks as soon as the back-off allows.
 fn attempts_in_an_hour(hunting: Option<u32>) -> usize {
     let begun = Timestamp::from_second(1_700_000_000).unwrap();
     let wish = Wish {

@@ -1,9 +1,9 @@
 //! The gRPC doors of flex.
 //!
-//! Two clients come in: Karpenter's provider asks [`v1::provider_server::Provider`], aks-flex asks
-//! the services in [`plugin`]. Both come through a [`Door`](listen::Door): a unix socket, or TLS on
-//! which both sides show a certificate. What is refused is refused in the words of
-//! [`refusal`], so that nobody has to search a text for what went wrong.
+//! Two clients connect: Karpenter's provider calls [`v1::provider_server::Provider`], aks-flex
+//! calls the services in [`plugin`]. Both come through a [`Door`](listen::Door): a unix socket, or
+//! TLS on which both sides show a certificate. Requests are refused in the form of [`refusal`], so
+//! that no client has to search a text for what went wrong.
 
 mod generated;
 pub mod listen;

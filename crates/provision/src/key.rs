@@ -1,4 +1,4 @@
-//! A key for VMs into which nobody is to log in: Azure wants one where there is no password.
+//! A key for VMs that no user is to log in to: Azure requires one where there is no password.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};

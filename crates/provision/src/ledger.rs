@@ -58,7 +58,7 @@ fn written(value: &impl Serialize) -> String {
 #[derive(Clone)]
 pub(super) struct Ledger {
     api: Api<ConfigMap>,
-    /// As last seen or written, by whoever writes now.
+    /// As last read or written; the lock is held for a whole update.
     known: Arc<Mutex<Option<ConfigMap>>>,
 }
 
@@ -91,7 +91,8 @@ impl Ledger {
                     *known = Some(object);
                     return Ok(());
                 }
-                // Somebody else wrote first, or it was deleted: what he wrote is read, and changed.
+                // Another writer was first, or it was deleted: it is read again, and the change is
+                // applied to that.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 Err(error) => return Err(error),
             }

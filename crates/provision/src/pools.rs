@@ -5,8 +5,8 @@
 //! is changed or removed; so several may serve the same pools. The token that a client sends is
 //! neither kept nor used: a machine joins with one of its own.
 //!
-//! What Azure refuses is not kept: a client that was told so may never ask again, and nobody is to
-//! pay for a VM that comes later.
+//! What Azure refuses is not kept: a client that was told so may never ask again, and must not pay
+//! for a VM that comes later.
 
 mod limits;
 mod seen;
@@ -44,7 +44,7 @@ pub const TYPE: &str = "flex.aks.azure.com/agent-pool-type";
 
 /// How long a client waits for Azure's answer, unless it is said otherwise. Every call ends within 10 seconds.
 const PATIENCE: Duration = Duration::from_secs(7);
-/// How often somebody else may be in the way before it is said.
+/// How many conflicts with other writers are tolerated before an error is returned.
 const TRIES: usize = 8;
 /// The version of the interface by which a VM is restarted.
 const API_VERSION: &str = "2024-07-01";
@@ -69,8 +69,8 @@ pub struct KubePools {
 }
 
 impl KubePools {
-    /// Pools whose machines join `cluster`, which `client` speaks to. Whoever runs machines does the
-    /// rest; `arm` only restarts VMs. Nothing outside `scopes` is used or restarted.
+    /// Pools whose machines join `cluster`, which `client` speaks to. The reconciler of machines
+    /// does the rest; `arm` only restarts VMs. Nothing outside `scopes` is used or restarted.
     pub fn new(client: Client, arm: Arm, cluster: Cluster, scopes: Scopes) -> Self {
         Self { client, arm, cluster, scopes, patience: PATIENCE }
     }
@@ -95,7 +95,7 @@ impl KubePools {
         Ok(Seen { class: read(class)?, machine: read(machine)? })
     }
 
-    /// Makes something, or finds that somebody else has.
+    /// Creates an object, or finds that another writer has.
     async fn make<K>(&self, id: &str, object: &K) -> Result<(), PoolError>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
@@ -133,7 +133,7 @@ impl KubePools {
         Ok(())
     }
 
-    /// Waits until Azure has accepted or refused the VM or its class, or somebody removes it.
+    /// Waits until Azure has accepted or refused the VM or its class, or the pool is deleted.
     async fn wait(&self, id: &str, until: Instant) -> bool {
         let name = names::pool(id);
         let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
@@ -259,7 +259,7 @@ impl Pools for KubePools {
             query: &[],
             body: None,
         };
-        // What Azure has accepted it does; nobody waits for it.
+        // Azure completes what it has accepted; the client does not wait for it.
         self.arm.start(&write).await.map(drop).map_err(|error| azure_failed(&error))
     }
 }

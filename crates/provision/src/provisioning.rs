@@ -1,4 +1,5 @@
-//! Making machines, put together: who runs them, and who answers those that ask for them.
+//! Making machines, put together: the reconciler that runs them, and the servers for the clients
+//! that ask for them.
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub struct Provisioning {
     pub address: Address,
     /// The certificates of a port.
     pub tls: Option<TlsFiles>,
-    /// Who may use the provider service over a port.
+    /// The clients that may use the provider service over a port.
     pub clients: AllowedClients,
     /// The plugin of aks-flex, if it is served.
     pub plugin: Option<Plugin>,
@@ -43,7 +44,7 @@ pub struct Provisioning {
 /// How the plugin of aks-flex is served.
 #[derive(Debug, Clone)]
 pub struct Plugin {
-    /// Who may use it over a port.
+    /// The clients that may use it over a port.
     pub clients: AllowedClients,
     /// Where its pools may be.
     pub scopes: Scopes,
@@ -106,7 +107,7 @@ impl Provisioning {
         }
     }
 
-    /// Makes machines for ever, as the only one who does.
+    /// Makes machines for ever, as the only replica that does.
     pub async fn run(&self, means: Means) {
         self.permitted(&means).await;
         let home = self.home(&means);

@@ -1,4 +1,4 @@
-//! Runs `AzureFlexMachine`s: whoever is due gets one effect; classes are checked as they change.
+//! Runs `AzureFlexMachine`s: each key that is due gets one effect; classes are checked as they change.
 
 mod blame;
 pub(crate) mod classes;
@@ -76,7 +76,7 @@ fn new_error<'a>(
     error(after).filter(|new| before.and_then(error) != Some(*new))
 }
 
-/// Who is due.
+/// What is due.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Class(String),
@@ -91,7 +91,7 @@ pub struct Home {
     pub cluster: String,
     /// Where what has to be remembered is kept.
     pub namespace: String,
-    /// Who we are among replicas.
+    /// The identity of this replica.
     pub identity: String,
 }
 
@@ -120,7 +120,7 @@ pub struct Flex<B> {
     tokens: Tokens,
     metrics: FlexMetrics,
     set_aside: SetAside<Key>,
-    /// Whoever made it has thrown the private half away.
+    /// A public key whose private half was thrown away.
     key: String,
 }
 
@@ -177,7 +177,8 @@ impl<B: Bootstrap> Flex<B> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs for ever, as the only one who does. Dropped, everything it does is dropped.
+    /// Runs for ever, as the only replica that does. When the future is dropped, everything it does
+    /// is dropped.
     pub async fn run(&self) {
         let _running = self.metrics.run(self.index.clone());
         Box::pin(async { tokio::join!(self.watch(), self.work(), self.sweep_for_ever()) }).await;
@@ -288,7 +289,7 @@ impl<B: Bootstrap> Flex<B> {
         self.cluster_uid.get_or_try_init(read).await.cloned()
     }
 
-    /// Whether somebody still has to read from a machine's VM why it failed.
+    /// Whether a machine's VM is still needed to find out why it failed.
     async fn is_evidence(&self, name: &str) -> bool {
         let Some(machine) = self.store.machine(name).await else { return false };
         let status = machine.status.unwrap_or_default();

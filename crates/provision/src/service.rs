@@ -1,4 +1,4 @@
-//! What Karpenter's provider asks. A machine is made by being stored; whoever leads then makes it in
+//! Answers Karpenter's provider. A machine is made by being stored; the leader then makes it in
 //! Azure. So every replica can answer, and nothing is lost with one.
 
 mod messages;
@@ -38,7 +38,7 @@ use crate::ledger::Ledger;
 use crate::reconciler::Home;
 use crate::reconciler::classes::{is_ready, why_not_ready};
 
-/// A call ends within ten seconds; whoever waits for a machine is told before.
+/// A call ends within ten seconds; a client that waits for a machine gets an answer before.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Answers Karpenter's provider.
@@ -184,7 +184,7 @@ impl Service {
         plain("SkuUnavailable", none.to_string())
     }
 
-    /// Notes that what was refused is asked for again; refuses if somebody else does so already.
+    /// Notes that what was refused is requested again; refuses if another attempt is under way.
     async fn take_turn(
         &self,
         claim: &v1::Claim,
@@ -348,7 +348,7 @@ impl Provider for Service {
             Ok(found) => {
                 let instance = match &machine {
                     Some(machine) => messages::instance(machine),
-                    // Nobody's any more: the sweep removes it.
+                    // No machine has this VM any more: the sweep deletes it.
                     None => v1::Instance {
                         provider_id: asked,
                         claim: found.raw["tags"][names::CLAIM]

@@ -77,7 +77,7 @@ fn letter(byte: u8) -> char {
     char::from(LETTERS[usize::from(byte) % LETTERS.len()])
 }
 
-/// Letters that nobody can guess. Bytes that would make some letters likelier are thrown away.
+/// Letters that cannot be guessed. Bytes that would make some letters likelier are thrown away.
 fn random(length: usize) -> Option<String> {
     let limit = u8::try_from(256 - 256 % LETTERS.len()).ok()?;
     let mut text = String::new();

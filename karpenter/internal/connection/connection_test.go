@@ -109,7 +109,7 @@ func (a *authority) options(address string) *connection.Options {
 	}
 }
 
-// answered says whether anybody answered, if only that the call is not implemented.
+// answered reports whether a server answered, if only that the call is not implemented.
 func answered(t *testing.T, options *connection.Options) bool {
 	t.Helper()
 	open, err := connection.Open(options, time.Minute)

@@ -18,7 +18,7 @@ func init() {
 
 type optionsKey struct{}
 
-// Options say where bringup answers and who we are to it.
+// Options hold the address of bringup and the identity that the client shows to it.
 type Options struct {
 	Address         string
 	AuthorityFile   string

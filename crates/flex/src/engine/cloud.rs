@@ -76,7 +76,7 @@ impl<B: Bootstrap> ArmCloud<B> {
             Ok(Started { operation: Ok(operation), retry_after, body, .. }) => {
                 let ended = body.pointer("/properties/provisioningState").and_then(Value::as_str);
                 let ended = ended.is_some_and(|state| state.eq_ignore_ascii_case("succeeded"));
-                // A NIC is often there at once, with an operation beside it that nobody needs.
+                // A NIC often exists at once, and its operation need not be followed.
                 let operation = operation.filter(|_| !(ended && verb == Verb::Put));
                 Told::Accepted {
                     operation: operation.map(|address| address.to_store().to_owned()),

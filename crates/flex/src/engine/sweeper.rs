@@ -1,4 +1,4 @@
-//! Finds in Azure what nobody wants any more, and removes it.
+//! Finds orphaned resources in Azure, and deletes them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::sweep::{Kind, Leak, Resource, Wanted, is_ours, plan};
 /// What a sweep did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// What nobody wants.
+    /// The orphaned resources.
     pub leaks: Vec<Leak>,
     /// Those whose removal Azure has accepted.
     pub removed: Vec<String>,
@@ -66,7 +66,7 @@ impl Sweeper {
         resources.iter().filter(|resource| is_ours(resource, &self.cluster)).count()
     }
 
-    /// Removes what nobody wants. With `dry`, nothing is removed.
+    /// Deletes orphaned resources. With `dry`, nothing is deleted.
     pub async fn sweep(
         &self,
         resources: &[Resource],

@@ -123,7 +123,8 @@ impl Snapshot<'_> {
             Vm::Failed(trouble) => {
                 (Some(Box::new(self.failed(status, &trouble))), Memory::default())
             }
-            // Somebody removes it: not we, who would be cleaning.
+            // Another client deletes it: during our own deletion, the machine would be in a
+            // cleaning phase.
             Vm::Deleting => {
                 let gone = Trouble::transient("the VM is being removed by somebody else");
                 (Some(Box::new(self.failed(status, &gone))), Memory::default())

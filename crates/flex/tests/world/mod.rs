@@ -220,9 +220,9 @@ pub type Process = Engine<Brittle<Shelf>, Brittle<ArmCloud<NoSecrets>>>;
 pub struct World {
     pub azure: Simulator,
     pub shelf: Shelf,
-    /// Somebody reads from the VMs that go why they failed.
+    /// Whether VMs that are to be deleted are still needed to find out why they failed.
     pub is_evidence: bool,
-    /// Nobody gives us a token.
+    /// The credential returns no token.
     pub has_no_token: Arc<AtomicBool>,
     /// Where machines are that are elsewhere than [`place`] says.
     pub places: Mutex<BTreeMap<String, Place>>,
@@ -253,7 +253,7 @@ impl World {
         self.azure.clock().now()
     }
 
-    /// Somebody else's, with names like ours.
+    /// Resources of another cluster, with names like ours.
     fn make_foreign(&self) -> Vec<String> {
         let body = serde_json::json!({
             "location": "eastus2",
@@ -284,7 +284,7 @@ impl World {
         all
     }
 
-    /// What exists beside what is somebody else's.
+    /// What exists, without the resources of another cluster.
     pub fn ours(&self) -> Vec<String> {
         let short = |id: &String| id.rsplit('/').next().unwrap_or_default().to_owned();
         self.resources().iter().filter(|id| !self.foreign.contains(id)).map(short).collect()
@@ -356,7 +356,8 @@ impl World {
         let elsewhere = self.places.lock().unwrap().get(name).cloned();
         let place = elsewhere.unwrap_or_else(|| place(name));
         let begun = self.now();
-        // What waits for nothing is never put off: the runtime puts off who asks too much of it.
+        // Renews the budget of the task: without it, tokio makes a busy task yield, and a future
+        // that waits for nothing would be pending.
         tokio::task::yield_now().await;
         let around = Around { place: Some(&place), is_evidence: self.is_evidence, refused: None };
         let mut pass = pin!(process.pass(name, around, self.now()));

@@ -46,7 +46,7 @@ pub const LARGEST: usize = 4 << 20;
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How often a quiet client is asked whether it is still there.
 const QUIET: Duration = Duration::from_secs(30);
-/// The pause when nobody can be let in, as when files have run out.
+/// The pause when no client can be accepted, as when file descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// There is no door.
@@ -60,7 +60,7 @@ pub enum ListenError {
         /// Why.
         source: io::Error,
     },
-    /// Somebody else is there.
+    /// Another process listens there.
     #[error("cannot listen on {path}: somebody already does")]
     Occupied {
         /// The socket.
@@ -93,14 +93,14 @@ pub enum ListenError {
     Tls(#[from] TlsError),
 }
 
-/// Nobody is let in any more.
+/// The server accepts no more clients.
 #[derive(Debug, thiserror::Error)]
 #[error("the door has failed")]
 pub struct ServeError {
     source: tonic::transport::Error,
 }
 
-/// A place where clients come in. Its address is taken, and nobody is let in yet.
+/// A place where clients connect. Its address is bound, and no client is accepted yet.
 ///
 /// Dropped, it takes no more connections, and the file of its socket is removed.
 #[derive(Debug)]

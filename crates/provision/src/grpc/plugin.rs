@@ -1,4 +1,4 @@
-//! The plugin of aks-flex: pools of one Azure VM each, kept by whoever implements [`Pools`].
+//! The plugin of aks-flex: pools of one Azure VM each, kept by an implementation of [`Pools`].
 //!
 //! aks-flex speaks of items of any type. Of those, pools of single VMs are ours; what else is kept
 //! beside them is left alone and not shown.

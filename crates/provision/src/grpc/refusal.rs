@@ -1,5 +1,5 @@
-//! Refusals: a gRPC status for whoever reads codes, with a [`Trouble`](v1::Trouble) among its
-//! details for whoever decides by it.
+//! Refusals: a gRPC status for clients that read codes, with a [`Trouble`](v1::Trouble) among its
+//! details for clients that decide by it.
 
 use bringup_flex::trouble::{Class, Trouble};
 use bringup_objects::flex::machine::Failure;

@@ -327,7 +327,7 @@ mod tests {
         // Another attempt is under way.
         let step = with(failed(Phase::NicPut)).next_step(&pool(), &cluster());
         assert!(matches!(step, Step::Wait(_)), "{step:?}");
-        // Nobody knows why it goes.
+        // The reason for the deletion is not known.
         let mut going = with(FlexMachineStatus::default());
         let class = going.class.as_mut().unwrap();
         class.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));

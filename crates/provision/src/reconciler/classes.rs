@@ -102,7 +102,7 @@ pub(crate) fn why_not_ready(class: &AzureFlexNodeClass) -> String {
     }
 }
 
-/// The manager of somebody else who writes the status of a class.
+/// The field manager of another controller that writes the status of a class.
 fn rival(class: &AzureFlexNodeClass) -> Option<&str> {
     let fields = class.metadata.managed_fields.iter().flatten();
     let mut writers = fields.filter(|field| field.subresource.as_deref() == Some("status"));
@@ -135,7 +135,8 @@ impl Classes {
         if needed.is_empty() {
             let mut class = class.clone();
             class.finalizers_mut().retain(|held| held != FINALIZER);
-            // Whoever wrote meanwhile is seen, and decided upon again.
+            // If another client has written meanwhile, this fails, and the new state is decided
+            // upon again.
             self.api.replace(&class.name_any(), &Self::parameters(), &class).await?;
             return Ok(Some(None));
         }

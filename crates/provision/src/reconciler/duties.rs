@@ -1,5 +1,5 @@
-//! What a machine owes to its claim: one that is wanted by nobody goes, and a claim whose machine
-//! has failed goes too, when it is known why.
+//! What a machine owes to its claim: a machine whose claim no longer exists is deleted, and so is a
+//! claim whose machine has failed, once it is known why.
 
 use bringup_flex::engine::Bootstrap;
 use bringup_flex::machine::EVIDENCE;
@@ -62,7 +62,7 @@ pub(super) fn duty(
         }
     };
     let Some(accepted) = &status.accepted_at else {
-        // What is refused at once is told to whoever asked.
+        // A refusal at once is returned to the client that asked.
         let duty = match (&status.created_at, &status.place) {
             (Some(created), Some(place)) if status.failure.is_none() => {
                 after(created, place.launch_timeout_seconds, "Azure did not accept the VM")
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(cause(&up, open.as_ref()), BOOT_TIMEOUT);
         let why = "DnsFailure: in words".to_owned();
         assert_eq!(duty(&up, known.as_ref(), true, at(1)), Duty::End(why));
-        // Nobody has to read anything any more.
+        // The VM is no longer needed as evidence.
         let failed = machine(Phase::CleanVm, Some("AllocationFailed"));
         let what = "AllocationFailed: ".to_owned();
         assert_eq!(duty(&failed, open.as_ref(), true, at(102)), Duty::End(what));

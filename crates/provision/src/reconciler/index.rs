@@ -82,8 +82,8 @@ pub(super) enum Verdict {
         cause: String,
         message: String,
     },
-    /// No Node came in the time of whoever judges, and nothing says why: it may come yet. The report
-    /// exists.
+    /// No Node came within the time limit of the observer, and nothing says why: it may come yet.
+    /// The report exists.
     Open,
 }
 

@@ -41,7 +41,7 @@ impl CauseLabel {
 /// Subscription and resource group.
 type Group = (String, String);
 
-/// What is known to whoever runs machines.
+/// What the reconciler of machines knows.
 #[derive(Default)]
 struct Seen {
     index: Option<Arc<Mutex<Index>>>,
@@ -67,7 +67,7 @@ impl fmt::Debug for FlexMetrics {
     }
 }
 
-/// Whoever runs machines, for as long as he does.
+/// Marks that this process runs machines, until it is dropped.
 pub(super) struct Running(FlexMetrics);
 
 impl Drop for Running {
@@ -169,7 +169,7 @@ impl Collector for FlexMetrics {
         let gauge = MetricType::Gauge;
         let number = |count: usize| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
         let seen = self.seen();
-        // Only who runs machines knows; from others the series are absent, not zero.
+        // Only the process that runs machines knows; from others the series are absent, not zero.
         let index = seen.index.as_ref();
         let index = index.map(|index| index.lock().unwrap_or_else(PoisonError::into_inner));
         let help = "Machines, by phase";

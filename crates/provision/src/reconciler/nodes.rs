@@ -1,4 +1,5 @@
-//! Nodes of machines: their token has done its work, and they are who they say they are.
+//! Nodes of machines: withdraws the token of a Node that has joined, and sees to it that a Node has
+//! the provider ID of its machine.
 
 use bringup_azure::{Priority, ResourceId};
 use bringup_flex::engine::{Bootstrap, nic_id};
@@ -78,7 +79,7 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// The Node is there: nobody needs the token any more.
+    /// The Node exists: the token is no longer needed.
     async fn withdraw_token_of(&self, provider_id: &str) -> Option<Timestamp> {
         let (uid, is_certain) = {
             let index = self.index();

@@ -34,7 +34,8 @@ impl KubeStore {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody has seen this one: what is known may be older, or newer, and is read again.
+    /// A watch has seen this machine. If it differs from the known one, which may be older or
+    /// newer, the machine is read again.
     pub(super) fn noticed(&self, machine: &AzureFlexMachine) {
         let mut known = self.known();
         let name = machine.name_any();

@@ -150,8 +150,8 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// A machine that runs and whose VM is not in the list is looked for: somebody may have removed
-    /// it.
+    /// A machine that runs and whose VM is not in the list is looked for: another client may have
+    /// deleted the VM.
     fn doubt(
         &self,
         resources: &[Resource],

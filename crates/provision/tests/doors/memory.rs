@@ -21,7 +21,7 @@ impl Memory {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What somebody else has put there.
+    /// Adds a record of another writer.
     pub(crate) fn keep(&self, id: &str, record: Record) {
         self.records().insert(id.to_owned(), record);
     }

@@ -35,8 +35,8 @@ async fn ask(channel: Channel) -> Result<()> {
     Ok(())
 }
 
-/// Whether a client is answered. Who shows nothing that is accepted may believe for a moment that
-/// the connection stands.
+/// Whether a client is answered. A client without an accepted certificate may believe for a moment
+/// that the connection stands.
 async fn answered(open: &Open, config: Arc<rustls::ClientConfig>) -> bool {
     match with_tls(&open.address, config).await {
         Ok(channel) => ask(channel).await.is_ok(),
@@ -75,7 +75,7 @@ async fn only_a_client_certificate_with_an_allowed_name_is_answered() -> Result<
     ] {
         assert!(!answered(&open, config).await, "{why}");
     }
-    // Whom the client does not know it does not believe.
+    // A client does not trust a server of an authority that it does not know.
     assert!(!answered(&open, ours.client(&Shown::Valid, &foreign)?).await);
     assert!(answered(&open, ours.client(&Shown::Valid, &ours)?).await, "the door goes on");
     open.close().await
@@ -168,7 +168,7 @@ async fn renewed_files_are_used_without_a_restart() -> Result<()> {
     assert!(!answered(&open, ours.client(&Shown::Valid, &next)?).await, "the old ones are out");
     ask(before.clone()).await?;
 
-    // Half written: nobody new comes in, whoever is in stays, and it heals.
+    // Half written: no new client gets in, connected clients stay, and the next write repairs it.
     std::fs::write(ours.file("server.key"), "")?;
     assert!(!answered(&open, next.client(&Shown::Valid, &next)?).await);
     ask(before).await?;

@@ -1,4 +1,4 @@
-//! Who may use which service.
+//! Which client may use which service.
 
 use std::collections::BTreeSet;
 use std::future::{Ready, ready};

@@ -5,9 +5,9 @@ use std::str::FromStr;
 /// Where a door is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// A unix socket, for whoever runs as the same user: `unix:///PATH`.
+    /// A unix socket, for processes of the same user: `unix:///PATH`.
     Unix(PathBuf),
-    /// A port, for whoever shows a certificate: `HOST:PORT`, where port 0 is any free one.
+    /// A port, for clients that show a certificate: `HOST:PORT`, where port 0 is any free one.
     Tcp {
         /// A name or an address; one of IPv6 without its brackets.
         host: String,

@@ -13,7 +13,7 @@ const BACKLOG: u32 = 128;
 /// For us alone.
 const MODE: u32 = 0o600;
 
-/// The file of a socket, removed with this value, unless somebody has put another in its place.
+/// The file of a socket, removed with this value, unless another process has put another in its place.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
@@ -24,7 +24,7 @@ pub(super) struct SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.identity.is_some() && identity(&self.path) == self.identity {
-            // Whoever starts next replaces what could not be removed.
+            // The next process that starts replaces a file that could not be removed.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -34,14 +34,14 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Listens on a socket for us alone. One that nobody listens on any more is replaced.
+/// Listens on a socket for us alone. A socket that no process listens on any more is replaced.
 pub(super) fn listen(path: &Path) -> Result<(UnixListener, SocketFile), ListenError> {
     clear(path)?;
     let failed = |source| ListenError::Bind { address: path.display().to_string(), source };
     let socket = UnixSocket::new_stream().map_err(failed)?;
     socket.bind(path).map_err(failed)?;
     let file = SocketFile { path: path.to_owned(), identity: identity(path) };
-    // Before anybody can connect, which is from `listen` on.
+    // Before any client can connect, which is from `listen` on.
     fs::set_permissions(path, Permissions::from_mode(MODE)).map_err(failed)?;
     let listener = socket.listen(BACKLOG).map_err(failed)?;
     Ok((listener, file))

@@ -16,7 +16,7 @@ use super::verifier::AllowedClientVerifier;
 pub const CERTIFICATE_OPTION: &str = "flex-cert-file";
 /// The option that names the key of that certificate.
 pub const KEY_OPTION: &str = "flex-key-file";
-/// The option that names the authority of those who may come in.
+/// The option that names the authority of the clients that may connect.
 pub const AUTHORITY_OPTION: &str = "flex-client-ca-file";
 
 /// The files of a door with TLS, as PEM. They are read anew for each connection: one that was
@@ -27,7 +27,7 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// The authority of those who may come in.
+    /// The authority of the clients that may connect.
     pub authority: PathBuf,
 }
 
@@ -64,7 +64,7 @@ pub enum TlsError {
         /// Why.
         source: rustls::Error,
     },
-    /// Nobody could be told from anybody.
+    /// Certificates of clients cannot be verified.
     #[error("those who come in cannot be checked by --{AUTHORITY_OPTION}, {path}")]
     Verifier {
         /// The file.

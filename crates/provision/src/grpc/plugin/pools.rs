@@ -9,11 +9,11 @@ use tonic::Status;
 
 use crate::grpc::refusal;
 
-/// A pool that is wanted: one VM. The token that came with it is not part of it, so that nobody can
-/// keep it: a machine joins with one of its own.
+/// A pool that is wanted: one VM. The token that came with it is not part of it, so that no
+/// implementation can keep it: a machine joins with one of its own.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pool {
-    /// Its id, as whoever asks for it chose.
+    /// Its id, as the client chose it.
     pub id: String,
     /// What the VM is like, and where.
     pub class: FlexNodeClassSpec,
@@ -77,7 +77,7 @@ pub enum PoolError {
     /// There is no such pool.
     #[error("there is no pool {0}")]
     Absent(String),
-    /// Where pools are kept, nobody answered as expected.
+    /// The store of the pools did not answer as expected.
     #[error("{what}")]
     Failed {
         /// What was attempted.
