@@ -101,7 +101,8 @@ impl Controller {
         }
     }
 
-    /// Observes for ever, as the only one who does. Dropped, everything it does is dropped.
+    /// Observes for ever, as the only replica that does. When the future is dropped, everything it
+    /// does is dropped.
     pub async fn observe(&self) {
         let observer = Observer::new(
             self.settings.clone(),
@@ -179,7 +180,7 @@ impl Controller {
         info!(address = %listener.local_addr().unwrap_or(listen), "listening");
         let (stopping, stopped) = watch::channel(false);
         let told = |mut stopped: watch::Receiver<bool>| async move {
-            // Whoever could tell is gone: that is an end too.
+            // An error means that the sender is gone, which is a stop too.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
         let provider = match &self.provisioning {

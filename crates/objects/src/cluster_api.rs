@@ -28,7 +28,7 @@ pub const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 pub const NODE_BOOTSTRAP_SUCCEEDED: &str = "NodeBootstrapSucceeded";
 /// Whether another machine would help.
 pub const REPLACEMENT_USEFUL: &str = "bringup.dev/ReplacementUseful";
-/// The annotation of objects that nobody is to write to for a while.
+/// The annotation of objects that controllers must not write to for a while.
 pub const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// The label that names the pool of an `AzureMachinePoolMachine`.
 pub const POOL_LABEL: &str = "azuremachinepool.infrastructure.cluster.x-k8s.io/machine-pool";
@@ -88,7 +88,7 @@ pub fn any<'a>(conditions: &'a [AnyCondition], kind: &str) -> Option<&'a AnyCond
     conditions.iter().find(|condition| condition.kind == kind)
 }
 
-/// Whether an object bears the annotation that nobody is to write to it.
+/// Whether an object has the annotation [`PAUSED`].
 pub fn is_paused(metadata: &ObjectMeta) -> bool {
     metadata.annotations.as_ref().is_some_and(|all| all.contains_key(PAUSED))
 }
@@ -107,7 +107,7 @@ pub struct Cluster {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterSpec {
-    /// Nobody is to write to what belongs to it.
+    /// Controllers must not write to what belongs to it.
     pub paused: bool,
     /// Where its API server is.
     pub control_plane_endpoint: Endpoint,
@@ -166,7 +166,7 @@ pub struct InfrastructureReference {
 pub struct MachineStatus {
     /// Its Node, once that is there.
     pub node_ref: Option<NodeReference>,
-    /// Everybody's conditions.
+    /// The conditions of all writers.
     pub conditions: Vec<AnyCondition>,
     /// The old way to say that the VM is there.
     pub infrastructure_ready: bool,
@@ -229,7 +229,7 @@ pub struct OsDisk {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct AzureMachineStatus {
-    /// Everybody's conditions.
+    /// The conditions of all writers.
     pub conditions: Vec<AnyCondition>,
 }
 
@@ -300,7 +300,7 @@ pub struct Endpoint {
     pub host: String,
 }
 
-/// They are served in several versions, so where is told by whoever asks.
+/// They are served in several versions, so the caller names the version.
 macro_rules! served_somewhere {
     ($($object:ty),+) => { $(
         impl Resource for $object {

@@ -56,7 +56,7 @@ pub struct NodeClaimStatus {
     /// The image that the VM boots from.
     #[serde(rename = "imageID", default, skip_serializing_if = "Option::is_none")]
     pub image_id: Option<String>,
-    /// Everybody's conditions.
+    /// The conditions of all writers.
     #[serde(default)]
     pub conditions: Vec<Condition>,
 }

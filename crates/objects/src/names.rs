@@ -1,5 +1,5 @@
-//! Names that are the same whoever makes them: a second attempt to create is then no second
-//! object.
+//! Names that are the same, whichever process makes them: a second attempt to create is then no
+//! second object.
 
 use sha2::{Digest as _, Sha256};
 

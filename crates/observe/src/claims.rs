@@ -49,7 +49,7 @@ pub fn default_classes() -> Vec<NodeClassKind> {
         .into()
 }
 
-/// The claim as a subject; none if its class is somebody else's.
+/// The claim as a subject; none if the controller does not handle its class.
 pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> {
     let class = &claim.spec.node_class_ref;
     if !classes.iter().any(|ours| ours.group == class.group && ours.kind == class.kind) {

@@ -15,7 +15,7 @@ use kube::api::ObjectMeta;
 use crate::judge::{Joined, Signal};
 use crate::subject::{Kind, Place, Subject};
 
-/// Somebody who has to be looked after.
+/// What the controller reconciles.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
     /// A subject, by its uid.
@@ -83,7 +83,7 @@ impl Cluster {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A subject was seen. Whoever is to be looked after then is answered.
+    /// Records a subject that was seen. Returns its key, to be reconciled.
     pub fn seen(&self, subject: Subject) -> Option<Key> {
         let mut inner = self.lock();
         let known = inner.subjects.get(&subject.uid).map(|entry| &entry.subject);
@@ -100,8 +100,8 @@ impl Cluster {
         Some(key)
     }
 
-    /// A subject is gone. Who had come up, or was never asked for, is forgotten here; it is answered
-    /// all the same, so that whoever else remembers something of it forgets that too.
+    /// Records that a subject is gone. A subject that had come up, or whose VM was never requested,
+    /// is forgotten here. Its key is returned all the same, so that other memories of it are dropped too.
     pub fn gone(&self, uid: &str) -> Option<Key> {
         let mut inner = self.lock();
         let entry = inner.subjects.get_mut(uid)?;
@@ -123,7 +123,7 @@ impl Cluster {
         gone.iter().filter_map(|uid| self.gone(uid)).collect()
     }
 
-    /// Nobody has to look after this subject any more.
+    /// Drops a subject that needs no more observation.
     pub fn forget(&self, uid: &str) {
         self.lock().forget(uid);
     }
@@ -174,7 +174,7 @@ impl Cluster {
         gone.iter().filter_map(|name| self.node_gone(name)).collect()
     }
 
-    /// A report was seen; whoever has to do with it is answered.
+    /// Records a report that was seen. Returns the keys that it concerns.
     pub fn report_seen(&self, report: BootstrapReport) -> Vec<Key> {
         let report = bounded(report);
         let key = ReportKey::of(&report);
@@ -334,7 +334,7 @@ impl Inner {
         self.signals.remove(uid);
         if let Place::Known(id) = &entry.subject.place {
             let place = lower(&id.to_string());
-            // Somebody else may be there by now.
+            // Another subject may be in this place by now.
             if self.subject_at.get(&place).is_some_and(|there| there == uid) {
                 self.subject_at.remove(&place);
             }

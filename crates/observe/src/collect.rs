@@ -39,7 +39,7 @@ const MOST_REQUESTS: u32 = 500;
 /// How long a join token of Cluster API's kubeadm provider holds, unless it is told otherwise.
 const TOKEN_HOLDS: SignedDuration = SignedDuration::from_mins(15);
 
-/// Whoever asks.
+/// Collects evidence from Azure and Kubernetes.
 #[derive(Clone)]
 pub struct Collect {
     arm: Arm,
@@ -190,7 +190,7 @@ impl Collect {
         }
     }
 
-    /// Asks everybody else: the console, run commands, and Kubernetes.
+    /// Asks all other sources: the console, run commands, and Kubernetes.
     pub async fn deepen(
         &self,
         subject: &Subject,
@@ -378,8 +378,8 @@ impl Collect {
     }
 }
 
-/// A look that has to be made in time is given up just before the claim is deleted. One that
-/// begins later has a moment: whoever came in time and found no turn must not wait for ever.
+/// A look that has to be made in time is given up just before the claim is deleted. One that begins
+/// later has a moment: a look that came in time and found no turn must not wait for ever.
 fn deadline(
     subject: &Subject,
     seen: Option<&Observation>,

@@ -340,7 +340,7 @@ impl Observation {
         }
     }
 
-    /// Notes who was asked, in place of an earlier answer.
+    /// Records the answer of a collector, in place of an earlier one.
     pub fn collected(&mut self, asked: Collector) {
         match self.collectors.iter_mut().find(|known| known.name == asked.name) {
             Some(known) => *known = asked,
@@ -355,7 +355,7 @@ fn is_page(text: &str) -> bool {
     start.starts_with("<!doctype html") || start.starts_with("<html")
 }
 
-/// What a refusal means to somebody who reads a report.
+/// What a refusal means to the reader of a report.
 pub fn refusal(error: &ArmError) -> (CollectorState, String) {
     match error.kind() {
         ErrorKind::Forbidden { action, scope } => {

@@ -1,5 +1,5 @@
-//! One look from outside, for somebody who does not wait for the controller: the same questions, and
-//! the same judgement. Nothing is written.
+//! One look from outside, for a caller that does not wait for the controller: the same questions,
+//! and the same judgement. Nothing is written.
 
 use bringup_azure::Priority;
 use bringup_objects::{BootstrapReport, Node};
@@ -21,7 +21,7 @@ pub struct Inquiry {
     pub report: Option<BootstrapReport>,
 }
 
-/// Asks everybody about a subject, and judges. The reports are those of the others.
+/// Asks all sources about a subject, and judges. The reports are those of the others.
 pub async fn inquire<'a>(
     collect: &Collect,
     subject: &Subject,

@@ -163,7 +163,7 @@ impl Case<'_> {
         Judgement::Underway
     }
 
-    /// Somebody deletes a claim that had not failed: no failure, unless its time was over.
+    /// A claim that had not failed is being deleted: no failure, unless its time was over.
     fn withdrawn(&self, seen: &Observation, now: Timestamp) -> Judgement {
         let ended = self.subject.deleting.unwrap_or(now);
         let is_late = ended >= self.subject.deadline(Some(seen)).plus(TIMED_OUT);

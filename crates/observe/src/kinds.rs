@@ -1,6 +1,6 @@
 //! What is different between kinds of subjects, in one place: how an object becomes a subject, and
-//! what is watched for it. Whoever adds a kind adds it here and at its door
-//! ([`crate::claims`], [`crate::machines`]).
+//! what is watched for it. To add a kind, add it here and at its door ([`crate::claims`],
+//! [`crate::machines`]).
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Observes nodes that are to come up, and says in Kubernetes why one does not.
 //!
 //! ```text
-//! watches ──▶ Cluster (an index) ──▶ Agenda (who is due) ──▶ Snapshot ──▶ next_step ──▶ one effect
+//! watches ──▶ Cluster (an index) ──▶ Agenda (what is due) ──▶ Snapshot ──▶ next_step ──▶ one effect
 //! ```
 //!
 //! `next_step` is pure: a function of the [`plan::Snapshot`], which holds everything that is seen

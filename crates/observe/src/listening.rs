@@ -1,8 +1,8 @@
 //! Listening to the consoles of VMs that are to become nodes and need no extension for that.
 //!
-//! Azure allows twelve reads of a VM a minute, for everybody together; the blob behind its console can
-//! be asked at any time. So that is asked every other second, and whoever hears that a bootstrap has
-//! failed looks at everything at once.
+//! Azure allows twelve reads of a VM a minute, for all clients together; the blob behind its
+//! console can be read at any time. So the blob is read every other second, and when it shows that
+//! a bootstrap has failed, the observer looks at everything at once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ pub enum Heard {
     Nothing,
     /// That it cannot be listened to now, or has said what it had to say.
     Deaf,
-    /// That the bootstrap has failed: nobody has looked yet.
+    /// That the bootstrap has failed: the VM has not been looked at since.
     Failure,
     /// The same, and the VM has been looked at since.
     Followed,
@@ -50,7 +50,7 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// Whether a failure was heard that nobody has looked after.
+    /// Whether a failure was heard, and the VM has not been looked at since.
     pub fn is_alarmed(self) -> bool {
         matches!(self.last, Some((_, Heard::Failure)))
     }
@@ -105,7 +105,7 @@ impl Lines {
         Ear { last: lines.get(uid).and_then(|line| line.last), listeners: lines.len() }
     }
 
-    /// Nobody has to listen to it any more.
+    /// Stops listening to a console.
     pub(crate) fn hang_up(&self, uid: &str) {
         self.lock().remove(uid);
     }

@@ -43,7 +43,8 @@ impl Observer {
     pub(crate) async fn report(&self, key: &ReportKey) -> kube::Result<Next> {
         let Some(report) = self.cluster.report(key) else { return Ok(Next::Never) };
         let target = &report.spec.target_ref;
-        // As long as somebody looks after the subject, he does this too, and only he.
+        // As long as the subject is observed, its own reconciliation announces the report, and
+        // nothing else does.
         let is_orphan = self.cluster.subject(&target.uid).is_none();
         if !report.is_announced() && is_orphan {
             return self.announce(&report).await;
@@ -116,7 +117,7 @@ impl Observer {
             resource.subscription().to_string().to_ascii_lowercase(),
             resource.resource_group().to_string().to_ascii_lowercase(),
         );
-        // Held while asking: whoever comes second gets the same answer.
+        // Held while asking: a second caller gets the same answer.
         let mut memo = self.activity.0.lock().await;
         if let Some((at, answer)) = memo.get(&group)
             && self.clock.now() < at.plus(PAUSE)
@@ -156,9 +157,9 @@ impl Observer {
     }
 }
 
-/// Whether a report is to stay, however old it is and however many there are: of a subject that still
-/// exists, which would be judged anew without it, or may exist, for all that is known yet; or of a
-/// Machine that somebody else looks after.
+/// Whether a report is to stay, however old it is and however many there are: of a subject that
+/// still exists, which would be judged anew without it, or may exist, for all that is known yet; or
+/// of a Machine that another controller looks after.
 fn is_kept(
     report: &BootstrapReport,
     cluster: &Cluster,

@@ -91,8 +91,8 @@ impl Land {
         self.subject(&parts, &owner)
     }
 
-    /// An object of the provider is gone: what its Machine is without it, unless nobody else says where
-    /// its VM is.
+    /// An object of the provider is gone. Returns its Machine without it, unless no other object
+    /// tells where its VM is.
     pub fn provided_gone(&self, kind: &str, object: &AzureMachine) -> Option<Subject> {
         let name = named(&object.metadata)?;
         let mut parts = self.lock();
@@ -269,7 +269,7 @@ impl Parts {
         concerned.map(|(machine, _)| machine.clone()).collect()
     }
 
-    /// Why nobody is to write to a Machine.
+    /// Why controllers must not write to a Machine.
     fn held(&self, name: &str, facts: &Facts, cluster: Option<&AnyCluster>) -> Option<String> {
         match cluster {
             _ if facts.is_paused => Some(format!("Machine {name} is paused")),

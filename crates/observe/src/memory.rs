@@ -22,7 +22,7 @@ pub(crate) struct Memory {
     pub(crate) errors: u32,
     /// When our conditions were last written, and how often in quick succession.
     pub(crate) applied: Option<(Timestamp, u32)>,
-    /// Our conditions could not be written: until when nobody tries, and how often it failed.
+    /// Our conditions could not be written: until when no attempt is made, and how often it failed.
     pub(crate) refused: Option<(Timestamp, u32)>,
     /// Azure refuses reads of its VM until then.
     pub(crate) reads_refused_until: Option<Timestamp>,
@@ -203,7 +203,7 @@ mod tests {
             cluster.seen(claim(2, &uid, true));
             memories.recall(cluster.subject(&uid).unwrap().subject);
             memories.settle(&uid, false, true);
-            // Whoever is answered is attended to: who is not known then is forgotten.
+            // The returned key is reconciled: a subject that is not known by then is forgotten.
             if let Some(Key::Subject(uid)) = cluster.gone(&uid) {
                 assert!(cluster.subject(&uid).is_none());
                 memories.forget(&uid);

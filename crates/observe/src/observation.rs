@@ -14,7 +14,7 @@ use crate::judge;
 /// What ARM shows of the VM.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Vm {
-    /// Nobody could say.
+    /// Its state could not be read.
     #[default]
     NotSeen,
     /// It does not exist, or not any more.
@@ -30,7 +30,7 @@ pub enum Vm {
 /// What the guest agent says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Agent {
-    /// Nobody could say in the last look.
+    /// The last look could not read it.
     #[default]
     NotSeen,
     /// Nothing.
@@ -40,7 +40,8 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// What is known of it after a look that did not read the VM: who was silent may have spoken since.
+    /// What is known of it after a look that did not read the VM: an agent that was silent may have
+    /// reported since.
     #[must_use]
     pub fn unread(self) -> Self {
         match self {
@@ -108,7 +109,7 @@ pub struct Observation {
     pub facts: Facts,
     /// Everything that was read, without secrets.
     pub evidence: Evidence,
-    /// Who was asked, and what came of it.
+    /// The sources that were asked, and the result of each.
     pub collectors: Vec<Collector>,
     /// What happened when.
     pub timeline: Vec<(Timestamp, String)>,
@@ -178,7 +179,7 @@ impl Observation {
         self
     }
 
-    /// Whether somebody who could tell more did not answer this time.
+    /// Whether a source that could tell more did not answer this time.
     pub fn is_unanswered(&self) -> bool {
         let asked = [collector::VM, collector::SERIAL_LOG];
         let is_silent = |one: &Collector| {

@@ -1,4 +1,4 @@
-//! The shell around [`crate::plan`]: takes whoever is due, looks at everything, does one step.
+//! The shell around [`crate::plan`]: takes the next key that is due, looks at everything, does one step.
 
 mod effects;
 mod looking;
@@ -36,9 +36,9 @@ use crate::watch::{Listed, Watches};
 use crate::writer::Writer;
 
 /// How many are worked on at once: more than are ever pending. Nearly all of them wait for their
-/// turn to read, in ten kilobytes each; whoever is urgent must not wait behind them for a place.
+/// turn to read, in ten kilobytes each; an urgent one must not wait behind them for a place.
 const AT_ONCE: usize = 16_384;
-/// The pauses after errors, and between writes of a condition that somebody keeps dropping.
+/// The pauses after errors, and between writes of a condition that another writer keeps dropping.
 const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
 /// The pause after a report that the API server refuses for what it holds.
@@ -214,7 +214,7 @@ impl Observer {
             }
             Step::Wait(until) => return Ok(Next::At(until)),
             Step::Look(priority) => {
-                // Who is told of first is read first, however many are told of at once.
+                // Subjects are read in the order in which their signals came, however many come at once.
                 let since = match &signal {
                     Some(signal) if memory.looks.signalled == 0 => signal.heard,
                     _ => self.clock.now(),

@@ -44,7 +44,7 @@ pub struct Snapshot<'a> {
     pub namespace: &'a str,
     /// It was seen while it was pending.
     pub was_pending: bool,
-    /// Our conditions could not be written, and nobody tries again before this.
+    /// Our conditions could not be written, and no attempt is made before this.
     pub refused_until: Option<Timestamp>,
     /// Azure refuses reads of its VM until then.
     pub reads_refused_until: Option<Timestamp>,
@@ -78,7 +78,7 @@ pub enum Step {
     Wait(Timestamp),
     /// Look at the VM.
     Look(Priority),
-    /// Ask everybody else as well: console, Kubernetes.
+    /// Ask all other sources as well: console, Kubernetes.
     Deepen(Priority),
     /// Listen to the console.
     Listen,
@@ -98,7 +98,7 @@ pub enum Step {
 
 /// How soon a VM is looked at again when Karpenter says that it failed and ARM does not show it.
 const SIGNAL_PAUSE: SignedDuration = SignedDuration::from_secs(1);
-/// A node that joined less than this ago may have been pending while nobody looked.
+/// A node that joined less than this ago may have been pending while no controller looked.
 const LATELY: SignedDuration = SignedDuration::from_mins(10);
 /// A claim without an extension that is older than this has its console read.
 const CONSOLE: SignedDuration = SignedDuration::from_mins(5);
@@ -152,8 +152,8 @@ impl Snapshot<'_> {
         }
     }
 
-    /// A node that joined long before anybody looked is not ours to talk of: a controller that is
-    /// new to a cluster does not write to thousands of claims.
+    /// A node that joined long before the controller first looked is not reported: a controller
+    /// that is new to a cluster does not write to thousands of claims.
     fn is_ours(&self) -> bool {
         let told = find(&self.subject.conditions, BOOTSTRAP_SUCCEEDED).is_some();
         let lately =
@@ -248,7 +248,7 @@ impl Snapshot<'_> {
             _ if is_up => self.look_after_join(),
             _ => self.look(),
         };
-        // Who may not be written to is observed all the same.
+        // A subject that may not be written to is observed all the same.
         match (step, refused) {
             (Step::Rest, Some(until)) => Step::Wait(until),
             (Step::Wait(due), Some(until)) => Step::Wait(due.min(until)),
@@ -257,7 +257,7 @@ impl Snapshot<'_> {
     }
 
     /// A verdict stands; but where the cause is not known, what Karpenter says later is worth a
-    /// look, and so is a machine that nobody could look at when it was judged.
+    /// look, and so is a machine that could not be looked at when it was judged.
     fn look_once_more(&self, report: &BootstrapReport) -> Step {
         let is_open = report.cause() == Some(Cause::Unknown.reason());
         let is_new = self.case().signal().is_some() && self.looks.signalled == 0;
@@ -270,7 +270,7 @@ impl Snapshot<'_> {
         }
     }
 
-    /// A machine stays until somebody removes it, and Azure may answer again: then its evidence is there.
+    /// A machine stays until it is deleted, and Azure may answer again: then its evidence is there.
     fn look_until_answered(&self, report: &BootstrapReport) -> Step {
         let is_there = !self.departed && self.subject.deleting.is_none();
         if self.subject.kind != Kind::Machine || !is_there {
@@ -361,7 +361,7 @@ impl Snapshot<'_> {
         }
     }
 
-    /// Whether what was seen decides unless somebody else says more.
+    /// Whether what was seen decides unless another source says more.
     fn is_decisive(&self, seen: &Observation) -> bool {
         let subject = self.subject;
         let silent = !subject.is_control_plane

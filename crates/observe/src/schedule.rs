@@ -109,9 +109,9 @@ fn pause_after(last: Timestamp, looks: usize, uid: &str) -> Timestamp {
     last.plus(jittered(SignedDuration::from_secs(seconds), uid))
 }
 
-/// How long to pause after somebody else has changed an object first, so that two who go on doing so
-/// do not meet again and again: anything up to a limit that doubles each time. It follows from what was
-/// met, so that it is the same whoever computes it.
+/// How long to pause after another writer has changed an object first, so that two writers do not
+/// conflict again and again: anything up to a limit that doubles each time. It follows from the
+/// conflict itself, so that every process computes the same pause.
 pub fn after_conflict(attempt: u32, uid: &str, version: &str) -> SignedDuration {
     let limit = FIRST_CONFLICT.saturating_mul(1_i32 << attempt.min(6));
     let limit = u64::try_from(limit.as_millis()).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::machines::DEADLINE;
 pub struct Settings {
     /// Where reports and the lease are kept.
     pub namespace: String,
-    /// Who we are among replicas.
+    /// The identity of this replica.
     pub identity: String,
     /// Whose claims are looked after.
     pub classes: Vec<NodeClassKind>,
@@ -32,7 +32,7 @@ pub struct Settings {
     pub scopes: Scopes,
     /// Nothing is really written.
     pub dry_run: bool,
-    /// Lines that only whoever runs this knows, and what they mean.
+    /// Lines that only the operator knows, and what they mean.
     pub signatures: Signatures,
     /// The file with the token that readers of metrics have to send; none: they need no token.
     pub metrics_token_file: Option<PathBuf>,

@@ -31,7 +31,7 @@ pub const FOLLOWED: [(&str, &str); 6] = [
 /// What the API server makes of a list of conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum List {
-    /// It is one value: whoever writes it writes everybody's.
+    /// It is one value: each write replaces the conditions of all writers.
     Whole,
     /// Each entry is its writer's.
     ByType,
@@ -51,7 +51,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// What is assumed of a kind of Cluster API as long as nobody said where it is served.
+    /// What is assumed of a kind of Cluster API as long as it is not known where it is served.
     pub fn assumed(kind: &str) -> Self {
         let (group, version) = match kind {
             MACHINE | CLUSTER => (GROUP, "v1beta2"),
@@ -158,7 +158,7 @@ impl Shapes {
         self.doubt.notify_one();
     }
 
-    /// Waits until somebody doubts.
+    /// Waits until a shape is doubted.
     pub async fn doubted(&self) {
         self.doubt.notified().await;
     }

@@ -51,7 +51,7 @@ pub struct Parent {
 pub enum Launch {
     /// It was not asked for yet.
     NotYet,
-    /// It may be there since then: nobody has said so.
+    /// It may exist since then: this is not confirmed.
     Expected(Timestamp),
     /// It was asked for, and accepted.
     Accepted(Timestamp),
@@ -67,7 +67,7 @@ pub enum Launch {
 /// Where the VM is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Nobody has said yet.
+    /// Not known yet.
     NotSaid,
     /// There.
     Known(ProviderId),
@@ -124,7 +124,7 @@ pub struct Subject {
     pub allowed: SignedDuration,
     /// Whether it takes our conditions: there may be as many as it holds.
     pub has_room: bool,
-    /// Why nobody is to write to it now: it is paused, or what it belongs to.
+    /// Why controllers must not write to it now: it is paused, or what it belongs to is.
     pub held: Option<String>,
     /// The host of the API server that it is to join, if that is known.
     pub api_server: Option<String>,
@@ -185,7 +185,7 @@ impl Subject {
         self
     }
 
-    /// Whether somebody has to look after it: its VM was asked for, and its Node is not there.
+    /// Whether it has to be observed: its VM was requested, and its Node does not exist.
     pub fn is_pending(&self) -> bool {
         self.registered.is_none() && self.launched().is_some()
     }
@@ -230,7 +230,7 @@ impl Subject {
         made.or(self.launched()).unwrap_or(self.created)
     }
 
-    /// Whether its VM may not have been made yet, as far as anybody has said or seen.
+    /// Whether its VM may not have been created yet, as far as is known.
     pub fn may_not_exist(&self, seen: &Observation) -> bool {
         matches!(self.launch, Launch::Expected(_))
             && matches!(seen.vm, Vm::NotSeen | Vm::Gone)

@@ -1,4 +1,4 @@
-//! Watches: whatever Kubernetes says goes into the index, and whoever it concerns is planned.
+//! Watches: every change in Kubernetes goes into the index, and the keys that it concerns are planned.
 
 mod machines;
 mod trust;
@@ -33,7 +33,7 @@ use crate::watch::trust::Foreign;
 /// The Event with which Karpenter's Azure provider says that a VM failed, before it deletes it.
 const SIGNAL: &str = "AsyncProvisioningError";
 
-/// Whoever watches.
+/// What the watches need.
 #[derive(Clone)]
 pub struct Watches {
     /// The API server.
@@ -48,9 +48,9 @@ pub struct Watches {
     pub only_namespace: Option<String>,
     /// Where everything goes.
     pub cluster: Arc<Cluster>,
-    /// Who is planned.
+    /// Where keys are planned.
     pub agenda: Arc<Agenda<Key>>,
-    /// Who hears of trouble.
+    /// Where problems are reported.
     pub health: Health,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -65,7 +65,7 @@ pub struct Listed {
     pub nodes: bool,
     /// Reports.
     pub reports: bool,
-    /// Subjects of these kinds; or there are none that anybody looks after.
+    /// Subjects of these kinds; or the controller observes none of them.
     pub subjects: BTreeSet<Kind>,
 }
 
@@ -77,7 +77,7 @@ impl Listed {
 
     /// Whether all subjects of a kind are known, so that one that is not known does not exist.
     pub fn has_all_of(&self, kind: &str) -> bool {
-        // What is no kind of subject is nobody's here.
+        // A kind that is not observed counts as known.
         let kind = [Kind::NodeClaim, Kind::Machine].into_iter().find(|known| known.word() == kind);
         kind.is_none_or(|kind| self.subjects.contains(&kind))
     }

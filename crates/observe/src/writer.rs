@@ -25,7 +25,7 @@ use crate::schedule::after_conflict;
 use crate::shape::{List, Shape};
 use crate::subject::{Mirror, Parent, Subject};
 
-/// How often somebody else may be first before we pause.
+/// How often another writer may be first before we pause.
 const MIRROR_ATTEMPTS: u32 = 5;
 /// How many writes are under way at once.
 const AT_ONCE: usize = 16;
@@ -35,13 +35,13 @@ const AT_ONCE: usize = 16;
 pub enum Written<T> {
     /// It was done; this is what is there now.
     Done(T),
-    /// Somebody else was first; this is what is there.
+    /// Another writer was first; this is what is there.
     Stale(T),
     /// What was to be written to is not there any more.
     Gone,
 }
 
-/// Whoever writes.
+/// Writes to the API server.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
@@ -192,7 +192,7 @@ impl Writer {
                 });
                 (Patch::Apply(body), true)
             }
-            // Everybody's are written, so everybody's are read, of the version that was judged.
+            // All conditions are written, so all are read, of the version that was judged.
             List::Whole => {
                 let Some(object) = self.read_again(subject).await? else {
                     return Ok(Written::Gone);
@@ -264,8 +264,9 @@ impl Writer {
         }
     }
 
-    /// Says the same on the provider's object: its list of conditions is written as a whole, so it is
-    /// read first, and written only as long as nobody else has. What is there then is answered.
+    /// Writes the same to the provider's object: its list of conditions is written as a whole, so
+    /// it is read first, and written only as long as no other writer has changed it. Returns what
+    /// is there then.
     pub async fn mirror(
         &self,
         subject: &Subject,
@@ -341,8 +342,8 @@ impl Writer {
     }
 }
 
-/// The whole list, with our conditions in it and everybody else's as they were; to be written only as
-/// long as nobody else has.
+/// The whole list, with our conditions in it and those of other writers as they were; to be written
+/// only as long as no other writer has changed it.
 fn with(object: &DynamicObject, conditions: &[AnyCondition]) -> Value {
     let present = object.data.pointer("/status/conditions").and_then(Value::as_array);
     let mut all = present.cloned().unwrap_or_default();

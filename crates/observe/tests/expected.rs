@@ -74,8 +74,8 @@ fn a_vm_is_expected_once_there_is_something_to_make_it_from() {
     }
 }
 
-/// An instance of a scale set: what is behind it says where its VM is, and nobody says anything on its
-/// Machine before its Node is there.
+/// An instance of a scale set: what is behind it says where its VM is, and its Machine says nothing
+/// before its Node exists.
 fn instance(id: Option<&str>) -> Subject {
     let kind = "AzureMachinePoolMachine";
     let land = Land::new(DEADLINE);

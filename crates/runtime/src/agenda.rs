@@ -1,4 +1,4 @@
-//! Who is due when. A wait is an entry here, never a sleeping task.
+//! Which key is due when. A wait is an entry here, never a sleeping task.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -8,10 +8,10 @@ use bringup_azure::clock::Clock;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-/// Who is due when, shared by everybody who plans.
+/// Which key is due when, shared by all code that plans.
 ///
 /// # Guarantees
-/// Nobody is handed out twice at the same time. Whoever is planned while being worked on is
+/// No key is handed out twice at the same time. A key that is planned while it is worked on is
 /// handed out again afterwards.
 #[derive(Debug)]
 pub struct Agenda<K> {
@@ -24,7 +24,7 @@ pub struct Agenda<K> {
 struct State<K> {
     due: BTreeMap<(Timestamp, u64), K>,
     planned: HashMap<K, (Timestamp, u64)>,
-    /// Who is worked on; the bell rings when he is planned meanwhile.
+    /// The keys that are worked on; the bell rings when one is planned meanwhile.
     running: HashMap<K, Arc<Notify>>,
     /// Planned meanwhile.
     again: HashMap<K, Timestamp>,
@@ -48,7 +48,7 @@ impl<K: Clone + Eq + Hash> Agenda<K> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans somebody for a moment, or keeps an earlier one.
+    /// Plans a key for a moment, or keeps an earlier one.
     pub fn plan(&self, key: K, at: Timestamp) {
         self.lock().plan(key, at);
         self.changed.notify_one();
@@ -59,12 +59,12 @@ impl<K: Clone + Eq + Hash> Agenda<K> {
         self.clock.now()
     }
 
-    /// Plans somebody for now.
+    /// Plans a key for now.
     pub fn plan_now(&self, key: K) {
         self.plan(key, self.now());
     }
 
-    /// Waits for whoever is due, and hands him out.
+    /// Waits for a key that is due, and hands it out.
     pub async fn next(&self) -> K {
         loop {
             let first = {
@@ -87,7 +87,7 @@ impl<K: Clone + Eq + Hash> Agenda<K> {
         }
     }
 
-    /// Waits until somebody who was handed out is planned again.
+    /// Waits until a key that was handed out is planned again.
     pub async fn recalled(&self, key: &K) {
         let bell = self.lock().running.get(key).cloned();
         match bell {
@@ -96,7 +96,7 @@ impl<K: Clone + Eq + Hash> Agenda<K> {
         }
     }
 
-    /// Gives back whoever was handed out, to be handed out again at `next`.
+    /// Gives back a key that was handed out, to be handed out again at `next`.
     pub fn done(&self, key: &K, next: Option<Timestamp>) {
         {
             let mut state = self.lock();

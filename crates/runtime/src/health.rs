@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use crate::rights::{Needed, Right};
 
-/// What is wrong, shared by everybody who notices.
+/// What is wrong, shared by all components that notice.
 #[derive(Debug, Clone)]
 pub struct Health(Arc<watch::Sender<Troubles>>, Arc<Mutex<Option<Instant>>>);
 

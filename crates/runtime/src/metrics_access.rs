@@ -1,4 +1,4 @@
-//! Who may read metrics: everybody who reaches the port, or those who know a token.
+//! Access to metrics: for all clients that reach the port, or only for those that know a token.
 //!
 //! The token is in a file, so that a Secret of the cluster can hold it and Prometheus can send it. No
 //! right in the cluster is needed for that, as it would be to have the API server judge tokens.

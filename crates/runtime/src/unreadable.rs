@@ -54,7 +54,7 @@ impl Unreadable {
         }
     }
 
-    /// The same for who keeps only what can be read.
+    /// The same for callers that keep only what can be read.
     pub fn event<K>(&mut self, kind: &str, event: Event<Readable<K>>) -> Option<Event<K>> {
         match self.pass(kind, event) {
             Seen::Init => Some(Event::Init),

@@ -1,4 +1,4 @@
-//! The console of a VM, by an address that is good for a while only. It is kept by nobody.
+//! The console of a VM, read at an address that is valid for a while only and is never stored.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const ADDRESS_USED: SignedDuration = SignedDuration::from_mins(4);
 #[derive(Debug)]
 pub(super) struct Unheard;
 
-/// Whoever asks for consoles.
+/// Reads consoles.
 #[derive(Clone)]
 pub struct Console {
     arm: Arm,
@@ -59,7 +59,7 @@ impl Console {
                 self.read(id, kind, seen, turn).await.0
             }
             Err(error) if error.is_not_found() => seen.without_vm(&error, now),
-            // Whoever may not read the VM may still be let to its console.
+            // An identity that may not read the VM may still be allowed to read its console.
             Err(error) => self.read(id, kind, seen.without_vm(&error, now), turn).await.0,
         }
     }
@@ -139,7 +139,7 @@ impl Console {
         let read = self.asked(read).await.map_err(|_| Unheard)?;
         let heard = match read {
             None | Some((SerialLog::Absent, _)) => None,
-            // Who does not say what is new would send everything every time.
+            // Without a version, each read would return the whole text again.
             Some((SerialLog::Refused { .. }, _) | (SerialLog::Tail { .. }, None)) => {
                 return Err(Unheard);
             }

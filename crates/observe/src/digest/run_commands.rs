@@ -23,8 +23,8 @@ pub(super) fn are_shown(vm: &VirtualMachine) -> bool {
 }
 
 impl Observation {
-    /// What managed run commands printed, of those in which bringup-node waited. All others are
-    /// somebody's own, and say nothing of the bootstrap.
+    /// What managed run commands printed, of those in which bringup-node waited. All others belong
+    /// to the user, and say nothing of the bootstrap.
     #[must_use]
     pub fn with_run_commands(mut self, commands: &[RunCommand]) -> Self {
         let waits = commands.iter().filter_map(|command| Some((command, said(command)?)));

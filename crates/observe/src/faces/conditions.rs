@@ -1,5 +1,5 @@
-//! The conditions that a subject should bear. A pure function of what is known: whoever drops
-//! one, it comes back the same, with the moment of its transition.
+//! The conditions that a subject should have. A pure function of what is known: if another writer
+//! drops one, it comes back the same, with the moment of its transition.
 
 use bringup_contract::bounds;
 use bringup_contract::exit_code::{Catalogue, Lookup};

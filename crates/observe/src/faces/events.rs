@@ -1,5 +1,5 @@
-//! The Events of a verdict, by name the same whoever makes them: a second attempt to create one
-//! finds it there.
+//! The Events of a verdict. Their names are the same, whichever replica creates them: a second
+//! attempt to create one finds the first.
 
 use bringup_contract::Open;
 use bringup_objects::condition::{CSE_PROVISIONED, cut, find, reason};

@@ -40,7 +40,7 @@ pub fn of_failure(
     earlier: usize,
     now: Timestamp,
 ) -> BootstrapReport {
-    // Where its owner is, who has to be in the same.
+    // The namespace of the subject: the owner of the report has to be in the same one.
     let namespace = subject.namespace.as_deref().unwrap_or(namespace);
     let spec = spec(subject, attempt, observation, &failure.diagnosis);
     let name = name(subject, &spec);
@@ -60,7 +60,7 @@ pub fn of_failure(
     report
 }
 
-/// One for each VM: whoever makes it, it has this name.
+/// The name of the report of a VM: the same, whichever replica creates it.
 fn name(subject: &Subject, spec: &ReportSpec) -> String {
     let vm = spec.vm_id.as_deref().unwrap_or_default();
     names::stable(&subject.name, '-', &[&subject.uid, vm, &spec.attempt.to_string()])
@@ -79,7 +79,7 @@ pub fn improved(
     let place = format!("{}/{}", old.namespace().unwrap_or_default(), old.name_any());
     let held = old.status.clone().unwrap_or_default();
     let mut status = status(Some(observation), failure, now);
-    // Who was asked before stays; who was asked again has a new answer.
+    // Collectors that were asked before stay; those that were asked again have a new answer.
     let asked: Vec<String> = status.collectors.iter().map(|asked| asked.name.clone()).collect();
     let before = held.collectors.into_iter().filter(|known| !asked.contains(&known.name));
     status.collectors = before.chain(status.collectors).collect();
@@ -115,7 +115,7 @@ pub fn superseded(old: &BootstrapReport, subject: &Subject, now: Timestamp) -> B
     let warning = format!("its bootstrap was said to have failed: {cause}");
     let warning = Some(warning).filter(|_| subject.kind == Kind::Machine);
     let up = conditions::up(subject, warning.as_deref(), now);
-    // Nobody replaces a machine that is up.
+    // A machine that is up needs no replacement.
     let useful = conditions::not_asked(&up);
     for condition in &mut status.conditions {
         for new in [&up, &useful] {
@@ -139,7 +139,7 @@ pub fn announced(old: &BootstrapReport, now: Timestamp) -> BootstrapReport {
     told
 }
 
-/// The report of lost evidence that nobody will find any more.
+/// The report of lost evidence that cannot be found any more.
 #[must_use]
 pub fn given_up(old: &BootstrapReport, seen: &Observation) -> BootstrapReport {
     let mut closed = old.clone();

@@ -62,7 +62,7 @@ pub struct AnyCluster {
 /// Where a cluster is in Azure.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Site {
-    /// The name of its Cluster, which is its own where nobody says otherwise.
+    /// The name of its Cluster, from its label; if absent, the Cluster has the same name.
     cluster: Option<String>,
     pub(super) spec: AzureClusterSpec,
 }

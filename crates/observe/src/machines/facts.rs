@@ -39,7 +39,7 @@ pub struct Facts {
     pub(super) cluster: String,
     /// It is of the control plane.
     pub(super) is_control_plane: bool,
-    /// Nobody is to write to it.
+    /// Controllers must not write to it.
     pub(super) is_paused: bool,
     pub(super) behind: InfrastructureReference,
     pub(super) provider_id: Option<String>,
@@ -134,7 +134,7 @@ pub struct Behind {
     pub(super) os: Option<String>,
     /// The pool that it is an instance of.
     pub(super) pool: Option<String>,
-    /// Nobody is to write to it.
+    /// Controllers must not write to it.
     pub(super) is_paused: bool,
     /// What is ours on it.
     pub(super) condition: Option<AnyCondition>,

@@ -11,7 +11,7 @@ use super::around::Pool;
 use super::facts::{Behind, Facts};
 use crate::subject::Place;
 
-/// Where the VM is: as somebody said, or as follows from its name before anybody says so.
+/// Where the VM is: as a provider ID tells, or, before there is one, as follows from its name.
 pub(super) fn place(
     facts: &Facts,
     provided: Option<&Behind>,

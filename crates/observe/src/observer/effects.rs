@@ -41,7 +41,7 @@ impl Observer {
         match self.writer.create_report(&report).await? {
             Written::Done(report) => {
                 self.cluster.report_seen(report);
-                // Soon, and once for all who are reported meanwhile: it looks at every report.
+                // Soon, and once for all subjects that are reported meanwhile: it looks at every report.
                 self.agenda.plan(Key::Sweep, self.clock.now().plus(SWEEP_SOON));
             }
             Written::Stale(report) => drop(self.cluster.report_seen(report)),
@@ -119,7 +119,7 @@ impl Observer {
         conditions: Vec<Condition>,
     ) -> kube::Result<Next> {
         let now = self.clock.now();
-        // What was there before was dropped by somebody, or it is new.
+        // Either another writer has dropped what was there before, or it is new.
         let verdict = find(&conditions, BOOTSTRAP_SUCCEEDED);
         let uid = &subject.uid;
         let times = match self.memories.applied(uid) {
@@ -205,7 +205,7 @@ impl Observer {
         Ok(Next::Now)
     }
 
-    /// Makes the Events, then notes that they exist. Each is the same whoever makes it.
+    /// Creates the Events, then notes that they exist. Each is the same, whichever replica creates it.
     pub(crate) async fn announce(&self, report: &BootstrapReport) -> kube::Result<Next> {
         let now = self.clock.now();
         let instance = &self.settings.identity;
@@ -219,7 +219,7 @@ impl Observer {
             let count = self.alike(report);
             self.writer.create_or_count_event(&event, count).await?;
         }
-        // Said and counted by whoever noted it: a second one finds it noted.
+        // Logged and counted by the replica that noted it: a second one finds it noted.
         if self.replace(report::announced(report, now)).await? {
             log::verdict(report);
             self.metrics.announced(report, now);
@@ -227,7 +227,7 @@ impl Observer {
         Ok(Next::Now)
     }
 
-    /// How many reports share one Event: counted from the reports, so that nobody counts twice.
+    /// How many reports share one Event: counted from the reports, so that none counts twice.
     fn alike(&self, report: &BootstrapReport) -> i32 {
         let wanted = events::shared(report);
         let reports = self.cluster.reports();

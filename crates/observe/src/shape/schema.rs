@@ -1,5 +1,5 @@
-//! Shapes out of what the API server publishes: which versions it serves, and for each a document with
-//! the schemas. Everybody who is authenticated may read both.
+//! Shapes out of what the API server publishes: which versions it serves, and for each a document
+//! with the schemas. All authenticated users may read both.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -48,7 +48,7 @@ impl Watches {
         );
     }
 
-    /// Reads how conditions look; when to do so again is answered. As long as nobody says so, what was
+    /// Reads how conditions look, and returns when to do so again. If that cannot be read, what was
     /// known stays.
     async fn learn(&self, schemas: &mut Schemas) -> Timestamp {
         let learnt = schemas.refresh(&self.client, &self.kinds.land.shapes).await;

@@ -62,7 +62,7 @@ pub(crate) fn subject() -> Subject {
     }
 }
 
-/// Nobody else has failed.
+/// No other subject has failed.
 pub(crate) static NOBODY: LazyLock<HashMap<String, usize>> = LazyLock::new(HashMap::new);
 
 pub(crate) fn snapshot<'a>(
