@@ -14,7 +14,7 @@ pub(crate) struct Pair {
     pub(crate) private: String,
 }
 
-/// Signs the certificates of the API server and of all who talk to it.
+/// Signs the certificates of the API server and of all its clients.
 #[derive(Debug)]
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -47,7 +47,7 @@ impl Authority {
         self.issue(params, name, None, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// For a user whom the API server will know by `name`, in `group`.
+    /// For a user that the API server will know by `name`, in `group`.
     ///
     /// One group, because rcgen writes each attribute of a subject once.
     pub(crate) fn issue_to_user(&self, name: &str, group: Option<&str>) -> Result<Pair> {

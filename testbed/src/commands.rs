@@ -34,7 +34,7 @@ impl Role {
         }
     }
 
-    /// Whom the API server takes the program for; RBAC has roles for these names built in.
+    /// The user that the API server takes the program for; RBAC has roles for these names built in.
     pub(crate) fn user(self) -> &'static str {
         match self {
             Self::Etcd | Self::ApiServer => "testbed",

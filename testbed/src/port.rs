@@ -8,10 +8,9 @@ use crate::{Error, Result};
 
 /// Holds a loopback port for a program that binds it with `SO_REUSEPORT` too.
 ///
-/// The socket is bound and never listens. The kernel gives its port to no other process
-/// who asks for any free one, nor to anybody who asks for this one without
-/// sharing it, so there is no moment between choosing a port and using it in
-/// which another control plane could take it.
+/// The socket is bound and never listens. The kernel gives its port neither to a process that asks
+/// for any free one, nor to a process that asks for this one without sharing it, so there is no
+/// moment between choosing a port and using it in which another control plane could take it.
 #[derive(Debug)]
 pub(crate) struct ReservedPort {
     number: u16,

@@ -13,7 +13,7 @@ use kube::{
 
 use crate::{Error, Result, User, wait};
 
-/// Whom a kubelet is before it has a certificate.
+/// The user that a kubelet is before it has a certificate.
 pub(crate) const BOOTSTRAP_USER: &str = "system:bootstrap:testbed";
 pub(crate) const BOOTSTRAP_GROUP: &str = "system:bootstrappers";
 

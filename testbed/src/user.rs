@@ -47,7 +47,7 @@ impl User {
             "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": name}}],
             "current-context": "testbed",
         });
-        // JSON is YAML enough for everybody who reads kubeconfigs.
+        // JSON is YAML enough for all readers of kubeconfigs.
         let kubeconfig = write(directory, "kubeconfig", &format!("{kubeconfig:#}\n"))?;
         let config = read_config(&kubeconfig).await.map_err(|source| Error::Kubeconfig {
             path: kubeconfig.clone(),

@@ -1,4 +1,4 @@
-//! The control plane as a whole: who gets in, how it ends, and how it fails.
+//! The control plane as a whole: which clients get in, how it ends, and how it fails.
 
 use std::{
     error::Error as _,

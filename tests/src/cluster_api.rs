@@ -1,5 +1,5 @@
 //! A management cluster with the real core manager of Cluster API, its webhooks included, and
-//! stand-ins for those who do the work: its Azure provider, kubeadm, and the machines.
+//! stand-ins for the components that do the work: its Azure provider, kubeadm, and the machines.
 
 mod provider;
 

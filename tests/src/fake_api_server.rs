@@ -30,7 +30,7 @@ struct State {
     reports: BTreeMap<String, Value>,
     version: u64,
     requests: u64,
-    /// Who watches what.
+    /// The open watches, each with what it watches.
     watching: Vec<(String, mpsc::UnboundedSender<Bytes>)>,
 }
 

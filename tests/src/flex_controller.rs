@@ -39,7 +39,7 @@ pub fn arm(azure: &Simulator) -> Arm {
     )
 }
 
-/// Who makes them: their ledger is in `default`.
+/// The home of the controller: its ledger is in `default`.
 pub fn home() -> Home {
     Home {
         cluster: "cluster-1".to_owned(),

@@ -62,7 +62,7 @@ pub fn can_start() -> bool {
 pub struct Ground {
     /// The real control plane.
     pub control_plane: ControlPlane,
-    /// The simulated Azure. Its clock is the wall's, as that of everybody else here.
+    /// The simulated Azure. Its clock is the wall's, as that of all other components here.
     pub azure: Simulator,
     /// The insides of its VMs.
     pub guests: Arc<Guests>,

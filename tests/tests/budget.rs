@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 /// No script ever ends.
 const HANGING: &str = "rules: [{name: all, boot: {script: hangs}}]";
-/// How many VMs Azure lets anybody create in a minute, in the long run.
+/// How many VMs Azure lets a client create in a minute, in the long run.
 const VMS_A_MINUTE: usize = 500;
 
 /// Steps of the clock: while nothing happens but reads, and while seconds count.

@@ -66,7 +66,7 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
         assert_eq!(said["status"], useful, "{said}");
     }
 
-    // Who judged it, by what and after which time, in the words of the manager.
+    // What judged it, by which condition and after which time, in the words of the manager.
     let (lost, kept) = (curable.name_any(), incurable.name_any());
     let (reason, message) = judged(&cluster, &lost).await?;
     assert_eq!(reason, "UnhealthyMachine");

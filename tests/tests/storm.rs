@@ -27,12 +27,12 @@ const TIMES: f64 = 3.0;
 const SCENARIO: &str = "rules: [{name: all, boot: {vmReadyAfter: 10s, script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 5s, output: \"oras: command not found\\n+ exit 211\"}}}}]";
 /// The longest that the deletion of a VM takes.
 const DELETION: Duration = Duration::from_secs(62);
-/// Who was read this soon after Karpenter's Event did not wait for others: it may have been a
-/// scheduled read, just before the Event was heard of.
+/// A claim that was read this soon after Karpenter's Event did not wait for others: it may have
+/// been a scheduled read, just before the Event was heard of.
 const AT_ONCE: SignedDuration = SignedDuration::from_secs(10);
-/// How far reads may be on average from their places in the order of Karpenter's Events, of all who
-/// waited: in no order at all it is a third. The queue itself is exact (tests of crates/azure), but
-/// Events reach it in many hands, and on a busy machine some of them late.
+/// How far reads may be on average from their places in the order of Karpenter's Events, of all
+/// claims that waited: in no order at all it is a third. The queue itself is exact (tests of
+/// crates/azure), but Events reach it in many hands, and on a busy machine some of them late.
 const OUT_OF_ORDER: usize = 4;
 
 fn exit_code(report: &BootstrapReport) -> Option<i32> {

@@ -1,5 +1,5 @@
 //! Stand-ins for the providers of Cluster API: Azure's, which makes VMs in the simulated Azure, and
-//! kubeadm's, which has a control plane and user data for everybody.
+//! kubeadm's, which has a control plane and user data for all Machines.
 
 use std::collections::BTreeSet;
 

@@ -138,7 +138,7 @@ impl Guests {
         Registration::read(&fs::read(machine.join("seen/join.json")).ok()?)
     }
 
-    /// Where a machine is, for those who look into it.
+    /// Where a machine is, for tests that look into it.
     pub fn machine(&self, vm: &str) -> PathBuf {
         self.machines.join(vm)
     }

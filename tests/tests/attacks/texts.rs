@@ -203,7 +203,7 @@ pub(super) async fn a_wait_without_end_holds_up_one_vm(installed: &Installed) ->
     neighbour(world, "beside-the-wait").await
 }
 
-/// A refusal of all reads is heeded for five minutes; everyone who waits is told at once.
+/// A refusal of all reads is heeded for five minutes; every read that waits is told at once.
 pub(super) async fn a_refusal_of_all_reads_ends(installed: &Installed) -> Result<()> {
     let world = &installed.world;
     let (headers, body) = refusal(None);

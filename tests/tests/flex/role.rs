@@ -101,7 +101,7 @@ async fn the_role_in_azure_allows_exactly_what_is_asked_of_it() -> Result<()> {
     field.until_held(&["another"]).await?;
     field.claimed_machine("one", "plain", "Standard_D8s_v5").await?;
     field.machine_in("one", Phase::Running).await?;
-    // A Node that does not say who it is.
+    // A Node without a provider ID.
     let node = json!({ "metadata": { "name": "one", "labels": { "karpenter.azure.com/node-claim": "one" } } });
     let nodes: Api<Node> = Api::all(field.client.clone());
     nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;

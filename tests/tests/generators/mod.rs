@@ -41,7 +41,7 @@ pub(crate) fn time() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Texts that are long, deep, or made to mislead who reads them.
+/// Texts that are long, deep, or made to mislead their readers.
 pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),

@@ -26,7 +26,7 @@ fn metadata() -> Vec<Field> {
     ]
 }
 
-/// Who wrote what, and when: clients may send it.
+/// Managed fields: which client wrote what, and when. Clients may send them.
 fn managed_fields() -> BoxedStrategy<Value> {
     stamp()
         .prop_map(|time| {

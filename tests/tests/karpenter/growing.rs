@@ -142,7 +142,7 @@ pub(crate) async fn what_belongs_to_another_karpenter_is_left_alone(
             Api::all_with(ours.client.clone(), &ApiResource::from_gvk(&kind));
         let now = api.get(&object.name_any()).await?;
         let told = || format!("{} was touched: {:?}", kind.kind, now.managed_fields());
-        // bringup says what it observes on everybody's claims; Karpenter must say nothing at all.
+        // bringup writes what it observes on all claims; Karpenter must write nothing at all.
         let is_same = now.resource_version() == object.resource_version();
         let observed = kind.kind == "NodeClaim" && now.finalizers().is_empty();
         let by_karpenter =

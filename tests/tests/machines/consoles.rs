@@ -176,7 +176,7 @@ async fn launch(ground: &Ground) -> Result<()> {
     ground.launch(strange).await?;
     let there = "azure:///subscriptions/11111111-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/elsewhere";
     ground.introduce(Wanted::linux("elsewhere"), Some(there)).await?;
-    // Its cluster is none that anybody has said anything of.
+    // No object describes its cluster.
     let nowhere = Wanted { cluster: "other", ..Wanted::linux("nowhere") };
     ground.introduce(nowhere, None).await
 }

@@ -41,8 +41,8 @@ async fn until_published(client: &Client) -> Result<()> {
     tokio::time::timeout(FOREVER, wait).await.context("waited in vain for the schema")?
 }
 
-/// The conditions of an `AzureMachine` are of the new shape from now on. What is not in it is kept all
-/// the same, so that it shows if anybody writes it.
+/// The conditions of an `AzureMachine` are of the new shape from now on. What is not in it is kept
+/// all the same, so that it shows if any client writes it.
 async fn renew(client: &Client) -> Result<()> {
     let text = json!({ "type": "string" });
     let conditions = json!({

@@ -216,7 +216,7 @@ async fn test_26_35_a_node_that_joins_is_up_and_what_was_wrong_is_said() -> Resu
         let is = |it: &DynamicObject| status(it).is_some();
         ground.until(ground.machines(), wanted.name, "the Machine to be seen", is).await?;
     }
-    // Some are Nodes before anybody has looked, one after its verdict.
+    // Some are Nodes before the controller has looked, one after its verdict.
     for name in ["said", "unmarked", "gave-up"] {
         joins(&ground, name).await?;
         verdict(&ground, name, "True").await?;

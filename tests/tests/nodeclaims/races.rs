@@ -282,7 +282,7 @@ async fn a_claim_deleted_before_the_first_read_has_a_report_all_the_same() -> Re
         })
         .await?;
     let error = stage.karpenter.bootstrap(&claim)?.expect("oras is missing from this image");
-    // The claim goes at once; only then does Karpenter's Event reach anybody.
+    // The claim goes at once; only then does Karpenter's Event reach the controller.
     hold(&stage, &claim).await?;
     stage.karpenter.report_failure(&claim, &error).await?;
     stage.claims().delete(&claim, &DeleteParams::default()).await?;

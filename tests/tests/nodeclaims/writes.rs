@@ -1,4 +1,4 @@
-//! What is written, by whom else it is overwritten, and what a crash leaves.
+//! What is written, which other writers overwrite it, and what a crash leaves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

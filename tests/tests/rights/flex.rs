@@ -235,7 +235,7 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     pools.delete("pool").await?;
     until_gone(&machines, "pool").await?;
 
-    // As Karpenter has one made, with a Node that does not say who it is.
+    // As Karpenter has one made, with a Node without a provider ID.
     claimed(&client, "one").await?;
     let up = until(&machines, "one", runs).await?.status.unwrap_or_default();
     let made = up.place.unwrap_or_default();
