@@ -4,12 +4,13 @@ use anyhow::Context as _;
 use bringup_contract::Os;
 use bringup_diagnosis::diagnosis::Platform;
 use bringup_diagnosis::{Diagnosis, Evidence, Piece, Source};
+use bringup_explain::Explanation;
 
 use crate::args::AnswerForm;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, Document};
 use crate::request::{About, Diagnose};
-use crate::{output, private_file, report, signatures, sniff, stored};
+use crate::{output, private_file, signatures, sniff, stored};
 
 /// Reads, diagnoses, stores what is to be stored, and answers.
 pub(crate) fn run(options: &Diagnose) -> Result<Exit, Failure> {
@@ -74,7 +75,7 @@ fn piece(text: &Document, about: About) -> Piece {
 
 fn answer(diagnosis: &Diagnosis, evidence: &Evidence, form: AnswerForm) -> anyhow::Result<String> {
     match form {
-        AnswerForm::Text => Ok(report::text(diagnosis, evidence)),
+        AnswerForm::Text => Ok(output::explained(&Explanation::of_diagnosis(diagnosis, evidence))),
         AnswerForm::Json => {
             let json = serde_json::to_string_pretty(diagnosis).context("cannot write JSON")?;
             Ok(json + "\n")

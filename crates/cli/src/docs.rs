@@ -11,7 +11,7 @@ use bringup_diagnosis::rule::{Sign, Strength};
 use crate::explain::{self, CauseEntry, CodeEntry, os_in_words};
 use crate::explain_text::when;
 use crate::failure::{Exit, Failure};
-use crate::report::retry_in_words;
+use bringup_explain::words;
 
 const MADE: &str = "<!-- Made by `bringup docs docs` from the rules and the catalogue. -->\n\n";
 
@@ -65,7 +65,7 @@ fn cause_page(cause: Cause, prose: &str) -> String {
     let mut page = format!("{MADE}# {cause}\n\n{prose}\n");
     let family = format!("{:?}", entry.family).to_lowercase();
     let _ = writeln!(page, "| family | owner | try again |\n|---|---|---|");
-    let _ = writeln!(page, "| {family} | {} | {} |", entry.owner, retry_in_words(entry.retryable));
+    let _ = writeln!(page, "| {family} | {} | {} |", entry.owner, words::retry(entry.retryable));
     let _ = writeln!(page, "\nIn full: {}", entry.meaning);
     page.push_str(&codes_of(&entry));
     if let Some(rule) = explain::rule_of(cause) {

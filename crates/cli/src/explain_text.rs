@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use bringup_contract::exit_code::{AS_OF, Surfaces};
+use bringup_explain::layout::{hang, wrap};
+use bringup_explain::words;
 
 use crate::explain::{CauseEntry, CodeEntry, Explanation, MeaningEntry, Standing, os_in_words};
-use crate::report::retry_in_words;
-use crate::wrap::{hang, wrap};
 
 /// One topic.
 pub(crate) fn one(explanation: &Explanation) -> String {
@@ -98,7 +98,7 @@ fn cause(entry: &CauseEntry) -> String {
         let _ = write!(text, "\nWhat to do:\n{}", wrap(remedy, "  "));
     }
     let _ = write!(text, "\n{}", hang(entry.owner, "Owner:      ", "            "));
-    text.push_str(&hang(retry_in_words(entry.retryable), "Try again:  ", "            "));
+    text.push_str(&hang(words::retry(entry.retryable), "Try again:  ", "            "));
     for (index, code) in entry.codes.iter().enumerate() {
         text.push_str(if index == 0 { "\nCodes it has been seen with:\n" } else { "" });
         let name = code.constant.unwrap_or("(no constant)");

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use bringup_contract::Cause;
 use bringup_diagnosis::{Diagnosis, Verdict};
 
-use crate::wrap::hang;
+use bringup_explain::layout::hang;
 
 /// The exit codes, the same in every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

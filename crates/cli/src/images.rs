@@ -26,9 +26,7 @@ impl Image {
     /// The image that an id names: `…/images/V3gen2/versions/202601.27.0`.
     pub(crate) fn of_id(id: &str) -> Option<Self> {
         let version = ImageVersion::find(id)?.to_string();
-        let mut segments = id.split('/');
-        let family = segments.find(|one| one.eq_ignore_ascii_case("images"));
-        let family = family.and_then(|_| segments.next()).map(ToOwned::to_owned);
+        let family = bringup_explain::family(id).map(ToOwned::to_owned);
         Some(Self { version, family })
     }
 

@@ -1,11 +1,12 @@
 //! The one place that prints.
 
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
 
 use crate::failure::Failure;
-use crate::wrap::hang;
+use bringup_explain::Explanation;
+use bringup_explain::layout::hang;
 
 /// Prints an answer. A reader that has seen enough (`| head`) is no error.
 pub(crate) fn answer(text: &str) -> anyhow::Result<()> {
@@ -13,6 +14,17 @@ pub(crate) fn answer(text: &str) -> anyhow::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.context("cannot write to the standard output"),
+    }
+}
+
+/// An explanation as the standard output wants it: with colour on a terminal, plain elsewhere and under
+/// `NO_COLOR`.
+pub(crate) fn explained(explanation: &Explanation) -> String {
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if io::stdout().is_terminal() && !is_plain {
+        explanation.coloured()
+    } else {
+        explanation.text()
     }
 }
 

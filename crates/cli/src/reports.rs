@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use bringup_contract::Open;
+use bringup_explain::Explanation;
 use bringup_objects::BootstrapReport;
 use bringup_objects::report::Phase;
 use jiff::Timestamp;
@@ -14,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::program::Program;
 use crate::request::{Report, Reports, Wanted};
 use crate::why::{MACHINE, Subject, exit_of, made, nearest, newest_first, starts};
-use crate::{images, kept, output, table};
+use crate::{images, output, table};
 
 /// Lists the reports that are wanted, newest first.
 pub(crate) fn list(options: &Reports, program: Program) -> Result<Exit, Failure> {
@@ -44,8 +45,9 @@ pub(crate) fn show(options: &Report, program: Program) -> Result<Exit, Failure> 
         AnswerForm::Text => {
             let told = table::ago(made(&report), Timestamp::now());
             let who = format!("{}; judged {told}.", Subject::of_report(&report).words());
-            let (story, facts) = (kept::story(&report, &who), kept::facts(&report));
-            format!("{story}\n{facts}{}", kept::whereabouts(&report))
+            let mut explanation = Explanation::of_report(&report, &who);
+            explanation.facts(&report, true);
+            output::explained(&explanation)
         }
         AnswerForm::Json => json(&report)?,
         AnswerForm::Yaml => yaml(&report)?,
@@ -67,7 +69,9 @@ fn is_wanted(report: &BootstrapReport, wanted: &Wanted, now: Timestamp) -> bool 
     let Wanted { kind, cluster, pool, image, since, cause } = wanted;
     let recent = |since| made(report).is_some_and(|made| made.duration_until(now) <= since);
     kind.is_none_or(|kind| report.spec.target_ref.kind == kind.word())
-        && cluster.as_deref().is_none_or(|cluster| kept::cluster(report) == Some(cluster))
+        && cluster
+            .as_deref()
+            .is_none_or(|cluster| bringup_explain::cluster(report) == Some(cluster))
         && pool.as_deref().is_none_or(|pool| images::pool(report) == Some(pool))
         && image.as_deref().is_none_or(|image| report.spec.image_version.as_deref() == Some(image))
         && since.is_none_or(recent)
@@ -107,7 +111,7 @@ fn one(
             ))
         }
         count => {
-            let places: Vec<String> = fitting.iter().take(20).map(kept::place).collect();
+            let places: Vec<String> = fitting.iter().take(20).map(bringup_explain::place).collect();
             Err(Failure::usage(format!("`{typed}` fits {count} reports"))
                 .detail(places.join(", "))
                 .hint("type more of the name, or NAMESPACE/NAME"))
@@ -164,7 +168,7 @@ impl Columns {
     fn row(&self, report: &BootstrapReport, cause: String) -> Vec<String> {
         let cse = report.status.as_ref().and_then(|status| status.cse.as_ref());
         let code = cse.and_then(|cse| cse.exit_code).map(|code| code.to_string());
-        let pool = images::pool(report).or_else(|| kept::cluster(report));
+        let pool = images::pool(report).or_else(|| bringup_explain::cluster(report));
         self.chosen([
             cell(report.namespace().as_deref()),
             report.name_any(),

@@ -22,8 +22,8 @@ use serde_json::Value;
 
 use super::Cluster;
 use super::trouble::{Asked, Unseen};
-use crate::wrap::hang;
 use crate::{safe, vm};
+use bringup_explain::layout::hang;
 
 /// How many objects are asked for at once.
 const PAGE: u32 = 500;

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::case::{Case, Look};
-use super::text::text;
+use super::text::explanation;
 use crate::args::AnswerForm;
 use crate::images::Fared;
-use crate::kept;
+use crate::output;
 use crate::program::Program;
 
 /// What programs read.
@@ -49,7 +49,7 @@ pub(super) fn form(
     now: Timestamp,
 ) -> anyhow::Result<String> {
     match form {
-        AnswerForm::Text => Ok(text(case, program, now)),
+        AnswerForm::Text => Ok(output::explained(&explanation(case, program, now))),
         AnswerForm::Json => {
             let json = serde_json::to_string_pretty(&answer(case)).context("cannot write JSON")?;
             Ok(json + "\n")
@@ -77,7 +77,7 @@ fn answer(case: &Case) -> Answer<'_> {
         images: &case.images,
         report: case.report.as_ref(),
         look: case.look.as_ref(),
-        other_reports: case.others.iter().map(kept::place).collect(),
+        other_reports: case.others.iter().map(bringup_explain::place).collect(),
         notes: &case.notes,
     }
 }

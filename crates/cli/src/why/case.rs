@@ -13,7 +13,6 @@ use super::living::Living;
 use super::names::{Subject, starts};
 use crate::failure::Exit;
 use crate::images::{self, Fared, Image};
-use crate::kept;
 
 /// What is known of a subject.
 #[derive(Debug)]
@@ -98,7 +97,7 @@ impl Case {
 
     /// Whether another machine would help, on the Machine or in what is known of it.
     pub(crate) fn replacement(&self) -> Option<&Condition> {
-        let reported = self.report.as_ref().and_then(kept::replacement);
+        let reported = self.report.as_ref().and_then(bringup_explain::replacement);
         reported.or_else(|| self.condition(REPLACEMENT_USEFUL))
     }
 
@@ -116,7 +115,7 @@ impl Case {
     /// The cluster of a Machine.
     pub(crate) fn cluster(&self) -> Option<&str> {
         let living = self.living.as_ref().and_then(Living::cluster);
-        living.or_else(|| kept::cluster(self.report.as_ref()?))
+        living.or_else(|| bringup_explain::cluster(self.report.as_ref()?))
     }
 
     /// The image.

@@ -3,48 +3,44 @@
 use std::fmt::Write as _;
 
 use bringup_diagnosis::Verdict;
+use bringup_explain::words::sentence;
+use bringup_explain::{Block, Explanation, place};
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition};
 use bringup_objects::report::Phase;
 use jiff::Timestamp;
 
 use super::case::{Case, made};
 use super::names::MACHINE;
-use crate::kept::{self, place};
 use crate::program::Program;
-use crate::report::sentence;
-use crate::wrap::{COLUMNS, hang, wrap};
 use crate::{images, table};
 
 /// The whole answer.
-pub(crate) fn text(case: &Case, program: Program, now: Timestamp) -> String {
-    let mut text = match (case.verdict, &case.report) {
-        (Verdict::Failed, Some(report)) => kept::story(report, &who(case, now)),
-        (Verdict::Failed, None) => told_by_conditions(case, now),
+pub(crate) fn explanation(case: &Case, program: Program, now: Timestamp) -> Explanation {
+    let mut told = match (case.verdict, &case.report) {
+        (Verdict::Failed, Some(report)) => Explanation::of_report(report, &who(case, now)),
+        (Verdict::Failed, None) => from_conditions(case, now),
         (Verdict::Succeeded, _) => came_up(case, now),
         (Verdict::Running | Verdict::Unknown, _) => underway(case, program, now),
     };
     if !case.images.is_empty() {
-        text.push_str("\nHow images fared:\n");
-        text.push_str(&packed(&images::in_words(&case.images)));
+        let entries = images::in_words(&case.images);
+        told.push(Block::Packed { title: "How images fared".to_owned(), entries });
     }
     if let (Verdict::Failed, Some(report)) = (case.verdict, &case.report) {
-        text.push('\n');
-        text.push_str(&kept::facts(report));
-        if case.look.is_none() {
-            text.push_str(&kept::whereabouts(report));
-        }
+        told.facts(report, case.look.is_none());
     }
-    for (index, other) in case.others.iter().enumerate() {
-        text.push_str(if index == 0 { "\nOther failures under this name:\n" } else { "" });
-        let reason = other.cause().unwrap_or("no verdict");
-        let line = format!("{}: {reason}, {}", place(other), table::ago(made(other), now));
-        text.push_str(&hang(&line, "  ", "    "));
+    if !case.others.is_empty() {
+        let entry = |other| {
+            let reason = bringup_objects::BootstrapReport::cause(other).unwrap_or("no verdict");
+            format!("{}: {reason}, {}", place(other), table::ago(made(other), now))
+        };
+        let title = Some("Other failures under this name".to_owned());
+        told.push(Block::List { title, entries: case.others.iter().map(entry).collect() });
     }
-    for (index, note) in case.notes.iter().enumerate() {
-        text.push_str(if index == 0 { "\n" } else { "" });
-        text.push_str(&hang(note, "Note: ", "      "));
+    if !case.notes.is_empty() {
+        told.push(Block::Notes(case.notes.clone()));
     }
-    text
+    told
 }
 
 /// The name of the subject, its pool, cluster and Node, and whether it still exists.
@@ -72,74 +68,79 @@ fn who(case: &Case, now: Timestamp) -> String {
     who + "."
 }
 
-/// The conditions alone: there is no report, or it may not be read.
-fn told_by_conditions(case: &Case, now: Timestamp) -> String {
-    let mut text = wrap(&format!("FAILED: {}", case.cause().unwrap_or("Unknown")), "");
-    text.push_str(&wrap(&who(case, now), ""));
-    let told = [case.condition(BOOTSTRAP_SUCCEEDED), case.cse(), case.replacement()];
-    for held in told.into_iter().flatten() {
-        let _ = write!(text, "\n{}:\n{}", held.type_, wrap(&held.message, "  "));
+/// What the conditions say: there is no report, or it may not be read.
+fn from_conditions(case: &Case, now: Timestamp) -> Explanation {
+    let mut told = Explanation::default();
+    let headline = format!("FAILED: {}", case.cause().unwrap_or("Unknown"));
+    told.push(Block::Headline(Verdict::Failed, headline));
+    told.paragraph(who(case, now));
+    let held = [case.condition(BOOTSTRAP_SUCCEEDED), case.cse(), case.replacement()];
+    for held in held.into_iter().flatten() {
+        let paragraphs = vec![held.message.clone()];
+        told.push(Block::Section { title: held.type_.clone(), paragraphs });
     }
-    text
+    told
 }
 
-fn came_up(case: &Case, now: Timestamp) -> String {
-    let mut text = "SUCCEEDED: the node has joined\n".to_owned();
-    text.push_str(&wrap(&who(case, now), ""));
+fn came_up(case: &Case, now: Timestamp) -> Explanation {
+    let mut told = Explanation::default();
+    let headline = "SUCCEEDED: the node has joined".to_owned();
+    told.push(Block::Headline(Verdict::Succeeded, headline));
+    told.paragraph(who(case, now));
     if let Some(node) = &case.node {
         let called = node.metadata.name.as_deref().unwrap_or_default();
         let ready = node.ready().filter(|_| !node.is_ready());
-        let ready = match ready {
+        told.paragraph(match ready {
             None if node.is_ready() => format!("Node {called} is ready."),
             None => format!("Node {called} has not said whether it is ready."),
             Some(held) => {
                 let why = held.message.as_deref().or(held.reason.as_deref()).unwrap_or("no reason");
                 format!("Node {called} is not ready now: {}", sentence(why))
             }
-        };
-        text.push_str(&wrap(&ready, ""));
+        });
     }
     if let Some(image) = case.image() {
-        text.push_str(&wrap(&format!("Image {}.", image.version), ""));
+        told.paragraph(format!("Image {}.", image.version));
     }
-    // The Node of a Machine is in another cluster: what is known of it is what was said.
-    let told = case.condition(BOOTSTRAP_SUCCEEDED).filter(|_| case.subject.kind == MACHINE);
-    if let Some(told) = told {
-        text.push_str(&wrap(&told.message, ""));
+    // The Node of a Machine is in another cluster: all that is known of it is in the condition.
+    let held = case.condition(BOOTSTRAP_SUCCEEDED).filter(|_| case.subject.kind == MACHINE);
+    if let Some(held) = held {
+        told.paragraph(held.message.clone());
     }
     let superseded = case.report.as_ref().filter(|report| report.phase() == Phase::Superseded);
     if let Some(report) = superseded {
         let judged = report.cause().unwrap_or("no cause");
         let before = format!("It was judged {judged} before it joined: report {}.", place(report));
-        text.push_str(&wrap(&before, ""));
+        told.paragraph(before);
     }
-    text
+    told
 }
 
-fn underway(case: &Case, program: Program, now: Timestamp) -> String {
-    let mut text = match case.verdict {
-        Verdict::Running => "RUNNING: no verdict yet\n".to_owned(),
-        Verdict::Failed | Verdict::Succeeded | Verdict::Unknown => "UNKNOWN\n".to_owned(),
+fn underway(case: &Case, program: Program, now: Timestamp) -> Explanation {
+    let mut told = Explanation::default();
+    let headline = match case.verdict {
+        Verdict::Running => "RUNNING: no verdict yet",
+        Verdict::Failed | Verdict::Succeeded | Verdict::Unknown => "UNKNOWN",
     };
-    text.push_str(&wrap(&who(case, now), ""));
+    told.push(Block::Headline(case.verdict, headline.to_owned()));
+    told.paragraph(who(case, now));
     let Some(living) = &case.living else {
         let report = case.report.as_ref().map(place).unwrap_or_default();
-        text.push_str(&wrap(&format!("Its report {report} holds no verdict yet."), ""));
-        return text;
+        told.paragraph(format!("Its report {report} holds no verdict yet."));
+        return told;
     };
     let since = table::ago(living.created(), now);
-    text.push_str(&wrap(&format!("Created {since}; its node has not joined yet."), ""));
-    text.push('\n');
+    told.paragraph(format!("Created {since}; its node has not joined yet."));
     let ours = [case.cse(), case.condition(BOOTSTRAP_SUCCEEDED)];
-    for held in living.steps().chain(ours.into_iter().flatten()) {
-        text.push_str(&hang(&in_a_line(held), "  ", "    "));
-    }
+    let entries = living.steps().chain(ours.into_iter().flatten()).map(in_a_line).collect();
+    told.push(Block::List { title: None, entries });
     if let Some(look) = &case.look {
-        text.push_str(&kept::timeline(&look.timeline));
-        text.push_str(&kept::collectors(&look.asked));
+        told.timeline(&look.timeline, false);
+        told.collectors(&look.asked);
     }
-    let _ = write!(text, "\nWhat to do:\n{}", wrap(&todo(case, program), "  "));
-    text
+    let paragraphs = vec![todo(case, program)];
+    told.push(Block::Section { title: "What to do".to_owned(), paragraphs });
+    told
 }
 
 /// How long to wait, and for which component.
@@ -184,23 +185,4 @@ fn in_a_line(held: &Condition) -> String {
         let _ = write!(line, ": {}", held.message);
     }
     line
-}
-
-/// Entries in as few lines as they fit in; none is broken.
-fn packed(entries: &[String]) -> String {
-    let mut text = String::new();
-    let mut line = String::new();
-    for (index, entry) in entries.iter().enumerate() {
-        let end = if index + 1 < entries.len() { ";" } else { "" };
-        if !line.is_empty() && 2 + line.len() + 1 + entry.len() + end.len() > COLUMNS {
-            let _ = writeln!(text, "  {line}");
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        let _ = write!(line, "{entry}{end}");
-    }
-    let _ = writeln!(text, "  {line}");
-    text
 }

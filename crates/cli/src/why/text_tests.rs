@@ -9,9 +9,13 @@ use serde_json::json;
 
 use super::case::Case;
 use super::names::Subject;
-use super::text::text;
+use super::text::explanation;
 use crate::images::{Fared, Image};
 use crate::program::Program;
+
+fn text(case: &Case, program: Program, now: Timestamp) -> String {
+    explanation(case, program, now).text()
+}
 
 fn now() -> Timestamp {
     "2026-01-27T10:06:12Z".parse().unwrap()

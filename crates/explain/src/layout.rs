@@ -3,16 +3,16 @@
 use unicode_width::UnicodeWidthStr as _;
 
 /// What a terminal is wide.
-pub(crate) const COLUMNS: usize = 80;
+pub const COLUMNS: usize = 80;
 
 /// Breaks a text into lines of at most [`COLUMNS`], each behind the indent. A word that is wider
 /// than a line stands alone, uncut: a path or a name is copied more often than it is looked at.
-pub(crate) fn wrap(text: &str, indent: &str) -> String {
+pub fn wrap(text: &str, indent: &str) -> String {
     hang(text, indent, indent)
 }
 
 /// The same with another indent for the first line.
-pub(crate) fn hang(text: &str, first: &str, rest: &str) -> String {
+pub fn hang(text: &str, first: &str, rest: &str) -> String {
     let mut wrapped = first.to_owned();
     let (mut column, mut at_start) = (first.width(), true);
     for word in text.split_whitespace() {

@@ -7,14 +7,16 @@ use bringup_diagnosis::lines::{self, Line};
 use bringup_diagnosis::{Evidence, Piece, Source};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::wrap::COLUMNS;
+use crate::block::Row;
+use crate::layout::COLUMNS;
+use crate::text::{Emphasis, Paint};
 
 const MARGIN: &str = "  ";
 const GAP: &str = "...";
 
-/// Shows a proof in the text that it comes from; where that is not at hand, alone.
-pub(crate) fn show(proof: &Proof, evidence: &Evidence) -> String {
-    let lines = evidence
+/// A proof in the text that it comes from; where that text is not at hand, the proof alone.
+pub(crate) fn rows(proof: &Proof, evidence: &Evidence) -> Vec<Row> {
+    let (lines, marked) = evidence
         .pieces
         .iter()
         .filter(|piece| piece.source == proof.source && piece.name == proof.name)
@@ -22,7 +24,13 @@ pub(crate) fn show(proof: &Proof, evidence: &Evidence) -> String {
         .unwrap_or_else(|| {
             (vec![Line { number: proof.line, text: proof.text.to_string().into() }], 0)
         });
-    draw(&lines.0, lines.1, proof.span)
+    let row = |(index, line): (usize, &Line<'_>)| Row {
+        number: Some(line.number),
+        text: line.text.to_string(),
+        is_proof: index == marked,
+        span: (index == marked).then_some(proof.span),
+    };
+    lines.iter().enumerate().map(row).collect()
 }
 
 /// The line of the proof between its neighbours, and which of the lines it is.
@@ -38,15 +46,18 @@ fn around<'a>(proof: &Proof, piece: &'a Piece) -> Option<(Vec<Line<'a>>, usize)>
     Some((lines.split_off(first), at - first))
 }
 
-fn draw(lines: &[Line], marked: usize, span: (usize, usize)) -> String {
-    let digits = lines.iter().map(|line| line.number.to_string().len()).max().unwrap_or(1);
+/// Draws lines behind their numbers, with a caret beneath the span.
+pub(crate) fn draw(rows: &[Row], paint: Paint) -> String {
+    let number = |row: &Row| row.number.map(|number| number.to_string()).unwrap_or_default();
+    let digits = rows.iter().map(|row| number(row).len()).max().unwrap_or(1);
     let room = COLUMNS - MARGIN.len() - digits - " | ".len();
     let mut drawn = String::new();
-    for (index, line) in lines.iter().enumerate() {
-        let characters: Vec<char> = line.text.chars().map(plain).collect();
-        let span = if index == marked { span } else { (0, 0) };
-        let (shown, caret) = window(&characters, span, room);
-        let _ = writeln!(drawn, "{MARGIN}{:>digits$} | {}", line.number, shown.trim_end());
+    for row in rows {
+        let characters: Vec<char> = row.text.chars().map(plain).collect();
+        let (shown, caret) = window(&characters, row.span.unwrap_or((0, 0)), room);
+        let shown = shown.trim_end();
+        let shown = if row.is_proof { paint(Emphasis::Proof, shown) } else { shown.to_owned() };
+        let _ = writeln!(drawn, "{MARGIN}{:>digits$} | {shown}", number(row));
         if caret.1 > 0 {
             let (before, under) = (" ".repeat(caret.0), "^".repeat(caret.1));
             let _ = writeln!(drawn, "{MARGIN}{:>digits$} | {before}{under}", "");
@@ -97,8 +108,14 @@ fn window(line: &[char], (from, to): (usize, usize), room: usize) -> (String, (u
 mod tests {
     use super::*;
 
-    fn line(number: usize, text: &str) -> Line<'_> {
-        Line { number, text: text.into() }
+    fn line(number: usize, text: &str) -> Row {
+        Row { number: Some(number), text: text.to_owned(), is_proof: false, span: None }
+    }
+
+    fn draw(lines: &[Row], marked: usize, span: (usize, usize)) -> String {
+        let mut rows = lines.to_vec();
+        rows[marked] = Row { is_proof: true, span: Some(span), ..rows[marked].clone() };
+        super::draw(&rows, |_, text| text.to_owned())
     }
 
     #[test]
@@ -139,7 +156,7 @@ mod tests {
             let pieces = vec![Piece::seen(source, "log", text)];
             let evidence = Evidence { pieces, ..Evidence::default() };
             let found = bringup_diagnosis::diagnose(&evidence);
-            let shown = show(&found.proof[0], &evidence);
+            let shown = super::draw(&rows(&found.proof[0], &evidence), |_, text| text.to_owned());
             let rows: Vec<&str> = shown.lines().collect();
             assert!(rows[0].ends_with(&format!("| {first}")), "{shown}");
             assert!(rows[rows.len() - 1].ends_with(&format!("| {last}")), "{shown}");

@@ -1,0 +1,18 @@
+//! Explains to a person why a node failed.
+//!
+//! A [`Diagnosis`](bringup_diagnosis::Diagnosis) or a stored
+//! [`BootstrapReport`](bringup_objects::BootstrapReport) becomes one [`Explanation`]: a list of
+//! [`Block`]s that say what each part is, not how it looks. [`Explanation::text`],
+//! [`Explanation::coloured`] and [`Explanation::html`] render the same blocks.
+
+mod block;
+mod excerpt;
+mod html;
+pub mod layout;
+mod of_diagnosis;
+mod of_report;
+mod text;
+pub mod words;
+
+pub use block::{Block, Explanation, Moment, Row};
+pub use of_report::{cluster, family, place, replacement};
