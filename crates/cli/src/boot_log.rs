@@ -14,7 +14,8 @@ use bringup_observe::collect::Console;
 use bringup_observe::digest::collector;
 use bringup_observe::machines::DEADLINE;
 use bringup_observe::observation::Observation;
-use bringup_observe::subject::{Kind, Place};
+use bringup_observe::profile::Kind;
+use bringup_observe::subject::Place;
 use bringup_runtime::effect_hook::EffectHook;
 use clap::{Args, ValueEnum};
 
@@ -81,7 +82,7 @@ pub(crate) fn run(typed: BootLogArguments, program: Program) -> Result<Exit, Fai
         let name = format!("VM {}", vm::name(&whole).unwrap_or(whole));
         let console = Console::new(arm, clock, EffectHook::default());
         let say = || output::aside(&format!("Azure is asked for the serial log of {name}."));
-        let seen = patiently(console.look(&id, kind), PATIENCE, say).await;
+        let seen = patiently(console.look(&id, kind.profile()), PATIENCE, say).await;
         Ok((name, seen))
     })?;
     let log = read(&seen).ok_or_else(|| missing(&name, &seen, program))?;

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use bringup_contract::{Cause, ImageVersion, Os};
-use bringup_observe::subject::Kind;
+use bringup_observe::profile::Kind;
 use clap_complete::Shell;
 use jiff::SignedDuration;
 

@@ -19,10 +19,10 @@ use base64::engine::general_purpose::STANDARD;
 use bringup_azure::model::VirtualMachine;
 use bringup_objects::report::BootstrapReport;
 use bringup_observe::faces::{conditions, events};
-use bringup_observe::judge::Signal;
 use bringup_observe::log;
 use bringup_observe::observation::Observation;
-use bringup_observe::plan::{Snapshot, Step};
+use bringup_observe::plan::Step;
+use bringup_observe::snapshot::{Signal, Snapshot};
 use bringup_observe::subject::{Launch, Subject};
 use serde::Deserialize;
 use serde_json::json;
@@ -149,7 +149,8 @@ fn add(
 ) {
     let wanted = conditions::desired(subject, Some(seen), None, false, at(91));
     said.push(("the conditions", serde_json::to_string(&wanted).unwrap()));
-    let snapshot = Snapshot { signal, ..snapshot(subject, Some(seen), None, at(91)) };
+    let snapshot =
+        Snapshot { signal: signal.cloned(), ..snapshot(subject, Some(seen), None, at(91)) };
     let Step::Publish(report) = snapshot.next_step() else { return };
     let report: BootstrapReport = *report;
     said.push(("the report", serde_json::to_string(&report).unwrap()));

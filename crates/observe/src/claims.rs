@@ -9,9 +9,10 @@ use bringup_objects::karpenter::{
 };
 use jiff::Timestamp;
 
+use crate::profile::Kind;
 use crate::schedule::FORCED;
 use crate::shape::Shape;
-use crate::subject::{Kind, Labels, Launch, Parent, Place, Subject};
+use crate::subject::{Labels, Launch, Parent, Place, Subject};
 
 /// A kind of class whose claims are ours to look after.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -80,7 +81,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
         .and_then(|annotations| annotations.get(MACHINE_ANNOTATION))
         .and_then(|id| id.parse::<MachineId>().ok());
     Some(Subject {
-        kind: Kind::NodeClaim,
+        profile: Kind::NodeClaim.profile(),
         shape: Shape::of_claims(),
         namespace: None,
         name: meta.name.clone()?,

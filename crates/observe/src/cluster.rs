@@ -7,13 +7,15 @@ use bringup_azure::id::Name;
 use bringup_azure::{ProviderId, ResourceId};
 use bringup_contract::bounds;
 use bringup_objects::Node;
+use bringup_objects::cluster_api::REPLACEMENT_USEFUL;
 use bringup_objects::report::BootstrapReport;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
-use crate::judge::{Joined, Signal};
-use crate::subject::{Kind, Place, Subject};
+use crate::profile::{Kind, NodeLocation};
+use crate::snapshot::{Joined, Signal};
+use crate::subject::{Place, Subject};
 
 /// What the controller reconciles.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -117,7 +119,7 @@ impl Cluster {
         let gone: Vec<String> = {
             let inner = self.lock();
             let entries = inner.subjects.iter().filter(|(_, entry)| !entry.departed);
-            let of_kind = entries.filter(|(_, entry)| entry.subject.kind == kind);
+            let of_kind = entries.filter(|(_, entry)| entry.subject.kind() == kind);
             of_kind.map(|(uid, _)| uid.clone()).filter(|uid| !uids.contains(uid)).collect()
         };
         gone.iter().filter_map(|uid| self.gone(uid)).collect()
@@ -248,8 +250,9 @@ impl Cluster {
 
     /// The Node of a subject: by the VM's id, or by its name.
     pub fn node_of(&self, subject: &Subject) -> Option<Arc<Node>> {
-        if subject.kind == Kind::Machine {
-            return None; // it is in another cluster, and the Machine tells of it
+        match subject.profile.node {
+            NodeLocation::ThisCluster => {}
+            NodeLocation::WorkloadCluster => return None,
         }
         let inner = self.lock();
         let by_place = match &subject.place {
@@ -267,7 +270,7 @@ impl Cluster {
     pub fn report_of(&self, subject: &Subject) -> Option<Arc<BootstrapReport>> {
         let mut about = self.reports_about(&subject.uid);
         about.retain(|report| {
-            report.spec.target_ref.kind == subject.kind.word()
+            report.spec.target_ref.kind == subject.kind().word()
                 && subject
                     .namespace
                     .as_ref()
@@ -374,7 +377,8 @@ pub fn alike<'a>(
     reports: impl IntoIterator<Item = &'a BootstrapReport>,
 ) -> HashMap<String, usize> {
     let mut causes = HashMap::new();
-    let Some(parent) = subject.parent.as_ref().filter(|_| subject.kind == Kind::Machine) else {
+    let can_be_replaced = subject.profile.bears(REPLACEMENT_USEFUL);
+    let Some(parent) = subject.parent.as_ref().filter(|_| can_be_replaced) else {
         return causes;
     };
     for report in reports {

@@ -22,12 +22,13 @@ use kube::{Api, Client};
 pub use self::console::Console;
 use self::console::Unheard;
 use crate::digest::{collected, collector, refusal};
-use crate::judge::Signal;
 use crate::listening::{Heard, Line};
 use crate::memory::KEPT;
 use crate::observation::{Cse, Observation, Vm};
+use crate::profile::NodeLocation;
 use crate::reach::Reach;
-use crate::subject::{Kind, Place, Subject};
+use crate::snapshot::Signal;
+use crate::subject::{Place, Subject};
 use crate::workbench::Workbench;
 
 /// How long after its time a verdict has to be made, read or not.
@@ -97,7 +98,7 @@ impl Collect {
         since: Timestamp,
     ) -> Observation {
         let seen = self.looked(subject, known, signal, priority, since).await;
-        self.assessed(seen).await
+        self.excerpted(seen).await
     }
 
     /// Waits until Azure refuses reads of a subject's VM until later than `than`; answers until when.
@@ -108,12 +109,12 @@ impl Collect {
         }
     }
 
-    /// Finds out what long evidence shows, and keeps excerpts of it. What is short is judged when it has to
-    /// be: most of what is seen never has.
-    pub(crate) async fn assessed(&self, seen: Observation) -> Observation {
+    /// Diagnoses long evidence, and keeps excerpts of it. Short evidence is diagnosed when a decision
+    /// needs that: most of it never is.
+    pub(crate) async fn excerpted(&self, seen: Observation) -> Observation {
         match seen.evidence.size() {
             size if Workbench::is_small(size) => seen,
-            size => self.bench.run(size, move || seen.assessed(KEPT)).await,
+            size => self.bench.run(size, move || seen.with_excerpts(KEPT)).await,
         }
     }
 
@@ -219,7 +220,7 @@ impl Collect {
         };
         let mut seen = self.kubernetes(subject, seen, node).await;
         seen.is_full = true;
-        self.assessed(seen).await
+        self.excerpted(seen).await
     }
 
     /// Adds what the console shows, as an excerpt.
@@ -230,8 +231,9 @@ impl Collect {
         seen: &Observation,
         turn: Turn,
     ) -> Observation {
-        let (read, _room) = self.console.read(&id.instance, subject.kind, seen.clone(), turn).await;
-        self.assessed(read).await
+        let (read, _room) =
+            self.console.read(&id.instance, subject.profile, seen.clone(), turn).await;
+        self.excerpted(read).await
     }
 
     /// Listens to the console: whether what is new there tells that the bootstrap has failed.
@@ -259,20 +261,21 @@ impl Collect {
 
     async fn tells_of_failure(&self, subject: &Subject, text: String) -> bool {
         let seen = self.prepared(subject, Observation::default());
-        let size = text.len();
+        let (size, console_decides) = (text.len(), subject.profile.console_decides);
         let tells = move || {
             let seen = seen.with_console(&text, true);
-            matches!(seen.cse, Cse::Failed { .. }) || seen.is_machine && seen.is_told()
+            matches!(seen.cse, Cse::Failed { .. })
+                || console_decides && seen.evidence.is_proven_by_guest()
         };
         self.bench.run(size, tells).await
     }
 
     /// With everything that is known of a subject before it is looked at.
     fn prepared(&self, subject: &Subject, mut seen: Observation) -> Observation {
-        seen.reassess();
-        seen.is_machine = subject.kind == Kind::Machine;
-        seen.evidence.api_server.clone_from(&subject.api_server);
-        seen.evidence.signatures = self.signatures.clone();
+        seen.script = subject.profile.script;
+        let evidence = seen.evidence.change();
+        evidence.api_server.clone_from(&subject.api_server);
+        evidence.signatures = self.signatures.clone();
         seen
     }
 
@@ -306,7 +309,7 @@ impl Collect {
         mut seen: Observation,
         node: Option<&Node>,
     ) -> Observation {
-        if subject.kind == Kind::Machine {
+        if subject.profile.node == NodeLocation::WorkloadCluster {
             // Its Node, and the requests of that, are in the cluster that it belongs to.
             let detail = "not asked: the Machine itself tells of its Node";
             seen.collected(collected(collector::KUBERNETES, CollectorState::Empty, detail));
@@ -402,15 +405,15 @@ fn size_of(vm: &VirtualMachine) -> usize {
     texts.map(str::len).sum()
 }
 
-/// Whether it is worth a read to ask what run commands say: of a machine whose evidence does not
+/// Whether it is worth a read to ask what run commands say: of a subject whose evidence does not
 /// prove a cause, where its agent knows of such commands, or where it is the last question before a
 /// verdict.
 fn may_wait_in_a_command(subject: &Subject, seen: &Observation, priority: Priority) -> bool {
     let is_last = seen.at >= subject.deadline(Some(seen)) || priority == Priority::Event;
-    subject.kind == Kind::Machine
+    subject.profile.console_decides
         && matches!(seen.vm, Vm::Present | Vm::Failed)
         && (seen.runs_commands || is_last)
-        && seen.diagnosis().cause.confidence != Confidence::High
+        && seen.evidence.diagnosis().cause.confidence != Confidence::High
 }
 
 /// What is to be said of a certificate request, if it is the node's.

@@ -8,15 +8,16 @@ use bringup_azure::{ArmError, ErrorKind};
 use bringup_contract::ImageVersion;
 use bringup_contract::cse::{self, CodeSource};
 use bringup_diagnosis::redaction::redact;
-use bringup_diagnosis::{Piece, Source, diagnose};
+use bringup_diagnosis::{Piece, Source};
 use bringup_objects::report::{Collector, CollectorState};
 use jiff::Timestamp;
 
 use self::vm::{
-    dated, facts, is_providers, only_users_extensions_failed, os, pieces, script, shown, state,
-    timeline, told, waited, waiter, words,
+    dated, exit_of_wait, facts, is_providers, only_users_extensions_failed, os, pieces, script,
+    shown, state, timeline, told, waiter, words,
 };
 use crate::observation::{Agent, Aks, Cse, Mode, Observation, Vm};
+use crate::profile::Script;
 
 /// Names of collectors, as reports show them.
 pub mod collector {
@@ -42,7 +43,6 @@ pub mod collector {
 
 /// What the platform says of the guest agent, as a piece of evidence.
 pub const AGENT_PIECE: &str = "VM agent";
-pub(crate) use self::vm::OURS as SUMMARY;
 /// How many steps of a timeline are kept.
 const MOST_STEPS: usize = 64;
 /// How long a collector's detail may be.
@@ -58,29 +58,24 @@ impl Observation {
     /// What the VM shows, added to what is known.
     #[must_use]
     pub fn with_vm(mut self, vm: &VirtualMachine, now: Timestamp) -> Self {
-        self.reassess();
         self.at = now;
         self.denied = None;
         self.is_full = false;
         self.facts = facts(vm, self.facts);
-        self.evidence.image_version = self
-            .facts
-            .image
-            .as_deref()
-            .and_then(ImageVersion::find)
-            .or(self.evidence.image_version);
-        self.evidence.os = vm.os.map(os).or(self.evidence.os);
+        let image_version = self.facts.image.as_deref().and_then(ImageVersion::find);
+        let evidence = self.evidence.change();
+        evidence.image_version = image_version.or(evidence.image_version);
+        evidence.os = vm.os.map(os).or(evidence.os);
         self.agent = match &vm.agent {
             Some(agent) if agent.is_ready() => Agent::Ready,
             _ => Agent::Silent,
         };
         self.runs_commands = run_commands::are_shown(vm);
-        let script = if self.is_machine { waiter(vm) } else { script(vm) };
         // What the wait says counts, and not that its number is none of success.
-        let exit = script.filter(|_| self.is_machine).and_then(|script| {
-            let statuses = script.statuses.iter().chain(&script.substatuses);
-            waited(statuses.filter_map(|status| status.message.as_deref()))
-        });
+        let (script, exit) = match self.script {
+            Script::Bootstrap => (script(vm), None),
+            Script::Waiter => (waiter(vm), waiter(vm).and_then(exit_of_wait)),
+        };
         let is_excused = exit.is_some_and(|exit| !matches!(told(exit, None), Cse::Failed { .. }));
         if let Some(script) = script {
             let at = script.statuses.first().and_then(|status| status.time);
@@ -104,7 +99,7 @@ impl Observation {
             .as_deref()
             .is_some_and(|state| state.eq_ignore_ascii_case("failed"))
             || vm.statuses.iter().any(Status::is_error);
-        let is_users = self.is_machine && only_users_extensions_failed(vm);
+        let is_users = self.script == Script::Waiter && only_users_extensions_failed(vm);
         let has_failed = is_said && !is_excused && !is_users;
         self.vm = if vm.is_being_deleted() {
             if has_failed || matches!(self.cse, Cse::Failed { .. }) {
@@ -196,14 +191,13 @@ impl Observation {
     /// What AKS says of its machine.
     #[must_use]
     pub fn with_machine(mut self, machine: &Machine, now: Timestamp) -> Self {
-        self.reassess();
         self.at = now;
         self.agent = self.agent.unread();
         self.mode = Mode::Machine;
         if let Some(version) = machine.node_image_version.as_deref() {
             self.facts.image.get_or_insert_with(|| version.to_owned());
-            self.evidence.image_version =
-                ImageVersion::find(version).or(self.evidence.image_version);
+            let evidence = self.evidence.change();
+            evidence.image_version = ImageVersion::find(version).or(evidence.image_version);
         }
         let failed = machine
             .provisioning_state
@@ -312,14 +306,14 @@ impl Observation {
         self
     }
 
-    /// Notes what was wrong with the bootstrap of a machine, in case that its Node comes all the same.
+    /// Notes what was wrong with a bootstrap that was waited for, in case that its Node comes all the same.
     fn warn(&mut self, exit: Option<i32>, gave_up: bool) {
         self.warning = match (exit, &self.cse) {
-            _ if !self.is_machine => None,
+            _ if self.script != Script::Waiter => None,
             (Some(3), _) => Some("its bootstrap left no sentinel".to_owned()),
             _ if gave_up => Some("its bootstrap left no sentinel in time".to_owned()),
             (_, Cse::Failed { .. }) => {
-                let cause = diagnose(&self.evidence).cause.reason;
+                let cause = self.evidence.diagnosis().cause.reason;
                 Some(format!("its bootstrap reported a failure: {cause}"))
             }
             _ => None,
@@ -328,8 +322,7 @@ impl Observation {
 
     /// Adds a piece, in place of what the same place said before.
     fn add(&mut self, piece: Piece) {
-        self.reassess();
-        let pieces = &mut self.evidence.pieces;
+        let pieces = &mut self.evidence.change().pieces;
         let same = |known: &Piece| known.source == piece.source && known.name == piece.name;
         // An activity log has many entries, all of them worth reading.
         if piece.source != Source::ActivityLog {

@@ -1,6 +1,8 @@
 //! One look from outside, for a caller that does not wait for the controller: the same questions,
 //! and the same judgement. Nothing is written.
 
+use std::sync::Arc;
+
 use bringup_azure::Priority;
 use bringup_objects::{BootstrapReport, Node};
 use jiff::Timestamp;
@@ -8,8 +10,9 @@ use jiff::Timestamp;
 use crate::cluster::{alike, joined};
 use crate::collect::Collect;
 use crate::faces::report;
-use crate::judge::{Case, Judgement};
+use crate::judge::Judgement;
 use crate::observation::Observation;
+use crate::snapshot::Snapshot;
 use crate::subject::Subject;
 
 /// What an inquiry brought.
@@ -32,10 +35,12 @@ pub async fn inquire<'a>(
     let priority = Priority::Event;
     let seen = collect.look(subject, None, None, priority, now).await;
     let seen = collect.deepen(subject, seen, node, priority).await;
-    let node = node.map(joined);
-    let (observation, node) = (Some(&seen), node.as_ref());
-    let judgement = Case { subject, observation, node, signal: None, departed: false, now }.judge();
-    let report = match judgement {
+    let snapshot = Snapshot {
+        node: node.map(joined),
+        observation: Some(Arc::new(seen.clone())),
+        ..Snapshot::of(Arc::new(subject.clone()), now)
+    };
+    let report = match snapshot.judge() {
         Judgement::Failed(failure) => {
             let cause = failure.diagnosis.cause.reason.reason();
             let earlier = alike(subject, reports).get(cause).copied().unwrap_or_default();

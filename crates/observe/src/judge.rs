@@ -1,5 +1,7 @@
 //! From what is seen of a subject to what is to be said of it. Pure: time is an argument.
 
+use std::sync::Arc;
+
 use bringup_contract::Cause;
 use bringup_contract::bounds::TimeMath as _;
 use bringup_diagnosis::diagnosis::{Blame, Proof};
@@ -7,47 +9,11 @@ use bringup_diagnosis::evidence::Content;
 use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, Verdict, diagnose};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::digest::{AGENT_PIECE, SUMMARY};
+use crate::digest::AGENT_PIECE;
 use crate::observation::{Agent, Aks, Cse, Mode, Observation, Vm};
 use crate::schedule::SILENCE;
-use crate::subject::{Kind, Launch, Subject};
-
-/// A Node that belongs to a subject.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Joined {
-    /// Its name.
-    pub name: String,
-    /// Whether its kubelet says that it is ready.
-    pub ready: bool,
-}
-
-/// Karpenter said that a claim's VM failed; the text is cut before it gets to the point.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signal {
-    /// When the API server got it, by that server's clock: as deletions are stamped.
-    pub stamped: Timestamp,
-    /// When we heard of it, by our clock.
-    pub heard: Timestamp,
-    /// What it said.
-    pub text: String,
-}
-
-/// Everything that a judgement rests on.
-#[derive(Debug, Clone, Copy)]
-pub struct Case<'a> {
-    /// The subject.
-    pub subject: &'a Subject,
-    /// What the last look brought.
-    pub observation: Option<&'a Observation>,
-    /// Its Node.
-    pub node: Option<&'a Joined>,
-    /// What Karpenter said.
-    pub signal: Option<&'a Signal>,
-    /// The subject does not exist any more.
-    pub departed: bool,
-    /// The present moment.
-    pub now: Timestamp,
-}
+use crate::snapshot::Snapshot;
+use crate::subject::{Launch, Subject};
 
 /// What is to be said of a subject.
 #[derive(Debug)]
@@ -66,7 +32,7 @@ pub enum Judgement {
 #[derive(Debug)]
 pub struct Failure {
     /// Why.
-    pub diagnosis: Diagnosis,
+    pub diagnosis: Arc<Diagnosis>,
     /// The evidence was gone before it could be read.
     pub lost: bool,
 }
@@ -77,17 +43,17 @@ const APPEARS_WITHIN: SignedDuration = SignedDuration::from_mins(2);
 /// What is deleted so long after it had to be judged did not make it in time.
 const TIMED_OUT: SignedDuration = SignedDuration::from_mins(1);
 
-impl Case<'_> {
+impl Snapshot {
     /// What is to be said.
     pub fn judge(&self) -> Judgement {
-        let Self { subject, now, .. } = *self;
-        if subject.registered.is_some() || self.node.is_some_and(|node| node.ready) {
+        let (subject, now) = (&*self.subject, self.now);
+        if self.is_up() {
             return Judgement::Up;
         }
         if let Launch::Refused { message, .. } = &subject.launch {
             return refused(message);
         }
-        let Some(seen) = self.observation else { return Judgement::Underway };
+        let Some(seen) = self.observation.as_deref() else { return Judgement::Underway };
         match (&seen.cse, &seen.vm) {
             (Cse::Failed { .. }, _) | (_, Vm::Failed) => self.shown(seen),
             // Before its VM is said to be gone: this is why there is none.
@@ -113,7 +79,10 @@ impl Case<'_> {
             {
                 failed(seen, Some(TOO_LATE))
             }
-            _ if subject.kind == Kind::Machine && seen.is_full && seen.is_told() => {
+            _ if subject.profile.console_decides
+                && seen.is_full
+                && seen.evidence.is_proven_by_guest() =>
+            {
                 failed(seen, None)
             }
             _ if (subject.deleting.is_some() || self.departed) && self.signal().is_none() => {
@@ -121,13 +90,6 @@ impl Case<'_> {
             }
             _ => Judgement::Underway,
         }
-    }
-
-    /// What Karpenter said, unless it said so because the claim was already being deleted: then
-    /// it is the deletion that failed its waiting task.
-    pub fn signal(&self) -> Option<&Signal> {
-        let deleting = self.subject.deleting;
-        self.signal.filter(|signal| deleting.is_none_or(|deleting| signal.stamped <= deleting))
     }
 
     /// ARM shows a failure. A VM on its way out may show that its script failed and no longer
@@ -175,28 +137,6 @@ impl Case<'_> {
     }
 }
 
-/// Whether what was read tells by itself that the bootstrap has failed, and why: the console of a
-/// machine that needs no extension. What its user's own extensions say explains a failure, and is none.
-pub(crate) fn tells(evidence: &Evidence, whole: &Diagnosis) -> bool {
-    let counts = |piece: &&Piece| match &piece.content {
-        Content::Seen(text) => piece.source == Source::SerialLog || text.as_str().contains(SUMMARY),
-        Content::Missing(_) | Content::NotAsked => true,
-    };
-    let partial;
-    let diagnosis = if evidence.pieces.iter().all(|piece| counts(&piece)) {
-        whole
-    } else {
-        let pieces = evidence.pieces.iter().filter(counts).cloned().collect();
-        let (api_server, signatures) = (evidence.api_server.clone(), evidence.signatures.clone());
-        let (image_version, os) = (evidence.image_version, evidence.os);
-        partial = diagnose(&Evidence { pieces, image_version, os, api_server, signatures });
-        &partial
-    };
-    diagnosis.verdict == Verdict::Failed
-        && diagnosis.cause.reason != Cause::Unknown
-        && diagnosis.cause.confidence == Confidence::High
-}
-
 fn refused(message: &str) -> Judgement {
     let evidence = Evidence {
         pieces: vec![Piece::seen(Source::Kubernetes, "NodeClaim condition Launched", message)],
@@ -204,9 +144,9 @@ fn refused(message: &str) -> Judgement {
     };
     let mut diagnosis = diagnose(&evidence);
     if diagnosis.verdict != Verdict::Failed {
-        diagnosis = turned(diagnosis, REFUSED);
+        state(&mut diagnosis, REFUSED);
     }
-    Judgement::Failed(Box::new(Failure { diagnosis, lost: false }))
+    Judgement::Failed(Box::new(Failure { diagnosis: Arc::new(diagnosis), lost: false }))
 }
 
 /// Whether the script succeeded so long ago that the Node should have come, and everything was
@@ -217,45 +157,48 @@ fn is_silent(at: Option<Timestamp>, seen: &Observation) -> bool {
 
 /// What is said where the evidence itself does not say that it failed.
 #[derive(Clone, Copy)]
-struct Turn {
+struct Statement {
     summary: &'static str,
     cause: Cause,
     confidence: Confidence,
 }
 
-const REFUSED: Turn = Turn {
+const REFUSED: Statement = Statement {
     summary: "Azure refused to create the VM, and the text does not tell why",
     cause: Cause::Unknown,
     confidence: Confidence::Low,
 };
-const SILENT: Turn = Turn {
+const SILENT: Statement = Statement {
     summary: "the bootstrap script succeeded and no Node came within 3 minutes",
     cause: Cause::Unknown,
     confidence: Confidence::Low,
 };
-const TOO_LATE: Turn = Turn {
+const TOO_LATE: Statement = Statement {
     summary: "no Node came in time, and nothing that could be read tells why",
     cause: Cause::Unknown,
     confidence: Confidence::Low,
 };
-const AGENT_SILENT: Turn = Turn {
+const AGENT_SILENT: Statement = Statement {
     summary: "the VM agent has not reported within 10 minutes",
     cause: Cause::GuestAgentUnresponsive,
     confidence: Confidence::Medium,
 };
-const GONE: Turn = Turn {
+const GONE: Statement = Statement {
     summary: "the VM was gone before its evidence could be read",
     cause: Cause::Unknown,
     confidence: Confidence::Low,
 };
 
-fn failed(seen: &Observation, turn: Option<Turn>) -> Judgement {
-    let diagnosis = seen.diagnosis();
-    let diagnosis = match turn {
-        Some(turn) if diagnosis.cause.reason == Cause::Unknown => turned(diagnosis, turn),
-        _ if diagnosis.verdict != Verdict::Failed => turned(diagnosis, VM_FAILED),
-        _ => diagnosis,
+fn failed(seen: &Observation, statement: Option<Statement>) -> Judgement {
+    let mut diagnosis = seen.evidence.diagnosis().clone();
+    let statement = match statement {
+        Some(statement) if diagnosis.cause.reason == Cause::Unknown => Some(statement),
+        _ if diagnosis.verdict != Verdict::Failed => Some(VM_FAILED),
+        _ => None,
     };
+    if let Some(statement) = statement {
+        state(Arc::make_mut(&mut diagnosis), statement);
+    }
     Judgement::Failed(Box::new(Failure { diagnosis, lost: false }))
 }
 
@@ -267,7 +210,7 @@ fn silent_agent(seen: &Observation) -> Judgement {
         && failure.diagnosis.proof.is_empty()
         && let Content::Seen(text) = &said.content
     {
-        failure.diagnosis.proof.push(Proof {
+        Arc::make_mut(&mut failure.diagnosis).proof.push(Proof {
             source: said.source,
             name: said.name.clone(),
             line: 1,
@@ -280,18 +223,17 @@ fn silent_agent(seen: &Observation) -> Judgement {
     judgement
 }
 
-const VM_FAILED: Turn = Turn {
+const VM_FAILED: Statement = Statement {
     summary: "Azure says that the VM failed, and not why",
     cause: Cause::Unknown,
     confidence: Confidence::Low,
 };
 
-fn turned(mut diagnosis: Diagnosis, turn: Turn) -> Diagnosis {
+fn state(diagnosis: &mut Diagnosis, statement: Statement) {
     diagnosis.verdict = Verdict::Failed;
-    turn.summary.clone_into(&mut diagnosis.summary);
-    diagnosis.cause = Blame::new(turn.cause, turn.confidence);
-    diagnosis.remedy = bringup_diagnosis::remedy(turn.cause);
-    diagnosis
+    statement.summary.clone_into(&mut diagnosis.summary);
+    diagnosis.cause = Blame::new(statement.cause, statement.confidence);
+    diagnosis.remedy = bringup_diagnosis::remedy(statement.cause);
 }
 
 /// How the subject bootstraps, as far as it can be told.

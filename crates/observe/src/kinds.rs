@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 
 use crate::claims::{self, NodeClassKind};
 use crate::machines::Land;
-use crate::subject::{Kind, Subject};
+use crate::profile::Kind;
+use crate::subject::Subject;
 
 /// How objects become subjects.
 #[derive(Debug, Clone)]

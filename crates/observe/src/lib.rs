@@ -4,7 +4,7 @@
 //! watches ──▶ Cluster (an index) ──▶ Agenda (what is due) ──▶ Snapshot ──▶ next_step ──▶ one effect
 //! ```
 //!
-//! `next_step` is pure: a function of the [`plan::Snapshot`], which holds everything that is seen
+//! `next_step` is pure: a function of the [`snapshot::Snapshot`], which holds everything that is seen
 //! and the time. What must be remembered is in Kubernetes or in Azure; what is kept in memory
 //! saves reads, and nothing is lost with it.
 
@@ -13,6 +13,7 @@
 pub mod claims;
 pub mod cluster;
 pub mod collect;
+pub mod diagnosed;
 pub mod digest;
 pub mod faces;
 pub mod inquiry;
@@ -27,12 +28,13 @@ pub mod metrics;
 pub mod observation;
 pub mod observer;
 pub mod plan;
+pub mod profile;
 pub mod reach;
 pub mod schedule;
 pub mod settings;
 pub mod shape;
+pub mod snapshot;
 pub mod subject;
-mod view;
 pub mod watch;
 pub mod workbench;
 pub mod writer;

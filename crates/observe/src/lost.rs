@@ -19,7 +19,7 @@ use crate::faces::report;
 use crate::judge::Failure;
 use crate::observation::Observation;
 use crate::observer::{Next, Observer};
-use crate::subject::Kind;
+use crate::profile::{Kind, Scope};
 use crate::watch::Listed;
 
 /// When the activity log is first asked: entries come no earlier.
@@ -58,8 +58,8 @@ impl Observer {
             return Ok(Next::At(since.plus(FIRST)));
         }
         let seen = self.seen_in_activity_log(&report, since).await;
-        let seen = self.collect.assessed(seen).await;
-        let diagnosis = seen.diagnosis();
+        let seen = self.collect.excerpted(seen).await;
+        let diagnosis = seen.evidence.diagnosis().clone();
         let told = diagnosis.verdict == Verdict::Failed
             && (diagnosis.cause.reason != Cause::Unknown || diagnosis.exit_code.is_some());
         if told {
@@ -78,8 +78,9 @@ impl Observer {
         since: Timestamp,
     ) -> Observation {
         let mut seen = Observation { at: self.clock.now(), ..Observation::default() };
-        seen.evidence.signatures = self.settings.signatures.clone();
-        seen.evidence.image_version =
+        let evidence = seen.evidence.change();
+        evidence.signatures = self.settings.signatures.clone();
+        evidence.image_version =
             report.spec.image_version.as_deref().and_then(|version| version.parse().ok());
         let id = report.spec.provider_id.as_deref().and_then(|id| id.parse::<ProviderId>().ok());
         let Some(id) = id else { return seen };
@@ -167,7 +168,9 @@ fn is_kept(
     only: Option<&str>,
 ) -> bool {
     let target = &report.spec.target_ref;
-    let is_others = target.kind == Kind::Machine.word()
+    let is_namespaced =
+        Kind::named(&target.kind).is_some_and(|kind| kind.profile().scope == Scope::Namespace);
+    let is_others = is_namespaced
         && only.is_some_and(|only| report.metadata.namespace.as_deref() != Some(only));
     let is_there = match cluster.subject(&target.uid) {
         Some(entry) => !entry.departed,

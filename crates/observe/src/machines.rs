@@ -16,8 +16,9 @@ pub use self::around::Around;
 use self::around::{AnyCluster, Pool, Surroundings};
 use self::facts::{Behind, Data, Facts};
 use self::place::place;
+use crate::profile::Kind;
 use crate::shape::{CLUSTER, MACHINE, Shapes};
-use crate::subject::{Kind, Labels, Launch, Mirror, Parent, Place, Subject};
+use crate::subject::{Labels, Launch, Mirror, Parent, Place, Subject};
 
 /// The provider's kinds that have a VM behind them.
 pub const PROVIDED: [&str; 2] = ["AzureMachine", "AzureMachinePoolMachine"];
@@ -192,7 +193,7 @@ impl Land {
         };
         let shape = self.shapes.of(MACHINE);
         Some(Subject {
-            kind: Kind::Machine,
+            profile: Kind::Machine.profile(),
             namespace: Some(namespace.clone()),
             name: name.clone(),
             uid: facts.uid.clone(),

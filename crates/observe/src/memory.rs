@@ -8,7 +8,7 @@ use bringup_objects::condition::Condition;
 use jiff::Timestamp;
 
 use crate::observation::Observation;
-use crate::plan::Looks;
+use crate::snapshot::Looks;
 use crate::subject::Subject;
 
 /// What is remembered of a subject.
@@ -70,8 +70,8 @@ impl Memories {
         let used = self.2.load(Ordering::Relaxed);
         let seen = match used {
             _ if used.saturating_add(seen.evidence.size()) <= self.1 / 2 => seen,
-            _ if used.saturating_add(SHORT) <= self.1 => seen.lighter(SHORT),
-            _ => seen.lighter(0),
+            _ if used.saturating_add(SHORT) <= self.1 => seen.with_excerpts(SHORT),
+            _ => seen.with_excerpts(0),
         };
         self.2.fetch_add(seen.evidence.size(), Ordering::Relaxed);
         memory.observation = Some(Arc::new(seen));
@@ -169,7 +169,7 @@ mod tests {
         let (cluster, memories) =
             (Cluster::default(), Memories(Mutex::default(), BUDGET, AtomicUsize::new(0)));
         let console = "cloud-init[1]: a line like any other\n".repeat(2_000);
-        let seen = Observation::default().with_console(&console, false).assessed(KEPT);
+        let seen = Observation::default().with_console(&console, false).with_excerpts(KEPT);
         let count = 400;
         for count in 0..count {
             let uid = count.to_string();

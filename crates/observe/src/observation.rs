@@ -1,15 +1,13 @@
 //! What one look brought: the state of the VM, what the extension said, and the evidence.
 
-use std::sync::Arc;
-
 use bringup_contract::Open;
-use bringup_diagnosis::{Diagnosis, Evidence, diagnose};
 pub use bringup_objects::report::ProvisionMode as Mode;
 use bringup_objects::report::{Collector, CollectorState};
 use jiff::Timestamp;
 
+use crate::diagnosed::DiagnosedEvidence;
 use crate::digest::collector;
-use crate::judge;
+use crate::profile::Script;
 
 /// What ARM shows of the VM.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -108,7 +106,7 @@ pub struct Observation {
     /// What the VM is.
     pub facts: Facts,
     /// Everything that was read, without secrets.
-    pub evidence: Evidence,
+    pub evidence: DiagnosedEvidence,
     /// The sources that were asked, and the result of each.
     pub collectors: Vec<Collector>,
     /// What happened when.
@@ -123,59 +121,16 @@ pub struct Observation {
     pub is_full: bool,
     /// What was wrong with the bootstrap, should its Node come all the same.
     pub warning: Option<String>,
-    /// It is of a machine of Cluster API, whose extensions are its user's.
-    pub is_machine: bool,
-    /// What the evidence shows, once it has been assessed.
-    pub assessment: Option<Arc<Assessment>>,
-}
-
-/// What the evidence of an observation shows: computed once for each look.
-#[derive(Debug)]
-pub struct Assessment {
-    diagnosis: Diagnosis,
-    is_told: bool,
+    /// Which extension tells how the bootstrap ended.
+    pub script: Script,
 }
 
 impl Observation {
-    /// Finds out what the evidence shows, and then keeps of each piece no more than `most` bytes. Takes
-    /// as long as the evidence is large: not for a task on which others wait.
+    /// The same with excerpts of at most `most` bytes of each piece of evidence. Takes as long as the
+    /// evidence is large: not for a task on which others wait.
     #[must_use]
-    pub fn assessed(mut self, most: usize) -> Self {
-        let diagnosis = diagnose(&self.evidence);
-        let is_told = judge::tells(&self.evidence, &diagnosis);
-        self.evidence.cut_to_excerpts(&diagnosis, most);
-        self.assessment = Some(Arc::new(Assessment { diagnosis, is_told }));
-        self
-    }
-
-    /// The evidence is about to change.
-    pub(crate) fn reassess(&mut self) {
-        self.assessment = None;
-    }
-
-    /// What the evidence shows.
-    pub(crate) fn diagnosis(&self) -> Diagnosis {
-        match &self.assessment {
-            Some(known) => known.diagnosis.clone(),
-            None => diagnose(&self.evidence),
-        }
-    }
-
-    /// Whether what was read tells by itself that the bootstrap has failed, and why.
-    pub(crate) fn is_told(&self) -> bool {
-        match &self.assessment {
-            Some(known) => known.is_told,
-            None => judge::tells(&self.evidence, &diagnose(&self.evidence)),
-        }
-    }
-
-    /// The same with less text: excerpts of at most `most` bytes, or none at all. What it showed stays
-    /// known.
-    #[must_use]
-    pub(crate) fn lighter(mut self, most: usize) -> Self {
-        let Some(known) = self.assessment.take() else { return self.assessed(most) };
-        self.evidence.cut_to_excerpts(&known.diagnosis, most);
-        self.assessment = Some(known);
+    pub fn with_excerpts(mut self, most: usize) -> Self {
+        self.evidence.cut_to_excerpts(most);
         self
     }
 

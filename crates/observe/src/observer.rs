@@ -20,7 +20,7 @@ use kube::Client;
 use tokio::sync::watch;
 use tracing::warn;
 
-use crate::cluster::{Cluster, Entry, Key, ReportKey};
+use crate::cluster::{Cluster, Entry, Key, ReportKey, joined};
 use crate::collect::Collect;
 use crate::kinds::Kinds;
 use crate::listening::{Heard, Lines};
@@ -31,7 +31,7 @@ use crate::metrics::ObserverMetrics;
 use crate::plan::Step;
 use crate::reach::Reach;
 use crate::settings::Settings;
-use crate::view::View;
+use crate::snapshot::Snapshot;
 use crate::watch::{Listed, Watches};
 use crate::writer::Writer;
 
@@ -186,7 +186,7 @@ impl Observer {
     }
 
     async fn subject(&self, uid: &str) -> kube::Result<Next> {
-        let Some(view) = self.view(uid) else {
+        let Some(snapshot) = self.snapshot(uid) else {
             self.memories.forget(uid);
             self.lines.hang_up(uid);
             for report in self.cluster.reports_about(uid) {
@@ -194,11 +194,9 @@ impl Observer {
             }
             return Ok(Next::Never);
         };
-        let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();
-        let View { subject, departed, node, report, signal, memory, .. } = view;
-        let observation = memory.observation.map(Arc::unwrap_or_clone);
-        let is_up = node.as_deref().is_some_and(bringup_objects::Node::is_ready)
-            || subject.registered.is_some();
+        let (step, is_up) = (snapshot.next_step(), snapshot.is_up());
+        let Snapshot { subject, departed, report, signal, observation, looks, .. } = snapshot;
+        let observation = observation.map(Arc::unwrap_or_clone);
         if is_up {
             self.lines.hang_up(uid);
         }
@@ -216,10 +214,10 @@ impl Observer {
             Step::Look(priority) => {
                 // Subjects are read in the order in which their signals came, however many come at once.
                 let since = match &signal {
-                    Some(signal) if memory.looks.signalled == 0 => signal.heard,
+                    Some(signal) if looks.signalled == 0 => signal.heard,
                     _ => self.clock.now(),
                 };
-                let turn = (priority, since, memory.reads_refused_until);
+                let turn = (priority, since, snapshot.reads_refused_until);
                 let look = self.look(&subject, observation, signal.as_ref(), turn);
                 let Some(seen) = Box::pin(look).await else { return Ok(Next::Now) };
                 self.memories.saw(uid, seen, |memory| {
@@ -237,6 +235,7 @@ impl Observer {
             }
             Step::Deepen(priority) => {
                 let seen = observation.unwrap_or_default();
+                let node = self.cluster.node_of(&subject);
                 let seen = self.collect.deepen(&subject, seen, node.as_deref(), priority).await;
                 self.memories.saw(uid, seen, |_| {});
                 // Should no verdict come of it, it is not to alarm us with every new line.
@@ -276,19 +275,26 @@ impl Observer {
         }
     }
 
-    /// Everything that is seen of a subject now.
-    fn view(&self, uid: &str) -> Option<View> {
+    /// Everything that is known of a subject now.
+    fn snapshot(&self, uid: &str) -> Option<Snapshot> {
         let Entry { subject, departed } = self.cluster.subject(uid)?;
         let (subject, memory) = self.memories.recall(subject);
-        Some(View {
+        Some(Snapshot {
+            now: self.clock.now(),
             departed,
-            node: self.cluster.node_of(&subject),
+            node: self.cluster.node_of(&subject).as_deref().map(joined),
             report: self.cluster.report_of(&subject),
+            observation: memory.observation,
+            looks: memory.looks,
             signal: self.cluster.signal_of(&subject.uid),
-            alike: self.cluster.alike(&subject),
             ear: self.lines.ear(&subject.uid),
+            namespace: self.settings.namespace.clone(),
+            was_pending: memory.was_pending,
+            refused_until: memory.refused.map(|(until, _)| until),
+            reads_refused_until: memory.reads_refused_until,
+            warned: memory.warned,
+            alike: self.cluster.alike(&subject),
             subject,
-            memory,
         })
     }
 
@@ -308,9 +314,7 @@ impl Observer {
                 done = &mut work => return Some(done),
                 () = self.agenda.recalled(&key) => {}
             }
-            let view = self.view(uid)?;
-            let step = view.snapshot(self.clock.now(), &self.settings.namespace).next_step();
-            if !goes_on(&step) {
+            if !goes_on(&self.snapshot(uid)?.next_step()) {
                 return None;
             }
         }

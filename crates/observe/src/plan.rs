@@ -1,8 +1,6 @@
 //! What to do next for a subject: one step, decided by everything that is seen, and by nothing
 //! else. A controller that is killed after any step goes on with the next.
 
-use std::collections::HashMap;
-
 use bringup_azure::Priority;
 use bringup_contract::bounds::TimeMath as _;
 use bringup_contract::{Cause, Open};
@@ -13,61 +11,11 @@ use bringup_objects::report::{BootstrapReport, Phase};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::faces::{conditions, report};
-use crate::judge::{Case, Failure, Joined, Judgement, Signal};
-use crate::listening::Ear;
+use crate::judge::{Failure, Judgement};
 use crate::observation::{Agent, Cse, Observation, Vm};
 use crate::schedule::{self, SILENCE};
-use crate::subject::{Kind, Launch, Place, Subject};
-
-/// Everything that is seen of a subject.
-#[derive(Debug)]
-pub struct Snapshot<'a> {
-    /// The present moment.
-    pub now: Timestamp,
-    /// The subject.
-    pub subject: &'a Subject,
-    /// It does not exist any more.
-    pub departed: bool,
-    /// Its Node.
-    pub node: Option<Joined>,
-    /// Its report.
-    pub report: Option<&'a BootstrapReport>,
-    /// What the last look brought.
-    pub observation: Option<&'a Observation>,
-    /// How often it was looked at, before and after its Node came.
-    pub looks: Looks,
-    /// What Karpenter said of it.
-    pub signal: Option<&'a Signal>,
-    /// What was heard on its console.
-    pub ear: Ear,
-    /// Where reports are kept.
-    pub namespace: &'a str,
-    /// It was seen while it was pending.
-    pub was_pending: bool,
-    /// Our conditions could not be written, and no attempt is made before this.
-    pub refused_until: Option<Timestamp>,
-    /// Azure refuses reads of its VM until then.
-    pub reads_refused_until: Option<Timestamp>,
-    /// It was said that it has no room for our conditions.
-    pub warned: bool,
-    /// How many others of its parent failed, by cause.
-    pub alike: &'a HashMap<String, usize>,
-}
-
-/// How often a subject was looked at.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Looks {
-    /// While its Node was not there.
-    pub pending: usize,
-    /// Since.
-    pub joined: usize,
-    /// Because of what Karpenter said.
-    pub signalled: usize,
-    /// Of what its provider told it has been looked after.
-    pub told_of: Option<Timestamp>,
-    /// Because it was being deleted.
-    pub deleting: usize,
-}
+use crate::snapshot::{Looks, Snapshot};
+use crate::subject::{Launch, Place};
 
 /// What to do.
 #[derive(Debug)]
@@ -108,42 +56,31 @@ const GIVEN_UP: SignedDuration = SignedDuration::from_mins(30);
 /// How often.
 const SIGNAL_LOOKS: usize = 15;
 
-impl Snapshot<'_> {
-    fn case(&self) -> Case<'_> {
-        Case {
-            subject: self.subject,
-            observation: self.observation,
-            node: self.node.as_ref(),
-            signal: self.signal,
-            departed: self.departed,
-            now: self.now,
-        }
-    }
-
+impl Snapshot {
     /// The report of the present attempt: what was said of one that Azure refused does not hold for the
     /// next one, which was accepted.
     fn current(&self) -> Option<&BootstrapReport> {
         let is_accepted = self.subject.launched().is_some();
-        self.report.filter(|report| !(is_accepted && report.is_of_refusal()))
+        self.report.as_deref().filter(|report| !(is_accepted && report.is_of_refusal()))
     }
 
     /// What to do next.
     pub fn next_step(&self) -> Step {
-        let judgement = self.case().judge();
+        let judgement = self.judge();
         // A Node that came closes whatever was said before.
         let report = match judgement {
-            Judgement::Up => self.report,
+            Judgement::Up => self.report.as_deref(),
             Judgement::Failed(_) | Judgement::Underway | Judgement::Withdrawn => self.current(),
         };
         match (judgement, report) {
             (Judgement::Failed(failure), None) => self.fail(&failure),
             (Judgement::Failed(failure), Some(old)) if is_better(&failure, old) => {
-                let seen = self.observation.cloned().unwrap_or_default();
+                let seen = self.observation.as_deref().cloned().unwrap_or_default();
                 let earlier = self.earlier(&failure);
                 Step::Revise(Box::new(report::improved(old, &seen, &failure, earlier, self.now)))
             }
             (Judgement::Up, Some(old)) if old.phase() != Phase::Superseded => {
-                Step::Revise(Box::new(report::superseded(old, self.subject, self.now)))
+                Step::Revise(Box::new(report::superseded(old, &self.subject, self.now)))
             }
             (Judgement::Up, None) if !self.is_ours() => Step::Rest,
             (Judgement::Up, _) => self.tell(true),
@@ -164,7 +101,7 @@ impl Snapshot<'_> {
     /// A failure whose cause is not proven is worth a second question before it is told.
     fn fail(&self, failure: &Failure) -> Step {
         let is_sure = failure.diagnosis.cause.confidence == Confidence::High;
-        match self.observation {
+        match self.observation.as_deref() {
             Some(seen) if !seen.is_full && !is_sure && !failure.lost => {
                 Step::Deepen(Priority::Event)
             }
@@ -180,16 +117,17 @@ impl Snapshot<'_> {
 
     fn report_of(&self, failure: &Failure) -> BootstrapReport {
         let earlier = self.earlier(failure);
-        let (subject, seen) = (self.subject, self.observation);
-        let attempt = self.report.map_or(1, |before| before.spec.attempt.saturating_add(1));
-        report::of_failure(subject, attempt, seen, failure, self.namespace, earlier, self.now)
+        let (subject, seen) = (&self.subject, self.observation.as_deref());
+        let attempt =
+            self.report.as_deref().map_or(1, |before| before.spec.attempt.saturating_add(1));
+        report::of_failure(subject, attempt, seen, failure, &self.namespace, earlier, self.now)
     }
 
     /// What is about to be gone is read before anything is written.
     fn last_chance(&self) -> Option<Priority> {
         let is_open = self.current().is_none() && self.subject.launched().is_some();
         let is_going = self.departed || self.subject.deleting.is_some();
-        match (self.case().signal(), self.looks) {
+        match (self.signal(), self.looks) {
             _ if !is_open => None,
             (Some(_), Looks { signalled: 0, .. }) => Some(Priority::Event),
             (None, Looks { deleting: 0, .. }) if is_going => Some(Priority::Deletion),
@@ -201,7 +139,7 @@ impl Snapshot<'_> {
     /// as its VM is there.
     fn take_leave(&self, is_reported: bool) -> Step {
         let is_open = !is_reported && self.subject.launched().is_some();
-        match self.observation {
+        match self.observation.as_deref() {
             Some(seen) if !is_open || matches!(seen.vm, Vm::Gone | Vm::Deleting) => Step::Rest,
             _ if self.looks.deleting == 0 => Step::Look(Priority::Deletion),
             Some(seen) if !seen.is_full => Step::Deepen(Priority::Deletion),
@@ -221,24 +159,23 @@ impl Snapshot<'_> {
         let refused = self.refused_until.filter(|until| is_there && self.now < *until);
         let may_write = is_there && self.subject.held.is_none() && refused.is_none();
         if may_write {
-            let report = self.current();
-            let wanted =
-                conditions::desired(self.subject, self.observation, report, is_up, self.now);
-            if !conditions::are_borne(self.subject, &wanted) {
+            let (report, seen) = (self.current(), self.observation.as_deref());
+            let wanted = conditions::desired(&self.subject, seen, report, is_up, self.now);
+            if !conditions::are_borne(&self.subject, &wanted) {
                 match (self.subject.has_room, self.warned) {
                     (true, _) => return Step::Apply(wanted),
                     (false, false) => return Step::Warn,
                     (false, true) => {}
                 }
             }
-            if let Some(mirrored) = conditions::mirrored(self.subject, &wanted) {
+            if let Some(mirrored) = conditions::mirrored(&self.subject, &wanted) {
                 return Step::Mirror(mirrored);
             }
         }
         if let Some(priority) = last_chance {
             return Step::Look(priority);
         }
-        let step = match (self.report, self.current()) {
+        let step = match (self.report.as_deref(), self.current()) {
             (Some(report), _) if !report.is_announced() => Step::Announce,
             (_, Some(report))
                 if matches!(report.phase(), Open::Known(Phase::Final | Phase::Lost)) =>
@@ -260,7 +197,7 @@ impl Snapshot<'_> {
     /// look, and so is a machine that could not be looked at when it was judged.
     fn look_once_more(&self, report: &BootstrapReport) -> Step {
         let is_open = report.cause() == Some(Cause::Unknown.reason());
-        let is_new = self.case().signal().is_some() && self.looks.signalled == 0;
+        let is_new = self.signal().is_some() && self.looks.signalled == 0;
         if !is_open || report.phase() != Phase::Final {
             Step::Rest
         } else if is_new {
@@ -273,11 +210,11 @@ impl Snapshot<'_> {
     /// A machine stays until it is deleted, and Azure may answer again: then its evidence is there.
     fn look_until_answered(&self, report: &BootstrapReport) -> Step {
         let is_there = !self.departed && self.subject.deleting.is_none();
-        if self.subject.kind != Kind::Machine || !is_there {
+        if !self.subject.profile.outlives_failure || !is_there {
             return Step::Rest;
         }
         let judged = report.finished_at().unwrap_or(self.now);
-        match self.observation {
+        match self.observation.as_deref() {
             // From an earlier life.
             None if self.now < judged.plus(GIVEN_UP) => Step::Look(Priority::Schedule),
             Some(seen) if !seen.is_full && seen.at >= judged => Step::Deepen(Priority::Schedule),
@@ -296,18 +233,20 @@ impl Snapshot<'_> {
         let Some(registered) = self.subject.registered.filter(|_| known && !self.departed) else {
             return Step::Rest;
         };
-        // Known from an earlier life. A Machine bears nothing of its script.
-        let known = if self.subject.kind == Kind::Machine && !self.was_pending {
-            BOOTSTRAP_SUCCEEDED
-        } else {
-            CSE_PROVISIONED
-        };
+        // Known from an earlier life, by what the script said where the subject bears that.
+        let bears_script = self.subject.profile.bears(CSE_PROVISIONED);
+        let known =
+            if bears_script || self.was_pending { CSE_PROVISIONED } else { BOOTSTRAP_SUCCEEDED };
         let is_told =
             find(&self.subject.conditions, known).is_some_and(|held| held.status == "True");
         if is_told {
             return Step::Rest;
         }
-        match schedule::next_look_after_join(registered, self.looks.joined, self.observation) {
+        match schedule::next_look_after_join(
+            registered,
+            self.looks.joined,
+            self.observation.as_deref(),
+        ) {
             Some(due) if due <= self.now => Step::Look(Priority::Schedule),
             Some(due) => Step::Wait(due),
             None => Step::Rest,
@@ -315,11 +254,12 @@ impl Snapshot<'_> {
     }
 
     fn look(&self) -> Step {
-        let Self { subject, now, observation, .. } = *self;
+        let (subject, now) = (&*self.subject, self.now);
+        let observation = self.observation.as_deref();
         if subject.launched().is_none() {
             return Step::Rest;
         }
-        if self.case().signal().is_some() && self.looks.signalled < SIGNAL_LOOKS {
+        if self.signal().is_some() && self.looks.signalled < SIGNAL_LOOKS {
             return match observation {
                 Some(seen) if self.looks.signalled > 0 && seen.at.plus(SIGNAL_PAUSE) > now => {
                     Step::Wait(seen.at.plus(SIGNAL_PAUSE))
@@ -363,7 +303,7 @@ impl Snapshot<'_> {
 
     /// Whether what was seen decides unless another source says more.
     fn is_decisive(&self, seen: &Observation) -> bool {
-        let subject = self.subject;
+        let subject = &self.subject;
         let silent = !subject.is_control_plane
             && matches!(seen.cse, Cse::Succeeded { at: Some(at) } if at.plus(SILENCE) <= seen.at);
         let agent = seen.agent == Agent::Silent && seen.at >= subject.agent_deadline(Some(seen));

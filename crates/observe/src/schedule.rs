@@ -9,17 +9,13 @@ use bringup_contract::bounds::TimeMath as _;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::observation::{Agent, Cse, Mode, Observation, Vm};
-use crate::subject::{Kind, Subject};
+use crate::profile::Pauses;
+use crate::subject::Subject;
 
-/// The first look after the VM was accepted.
-const FIRST: SignedDuration = SignedDuration::from_secs(45);
-/// The same of a machine: its VM is there already.
-const FIRST_OF_MACHINE: SignedDuration = SignedDuration::from_secs(30);
-/// How long after a look the next one follows; the last is repeated.
-const PAUSES: [i64; 5] = [15, 15, 30, 30, 60];
-/// The same for a machine, until a while after its VM was there, and from then on: half of the twelve
-/// reads a minute that Azure allows of one VM. The other half belongs to its provider.
-const PAUSES_OF_MACHINE: [i64; 2] = [10, 30];
+/// How long after a look the next one follows with [`Pauses::Growing`]; the last is repeated.
+const GROWING: [i64; 5] = [15, 15, 30, 30, 60];
+/// The same with [`Pauses::Steady`]: until [`A_WHILE`] after the launch, and from then on.
+const STEADY: [i64; 2] = [10, 30];
 const A_WHILE: SignedDuration = SignedDuration::from_mins(4);
 /// The same as long as a VM may not have been made yet.
 const UNTIL_MADE: SignedDuration = SignedDuration::from_mins(1);
@@ -45,35 +41,28 @@ const FIRST_CONFLICT: SignedDuration = SignedDuration::from_millis(20);
 pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) -> Option<Timestamp> {
     let launched = subject.launched()?;
     let forced = subject.deadline(last);
-    let is_machine = subject.kind == Kind::Machine;
     let Some(last) = last else {
-        let first = if is_machine { FIRST_OF_MACHINE } else { FIRST };
-        return Some(launched.plus(jittered(first, &subject.uid)).min(forced));
+        let first = jittered(subject.profile.first_look, &subject.uid);
+        return Some(launched.plus(first).min(forced));
     };
-    let of_machine = || {
-        let [soon, late] = PAUSES_OF_MACHINE;
-        let seconds = if last.at < launched.plus(A_WHILE) { soon } else { late };
-        last.at.plus(jittered(SignedDuration::from_secs(seconds), &subject.uid))
+    let growing = || growing_pause_after(last.at, looks, &subject.uid);
+    let while_running = || match subject.profile.pauses {
+        Pauses::Growing => growing(),
+        Pauses::Steady => steady_pause_after(last.at, launched, &subject.uid),
     };
+    let has_no_console = last.console == Some(false);
     let regular = match &last.cse {
         _ if subject.may_not_exist(last) => last.at.plus(jittered(UNTIL_MADE, &subject.uid)),
-        Cse::Absent if is_machine && last.console == Some(false) => of_machine(),
-        Cse::Running { .. } | Cse::Failed { .. } if is_machine => of_machine(),
+        Cse::Absent if subject.profile.console_decides && has_no_console => while_running(),
         Cse::Absent if subject.has_console() => after(&OURS, launched, last.at).unwrap_or(forced),
         // It is still being created: its extension comes afterwards.
-        Cse::Absent if last.vm == Vm::Present && last.mode == Mode::Unknown => {
-            pause_after(last.at, looks, &subject.uid)
-        }
+        Cse::Absent if last.vm == Vm::Present && last.mode == Mode::Unknown => growing(),
         Cse::Absent => after(&WITHOUT_EXTENSION, launched, last.at).unwrap_or(forced),
         Cse::Succeeded { at } => {
             let silent = at.unwrap_or(last.at).plus(SILENCE);
-            if silent > last.at && !subject.is_control_plane {
-                silent
-            } else {
-                pause_after(last.at, looks, &subject.uid)
-            }
+            if silent > last.at && !subject.is_control_plane { silent } else { growing() }
         }
-        Cse::Running { .. } | Cse::Failed { .. } => pause_after(last.at, looks, &subject.uid),
+        Cse::Running { .. } | Cse::Failed { .. } => while_running(),
     };
     let agent = (last.agent != Agent::Ready).then(|| subject.agent_deadline(Some(last)));
     let dues = [Some(regular), agent, Some(forced)];
@@ -104,8 +93,14 @@ fn after(seconds: &[i64], launched: Timestamp, last: Timestamp) -> Option<Timest
     moments.find(|at| *at > last)
 }
 
-fn pause_after(last: Timestamp, looks: usize, uid: &str) -> Timestamp {
-    let seconds = PAUSES[looks.saturating_sub(1).min(PAUSES.len() - 1)];
+fn growing_pause_after(last: Timestamp, looks: usize, uid: &str) -> Timestamp {
+    let seconds = GROWING[looks.saturating_sub(1).min(GROWING.len() - 1)];
+    last.plus(jittered(SignedDuration::from_secs(seconds), uid))
+}
+
+fn steady_pause_after(last: Timestamp, launched: Timestamp, uid: &str) -> Timestamp {
+    let [soon, late] = STEADY;
+    let seconds = if last < launched.plus(A_WHILE) { soon } else { late };
     last.plus(jittered(SignedDuration::from_secs(seconds), uid))
 }
 

@@ -6,32 +6,14 @@ use std::sync::Arc;
 use bringup_azure::id::Scheme;
 use bringup_azure::{InstanceId, MachineId, ProviderId};
 use bringup_contract::bounds::{self, TimeMath as _};
-use bringup_objects::cluster_api::{AnyCondition, REPLACEMENT_USEFUL};
-use bringup_objects::condition::{CSE_PROVISIONED, Condition};
+use bringup_objects::cluster_api::AnyCondition;
+use bringup_objects::condition::Condition;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::observation::{Observation, Vm};
+use crate::profile::{Kind, Profile};
 use crate::schedule::AGENT_LIMIT;
 use crate::shape::Shape;
-
-/// A kind of subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// A NodeClaim of Karpenter.
-    NodeClaim,
-    /// A Machine of Cluster API.
-    Machine,
-}
-
-impl Kind {
-    /// As Kubernetes calls it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NodeClaim => "NodeClaim",
-            Self::Machine => "Machine",
-        }
-    }
-}
 
 /// What a subject belongs to, which outlives it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -78,8 +60,8 @@ pub enum Place {
 /// Something that is to become a node, as Kubernetes shows it.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// What it is.
-    pub kind: Kind,
+    /// How subjects of its kind are treated.
+    pub profile: &'static Profile,
     /// How its conditions look, and where it is served.
     pub shape: Arc<Shape>,
     /// Its namespace, if it is in one.
@@ -198,20 +180,16 @@ impl Subject {
         }
     }
 
-    /// Whether its result is on the console, from the start: its VM is one that we made, or one of
-    /// Cluster API, which needs no extension.
-    pub fn has_console(&self) -> bool {
-        let is_flex = matches!(&self.place, Place::Known(id) if id.scheme == Scheme::AzureFlex);
-        is_flex || self.kind == Kind::Machine
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        self.profile.kind
     }
 
-    /// Whether it bears a condition of ours. Only a Machine can be replaced; only a claim has a script
-    /// that is always there.
-    pub fn bears(&self, kind: &str) -> bool {
-        match self.kind {
-            Kind::NodeClaim => kind != REPLACEMENT_USEFUL,
-            Kind::Machine => kind != CSE_PROVISIONED,
-        }
+    /// Whether the result of the bootstrap is on the console from the start, because its VM needs no
+    /// extension: one that this controller provisioned, or one of Cluster API.
+    pub fn has_console(&self) -> bool {
+        let is_flex = matches!(&self.place, Place::Known(id) if id.scheme == Scheme::AzureFlex);
+        is_flex || self.profile.console_decides
     }
 
     /// When everything is read that can be, and judged.

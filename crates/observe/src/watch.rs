@@ -25,9 +25,9 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use crate::cluster::{Cluster, Key, ReportKey};
-use crate::judge::Signal;
 use crate::kinds::Kinds;
-use crate::subject::Kind;
+use crate::profile::Kind;
+use crate::snapshot::Signal;
 use crate::watch::trust::Foreign;
 
 /// The Event with which Karpenter's Azure provider says that a VM failed, before it deletes it.
@@ -78,8 +78,7 @@ impl Listed {
     /// Whether all subjects of a kind are known, so that one that is not known does not exist.
     pub fn has_all_of(&self, kind: &str) -> bool {
         // A kind that is not observed counts as known.
-        let kind = [Kind::NodeClaim, Kind::Machine].into_iter().find(|known| known.word() == kind);
-        kind.is_none_or(|kind| self.subjects.contains(&kind))
+        Kind::named(kind).is_none_or(|kind| self.subjects.contains(&kind))
     }
 }
 

@@ -9,10 +9,11 @@ use bringup_diagnosis::{Evidence, Piece, Source};
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, Status, condition, find};
 use bringup_objects::report::{BootstrapReport, Phase};
 use bringup_observe::faces::conditions;
-use bringup_observe::judge::Joined;
+
 use bringup_observe::observation::{Cse, Observation, Vm};
-use bringup_observe::plan::{Looks, Snapshot, Step};
+use bringup_observe::plan::Step;
 use bringup_observe::schedule;
+use bringup_observe::snapshot::{Joined, Looks, Snapshot};
 use bringup_observe::subject::{Launch, Subject};
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -52,7 +53,7 @@ fn reads_that_azure_refuses_for_minutes_are_told_before_they_are_waited_for() {
     let signal = said(50, "failed");
     let step = |subject: &Subject, until| {
         Snapshot {
-            signal: Some(&signal),
+            signal: Some(signal.clone()),
             reads_refused_until: until,
             ..snapshot(subject, Some(&seen), None, at(60))
         }
@@ -153,7 +154,7 @@ fn what_karpenter_says_is_looked_into_at_once_and_before_the_schedule() {
     let signal = said(9, "Failed to register");
     let mut told = snapshot(&subject, None, None, at(10));
     assert!(matches!(told.next_step(), Step::Wait(_)), "the first look is due later");
-    told.signal = Some(&signal);
+    told.signal = Some(signal.clone());
     assert!(matches!(told.next_step(), Step::Look(Priority::Event)));
 }
 
@@ -162,7 +163,7 @@ fn what_is_about_to_be_gone_is_read_before_anything_is_written() {
     let (bare, signal) = (subject(), said(9, "Failed"));
     let mut told = snapshot(&bare, None, None, at(10));
     assert!(matches!(told.next_step(), Step::Apply(_)), "there is time");
-    told.signal = Some(&signal);
+    told.signal = Some(signal.clone());
     assert!(matches!(told.next_step(), Step::Look(Priority::Event)));
     told.looks.signalled = 1;
     assert!(matches!(told.next_step(), Step::Apply(_)), "it has been read");
@@ -196,11 +197,11 @@ fn a_vm_that_still_shows_its_failure_but_not_the_words_has_lost_its_evidence() {
     let signal = said(89, "Failed to register: ");
     let seen = Observation {
         cse: Cse::Failed { at: None },
-        evidence: Evidence::default(),
+        evidence: Evidence::default().into(),
         ..failed_cse()
     };
     let mut snapshot = snapshot(&subject, Some(&seen), None, at(90));
-    snapshot.signal = Some(&signal);
+    snapshot.signal = Some(signal.clone());
     let step = snapshot.next_step();
     let Step::Publish(report) = step else { panic!("{step:?}") };
     assert_eq!((report.phase(), report.cause()), (Phase::Lost.into(), Some("Unknown")));
@@ -214,10 +215,10 @@ fn a_signal_that_came_after_the_deletion_is_its_consequence() {
     let gone = Observation { at: at(30), vm: Vm::Gone, ..Observation::default() };
     let signal = said(25, "preempted");
     let mut told = snapshot(&subject, Some(&gone), None, at(31));
-    told.signal = Some(&signal);
+    told.signal = Some(signal.clone());
     assert!(matches!(told.next_step(), Step::Rest));
     let signal = said(19, "failed");
-    told.signal = Some(&signal);
+    told.signal = Some(signal.clone());
     let Step::Publish(report) = told.next_step() else { panic!("it had failed before") };
     assert_eq!(report.phase(), Phase::Lost);
 }
@@ -225,7 +226,8 @@ fn a_signal_that_came_after_the_deletion_is_its_consequence() {
 #[test]
 fn a_failure_without_proof_is_asked_about_once_more_before_it_is_told() {
     let mut seen = failed_cse();
-    seen.evidence.pieces = vec![Piece::seen(Source::Extension, "extension cse", "exit status=1")];
+    seen.evidence.change().pieces =
+        vec![Piece::seen(Source::Extension, "extension cse", "exit status=1")];
     let subject = subject();
     let step = snapshot(&subject, Some(&seen), None, at(90)).next_step();
     assert!(matches!(step, Step::Deepen(Priority::Event)), "{step:?}");
@@ -240,7 +242,7 @@ fn a_verdict_changes_only_for_a_better_one() {
     let subject = bear(subject, &[]);
     let mut other = failed_cse();
     let text = "no space left on device";
-    other.evidence.pieces = vec![Piece::seen(Source::Extension, "extension cse", text)];
+    other.evidence.change().pieces = vec![Piece::seen(Source::Extension, "extension cse", text)];
     let step = snapshot(&subject, Some(&other), Some(&report), at(100)).next_step();
     let Step::Apply(conditions) = step else { panic!("{step:?}") };
     let verdict = find(&conditions, BOOTSTRAP_SUCCEEDED).unwrap();

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
+use std::sync::Arc;
+
 use bringup_objects::cluster_api::AzureCluster;
-use bringup_observe::judge::{Case, Judgement};
+use bringup_observe::judge::Judgement;
 use bringup_observe::machines::{DEADLINE, Land};
 use bringup_observe::observation::{Agent, Facts, Observation, Vm};
 use bringup_observe::schedule::AGENT_LIMIT;
+use bringup_observe::snapshot::Snapshot;
 use bringup_observe::subject::{Launch, Subject};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -51,8 +54,8 @@ fn seen(minutes: i64, vm: Vm, made: Option<i64>) -> Observation {
 }
 
 fn judged(subject: &Subject, seen: &Observation) -> Judgement {
-    let (observation, now) = (Some(seen), seen.at);
-    Case { subject, observation, node: None, signal: None, departed: false, now }.judge()
+    let observation = Some(Arc::new(seen.clone()));
+    Snapshot { observation, ..Snapshot::of(Arc::new(subject.clone()), seen.at) }.judge()
 }
 
 #[test]

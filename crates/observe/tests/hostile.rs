@@ -8,10 +8,12 @@ mod stored_report;
 
 use bringup_azure::model::VirtualMachine;
 use bringup_objects::report::BootstrapReport;
-use bringup_observe::judge::Signal;
+
 use bringup_observe::observation::Observation;
-use bringup_observe::plan::{Looks, Snapshot, Step};
-use bringup_observe::subject::{Kind, Launch, Subject};
+use bringup_observe::plan::Step;
+use bringup_observe::profile::Kind;
+use bringup_observe::snapshot::{Looks, Signal, Snapshot};
+use bringup_observe::subject::{Launch, Subject};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use proptest::prelude::*;
@@ -110,7 +112,7 @@ fn hostile() -> impl Strategy<Value = Subject> {
         |(launch, created, deleting, registered, counted_from, told_of, is_machine)| {
             let kind = if is_machine { Kind::Machine } else { Kind::NodeClaim };
             Subject {
-                kind,
+                profile: kind.profile(),
                 launch,
                 created,
                 deleting,
@@ -195,14 +197,14 @@ proptest! {
         signal in prop::option::of((moment(), moment(), text())),
         (now, departed, deleting) in (moment(), any::<bool>(), 0..3_usize),
     ) {
-        let mut seen = Observation { is_machine: subject.kind == Kind::Machine, ..Observation::default() };
+        let mut seen = Observation { script: subject.profile.script, ..Observation::default() };
         if let Some(vm) = &vm {
             seen = seen.with_vm(vm, now);
         }
         if let Some(console) = &console {
             seen = seen.with_console(console, false);
         }
-        let seen = seen.assessed(KEPT);
+        let seen = seen.with_excerpts(KEPT);
         prop_assert!(seen.evidence.pieces.iter().all(|piece| piece.text().is_none_or(|text| text.len() <= KEPT)));
         let signal = signal.map(|(stamped, heard, text)| Signal { stamped, heard, text });
         let looks = Looks { deleting, ..Looks::default() };
@@ -211,7 +213,7 @@ proptest! {
             let snapshot = Snapshot {
                 departed,
                 looks,
-                signal: signal.as_ref(),
+                signal: signal.clone(),
                 ..snapshot(&subject, Some(&seen), report.as_ref(), now)
             };
             if let Step::Publish(report) | Step::Revise(report) = snapshot.next_step() {
@@ -233,7 +235,7 @@ fn waits_that_follow_from_the_last_moment_there_is_do_not_panic() {
             "statuses": [{ "code": "ProvisioningState/succeeded", "time": far.to_string() }],
         }] } },
     }));
-    let seen = Observation::default().with_vm(&vm, at(90)).assessed(KEPT);
+    let seen = Observation::default().with_vm(&vm, at(90)).with_excerpts(KEPT);
     let subject = Subject { created: far, counted_from: Some(far), ..subject() };
     for now in [Timestamp::MIN, at(90), far, Timestamp::MAX] {
         let step = snapshot(&subject, Some(&seen), None, now).next_step();

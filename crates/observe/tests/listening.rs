@@ -2,15 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use bringup_azure::Priority;
 use bringup_observe::listening::{Ear, Heard};
 use bringup_observe::machines::{DEADLINE, Land};
 use bringup_observe::observation::{Cse, Observation, Vm};
-use bringup_observe::plan::{Looks, Snapshot, Step};
+use bringup_observe::plan::Step;
+use bringup_observe::profile::Kind;
 use bringup_observe::schedule;
-use bringup_observe::subject::{Kind, Subject};
+use bringup_observe::snapshot::Snapshot;
+use bringup_observe::subject::Subject;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -43,23 +45,12 @@ fn heard(seconds: i64, heard: Heard, listeners: usize) -> Ear {
 }
 
 fn step(seen: Option<&Observation>, ear: Ear, now: Timestamp) -> Step {
-    let (subject, alike) = (machine(), HashMap::new());
     let snapshot = Snapshot {
-        now,
-        subject: &subject,
-        departed: false,
-        node: None,
-        report: None,
-        observation: seen,
-        looks: Looks::default(),
-        signal: None,
+        observation: seen.cloned().map(Arc::new),
         ear,
-        namespace: "bringup-system",
         was_pending: true,
-        refused_until: None,
-        reads_refused_until: None,
         warned: true,
-        alike: &alike,
+        ..Snapshot::of(Arc::new(machine()), now)
     };
     snapshot.next_step()
 }
@@ -93,7 +84,7 @@ fn nobody_listens_where_there_is_nothing_to_hear() {
     for seen in [over(Cse::Failed { at: None }), over(Cse::Succeeded { at: None }), dark] {
         assert_eq!(heard(7, Heard::Nothing, 1).next(&subject, Some(&seen)), None, "{seen:?}");
     }
-    let claim = Subject { kind: Kind::NodeClaim, ..machine() };
+    let claim = Subject { profile: Kind::NodeClaim.profile(), ..machine() };
     assert_eq!(Ear::default().next(&claim, None), None);
     assert_eq!(heard(7, Heard::Deaf, 1).next(&subject, None), Some(at(67)), "tried again later");
 }

@@ -4,15 +4,19 @@
 
 mod claim;
 
+use std::sync::Arc;
+
 use bringup_azure::model::VirtualMachine;
 use bringup_objects::cluster_api::REPLACEMENT_USEFUL;
 use bringup_objects::condition::{Status, find};
 use bringup_objects::report::Phase;
 use bringup_observe::faces::conditions;
-use bringup_observe::judge::{Case, Judgement};
+use bringup_observe::judge::Judgement;
 use bringup_observe::machines::{DEADLINE, Land};
 use bringup_observe::observation::{Observation, Vm};
 use bringup_observe::plan::Step;
+use bringup_observe::profile::Script;
+use bringup_observe::snapshot::Snapshot;
 use bringup_observe::subject::Subject;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -61,14 +65,18 @@ fn vm(extensions: &[Value]) -> VirtualMachine {
 
 /// Everything that was asked at that moment.
 fn seen(seconds: i64, extensions: &[Value]) -> Observation {
-    let fresh = Observation { is_machine: true, ..Observation::default() };
+    let fresh = Observation { script: Script::Waiter, ..Observation::default() };
     Observation { is_full: true, ..fresh.with_vm(&vm(extensions), at(seconds)) }
 }
 
+/// A subject right after this look.
+fn snapshot_of(subject: &Subject, seen: &Observation) -> Snapshot {
+    let observation = Some(Arc::new(seen.clone()));
+    Snapshot { observation, ..Snapshot::of(Arc::new(subject.clone()), seen.at) }
+}
+
 fn judged(seen: &Observation) -> Judgement {
-    let (subject, now) = (machine(), seen.at);
-    let observation = Some(seen);
-    Case { subject: &subject, observation, node: None, signal: None, departed: false, now }.judge()
+    snapshot_of(&machine(), seen).judge()
 }
 
 const LOCK: &str =
@@ -104,7 +112,7 @@ fn extensions_that_are_not_the_users_and_what_azure_says_of_the_vm_itself_count_
     let mut raw = vm(&[extension("Users", "Error", LOCK)]).raw;
     let code = "ProvisioningState/failed/OSProvisioningTimedOut";
     raw["properties"]["instanceView"]["statuses"][0]["code"] = json!(code);
-    let fresh = Observation { is_machine: true, ..Observation::default() };
+    let fresh = Observation { script: Script::Waiter, ..Observation::default() };
     assert_eq!(fresh.with_vm(&VirtualMachine::of(raw), at(120)).vm, Vm::Failed);
 }
 
@@ -134,10 +142,7 @@ fn a_control_plane_that_is_well_has_its_whole_time_for_its_node_to_come() {
         let subject = Subject { is_control_plane, ..machine() };
         let later = first.clone().with_vm(&vm(&well), at(seconds));
         let later = Observation { is_full: true, ..later };
-        let (observation, now) = (Some(&later), at(seconds));
-        let case =
-            Case { subject: &subject, observation, node: None, signal: None, departed: false, now };
-        matches!(case.judge(), Judgement::Failed(_))
+        matches!(snapshot_of(&subject, &later).judge(), Judgement::Failed(_))
     };
     assert!(!judged(false, 200), "a worker has three minutes");
     assert!(judged(false, 241));
@@ -173,7 +178,7 @@ fn a_machine_that_nobody_could_look_at_is_looked_at_until_azure_answers() {
     assert_eq!(step(Some(&unseen), 601), format!("Wait({})", at(720)));
     assert_eq!(step(Some(&unseen), 720), "Look(Schedule)");
     assert_eq!(step(None, 900), "Look(Schedule)", "after a restart");
-    let looked = Observation { is_machine: true, ..Observation::default() };
+    let looked = Observation { script: Script::Waiter, ..Observation::default() };
     let looked = looked.with_vm(&vm(&[]), at(730));
     assert_eq!(step(Some(&looked), 730), "Deepen(Schedule)");
     let full = Observation { is_full: true, ..looked.clone() };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bringup_contract::Cause;
-use bringup_observe::subject::Kind;
+use bringup_observe::profile::Kind;
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 

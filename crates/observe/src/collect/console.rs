@@ -13,7 +13,7 @@ use jiff::SignedDuration;
 use crate::digest::{collected, collector, refusal};
 use crate::listening::Line;
 use crate::observation::Observation;
-use crate::subject::Kind;
+use crate::profile::Profile;
 use crate::workbench::{Room, Workbench};
 
 /// How much of a serial log is read.
@@ -50,17 +50,17 @@ impl Console {
     }
 
     /// Looks at a VM and its console, and at nothing else.
-    pub async fn look(&self, id: &InstanceId, kind: Kind) -> Observation {
+    pub async fn look(&self, id: &InstanceId, profile: &Profile) -> Observation {
         let (turn, now) = (Priority::Event.since(self.clock.now()), self.clock.now());
-        let seen = Observation { is_machine: kind == Kind::Machine, ..Observation::default() };
+        let seen = Observation { script: profile.script, ..Observation::default() };
         match self.asked(self.arm.instance(id, turn).await).await {
             Ok(vm) => {
                 let seen = seen.with_vm(&vm, now).with_diagnostics(&vm);
-                self.read(id, kind, seen, turn).await.0
+                self.read(id, profile, seen, turn).await.0
             }
             Err(error) if error.is_not_found() => seen.without_vm(&error, now),
             // An identity that may not read the VM may still be allowed to read its console.
-            Err(error) => self.read(id, kind, seen.without_vm(&error, now), turn).await.0,
+            Err(error) => self.read(id, profile, seen.without_vm(&error, now), turn).await.0,
         }
     }
 
@@ -69,15 +69,12 @@ impl Console {
     pub(super) async fn read(
         &self,
         id: &InstanceId,
-        kind: Kind,
+        profile: &Profile,
         mut seen: Observation,
         turn: Turn,
     ) -> (Observation, Option<Room>) {
         if seen.is_console_off() {
-            let remedy = match kind {
-                Kind::Machine => ": set spec.diagnostics.boot.storageAccountType to Managed",
-                Kind::NodeClaim => "",
-            };
+            let remedy = profile.boot_diagnostics_remedy;
             let detail = format!("boot diagnostics are off for this VM{remedy}");
             seen.collected(collected(collector::SERIAL_LOG, CollectorState::Disabled, &detail));
             return (seen, None);

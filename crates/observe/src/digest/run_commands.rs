@@ -5,8 +5,9 @@ use bringup_diagnosis::{Piece, Source};
 use bringup_objects::condition::cut;
 use bringup_objects::report::CollectorState;
 
-use super::vm::{OURS, told, waited};
+use super::vm::{told, waited};
 use super::{collected, collector};
+use crate::diagnosed::SUMMARY;
 use crate::observation::{Cse, Observation};
 
 /// How much of what a command printed is read: Azure keeps less.
@@ -64,14 +65,15 @@ impl Observation {
 /// The end of what bringup-node printed in a command, if it is its.
 fn said(command: &RunCommand) -> Option<&str> {
     let texts = [command.output.as_deref(), command.error.as_deref()];
-    let text = texts.into_iter().flatten().find(|text| text.contains(OURS))?;
+    let text = texts.into_iter().flatten().find(|text| text.contains(SUMMARY))?;
     let end = &text[text.ceil_char_boundary(text.len().saturating_sub(READ))..];
-    end.contains(OURS).then_some(end)
+    end.contains(SUMMARY).then_some(end)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Script;
 
     const WAIT: &str = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"BootstrapTokenInvalid\",\"conf\":\"high\",\"ev\":[\"no signature\"],\"end\":1}";
 
@@ -86,7 +88,7 @@ mod tests {
     }
 
     fn seen(commands: &[RunCommand]) -> Observation {
-        Observation { is_machine: true, ..Observation::default() }.with_run_commands(commands)
+        Observation { script: Script::Waiter, ..Observation::default() }.with_run_commands(commands)
     }
 
     #[test]

@@ -8,6 +8,7 @@ use bringup_objects::condition::cut;
 use jiff::Timestamp;
 
 use super::AGENT_PIECE;
+use crate::diagnosed::SUMMARY;
 use crate::observation::{Cse, Facts};
 
 /// The extension that runs the bootstrap; of several, the one that failed.
@@ -20,9 +21,6 @@ pub(super) fn script(vm: &VirtualMachine) -> Option<&Extension> {
         Cse::Absent => 0,
     })
 }
-
-/// The mark of what bringup-node says.
-pub(crate) const OURS: &str = "BRINGUP-NODE/1 ";
 
 /// The extension that tells how the bootstrap of a machine of Cluster API ended: one in which
 /// bringup-node waited; or the provider's own, which only tells that it failed. Whatever else is on
@@ -37,7 +35,7 @@ pub(super) fn waiter(vm: &VirtualMachine) -> Option<&Extension> {
 /// Whether bringup-node speaks in an extension.
 fn says_ours(extension: &Extension) -> bool {
     let statuses = extension.statuses.iter().chain(&extension.substatuses);
-    statuses.filter_map(|status| status.message.as_deref()).any(|text| text.contains(OURS))
+    statuses.filter_map(|status| status.message.as_deref()).any(|text| text.contains(SUMMARY))
 }
 
 /// Whether an extension is the one of Cluster API's Azure provider: that it failed means that there
@@ -61,7 +59,13 @@ pub(super) fn only_users_extensions_failed(vm: &VirtualMachine) -> bool {
         && vm.statuses.iter().filter(|status| status.is_error()).all(about_extensions)
 }
 
-/// What bringup-node said with which it ended its wait, wherever it said so.
+/// The exit code with which bringup-node ended its wait in this extension.
+pub(super) fn exit_of_wait(extension: &Extension) -> Option<i32> {
+    let statuses = extension.statuses.iter().chain(&extension.substatuses);
+    waited(statuses.filter_map(|status| status.message.as_deref()))
+}
+
+/// The exit code with which bringup-node ended its wait, wherever one of these texts tells.
 pub(super) fn waited<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<i32> {
     let mut said = texts.into_iter().filter_map(|text| cse::read(text).node);
     said.find(|node| node.waited && node.whole).and_then(|node| node.exit)

@@ -14,7 +14,8 @@ use bringup_objects::report::{BootstrapReport, Phase};
 use jiff::Timestamp;
 
 use crate::observation::{Cse, Observation};
-use crate::subject::{Kind, Place, Subject};
+use crate::profile::Script;
+use crate::subject::{Place, Subject};
 
 /// So often a cause that may be gone with its machine is met before it is believed to stay.
 const ATTEMPTS: usize = 2;
@@ -41,7 +42,7 @@ pub fn desired(
             cse(subject, observation, now).into_iter().chain([verdict, useful]).collect()
         }
     };
-    let wanted = wanted.into_iter().filter(|wanted| subject.bears(&wanted.type_));
+    let wanted = wanted.into_iter().filter(|wanted| subject.profile.bears(&wanted.type_));
     let settled = wanted.map(|wanted| {
         let present = find(&subject.conditions, &wanted.type_);
         // A report carries the moments itself.
@@ -141,7 +142,9 @@ pub fn up(subject: &Subject, warning: Option<&str>, now: Timestamp) -> Condition
     let message = match (warning, present) {
         (Some(warning), _) => format!("{JOINED} But {warning}."),
         // What it was warned of before is not looked for again.
-        (None, Some(present)) if subject.kind == Kind::Machine => present.message.clone(),
+        (None, Some(present)) if subject.profile.script == Script::Waiter => {
+            present.message.clone()
+        }
         (None, _) => JOINED.to_owned(),
     };
     condition(BOOTSTRAP_SUCCEEDED, Status::True, reason::NODE_REGISTERED, &message, since)

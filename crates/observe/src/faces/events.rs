@@ -12,6 +12,7 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::ObjectMeta;
 
+use crate::profile::{Kind, Scope};
 use crate::subject::Subject;
 
 /// Failures of one pool with the same cause and image are one Event for this long.
@@ -73,7 +74,7 @@ pub fn no_room(subject: &Subject, instance: &str, now: Timestamp) -> Event {
     let reason = "NoRoomForConditions";
     let regarding = ObjectReference {
         api_version: Some(subject.shape.resource.api_version.clone()),
-        kind: Some(subject.kind.word().to_owned()),
+        kind: Some(subject.kind().word().to_owned()),
         name: Some(subject.name.clone()),
         namespace: subject.namespace.clone(),
         uid: Some(subject.uid.clone()),
@@ -134,8 +135,9 @@ fn note(report: &BootstrapReport) -> Option<String> {
 
 /// The namespace of what a report is about: its own, unless that is a claim, which is in none.
 fn namespace_of(report: &BootstrapReport) -> Option<String> {
-    let is_claim = report.spec.target_ref.kind == "NodeClaim";
-    report.metadata.namespace.clone().filter(|_| !is_claim)
+    let kind = Kind::named(&report.spec.target_ref.kind);
+    let is_cluster_scoped = kind.is_some_and(|kind| kind.profile().scope == Scope::Cluster);
+    report.metadata.namespace.clone().filter(|_| !is_cluster_scoped)
 }
 
 fn parent(report: &BootstrapReport, uid: Option<&str>) -> Option<ObjectReference> {

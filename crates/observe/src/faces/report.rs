@@ -6,16 +6,14 @@ use bringup_contract::{ImageVersion, Open};
 use bringup_diagnosis::evidence::Content;
 use bringup_diagnosis::redaction::Redacted;
 use bringup_diagnosis::{Diagnosis, Evidence};
-use bringup_objects::cluster_api::{CLUSTER_LABEL, REPLACEMENT_USEFUL};
-use bringup_objects::condition::{
-    CSE_PROVISIONED, Condition, Status, condition, cut, find, settle,
-};
+use bringup_objects::cluster_api::CLUSTER_LABEL;
+use bringup_objects::condition::{Condition, Status, condition, cut, find, settle};
 use bringup_objects::karpenter::POOL_LABEL;
 use bringup_objects::names;
 use bringup_objects::report::{
     ANNOUNCED, BootstrapReport, CAUSE_LABEL, CollectorState, Contributing, CseResult, EvidenceLine,
-    IMAGE_LABEL, LONGEST_LINE, MOST_LINES, MOST_TEXT, MOVED_LABEL, Moment, ParentReference, Phase,
-    Redactions, ReportSpec, ReportStatus, ReportVerdict, TARGET_UID_LABEL, TargetReference,
+    IMAGE_LABEL, LONGEST_LINE, MOST_LINES, MOST_TEXT, Moment, ParentReference, Phase, Redactions,
+    ReportSpec, ReportStatus, ReportVerdict, TARGET_UID_LABEL, TargetReference,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -25,7 +23,8 @@ use super::conditions;
 use crate::digest::{collected, collector};
 use crate::judge::{Failure, mode};
 use crate::observation::{Cse, Observation};
-use crate::subject::{Kind, Place, Subject};
+use crate::profile::{Kind, Script};
+use crate::subject::{Place, Subject};
 
 /// How much of what was overruled a report keeps.
 const MOST_CONTRIBUTING: usize = 4;
@@ -54,7 +53,7 @@ pub fn of_failure(
     }
     status.conditions =
         conditions::of_failure(&failure.diagnosis, observation, &place, earlier, now);
-    status.conditions.retain(|held| subject.bears(&held.type_));
+    status.conditions.retain(|held| subject.profile.bears(&held.type_));
     report.status = Some(status);
     label(&mut report, subject);
     report
@@ -84,11 +83,10 @@ pub fn improved(
     let before = held.collectors.into_iter().filter(|known| !asked.contains(&known.name));
     status.collectors = before.chain(status.collectors).collect();
     // The same that it bore before, and the script's, of which more may be known now.
-    let is_machine = old.spec.target_ref.kind == Kind::Machine.word();
+    let kind = Kind::named(&old.spec.target_ref.kind);
     let mut new =
         conditions::of_failure(&failure.diagnosis, Some(observation), &place, earlier, now);
-    let other = if is_machine { CSE_PROVISIONED } else { REPLACEMENT_USEFUL };
-    new.retain(|held| held.type_ != other);
+    new.retain(|held| kind.is_none_or(|kind| kind.profile().bears(&held.type_)));
     status.conditions = new
         .into_iter()
         .map(|condition| {
@@ -113,7 +111,7 @@ pub fn superseded(old: &BootstrapReport, subject: &Subject, now: Timestamp) -> B
     status.phase = Phase::Superseded.into();
     let cause = old.cause().unwrap_or("Unknown");
     let warning = format!("its bootstrap was said to have failed: {cause}");
-    let warning = Some(warning).filter(|_| subject.kind == Kind::Machine);
+    let warning = Some(warning).filter(|_| subject.profile.script == Script::Waiter);
     let up = conditions::up(subject, warning.as_deref(), now);
     // A machine that is up needs no replacement.
     let useful = conditions::not_asked(&up);
@@ -173,8 +171,7 @@ fn label(report: &mut BootstrapReport, subject: &Subject) {
     labels.extend(pool.map(|pool| (POOL_LABEL, names::label(&pool.name))));
     let cluster = subject.labels.cluster.as_deref();
     labels.extend(cluster.map(|cluster| (CLUSTER_LABEL, names::label(cluster))));
-    // Where a cluster is moved to, its Machines' reports go too.
-    labels.extend((subject.kind == Kind::Machine).then(|| (MOVED_LABEL, String::new())));
+    labels.extend(subject.profile.report_labels.iter().map(|label| (*label, String::new())));
     report.metadata.labels =
         Some(labels.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
 }
@@ -195,7 +192,7 @@ fn spec(
     ReportSpec {
         target_ref: TargetReference {
             api_version: subject.shape.resource.api_version.clone(),
-            kind: subject.kind.word().to_owned(),
+            kind: subject.kind().word().to_owned(),
             name: subject.name.clone(),
             uid: subject.uid.clone(),
         },

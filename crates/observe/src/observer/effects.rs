@@ -14,7 +14,8 @@ use crate::cluster::{Entry, Key, ReportKey};
 use crate::faces::{events, report};
 use crate::kinds;
 use crate::log;
-use crate::subject::{Kind, Subject};
+use crate::profile::{Kind, NodeLocation};
+use crate::subject::Subject;
 use crate::writer::Written;
 
 /// How soon after a new report it is seen whether there are too many.
@@ -63,7 +64,7 @@ impl Observer {
         match object.filter(|object| object.metadata.uid.as_deref() == Some(&subject.uid)) {
             Some(object) => {
                 let before = self.cluster.subject(&subject.uid);
-                self.seen(subject.kind, object);
+                self.seen(subject.kind(), object);
                 let after = self.cluster.subject(&subject.uid);
                 let turned = |entry: Option<Entry>| {
                     entry.map(|entry| {
@@ -78,7 +79,7 @@ impl Observer {
                 self.cluster.gone(&subject.uid);
             }
         }
-        if subject.kind == Kind::Machine {
+        if subject.profile.node == NodeLocation::WorkloadCluster {
             return Ok(false); // its Node is in another cluster
         }
         // No Node has a longer name, and none can be asked for.
@@ -139,7 +140,7 @@ impl Observer {
                     let pretended = Some(conditions.clone());
                     self.memories.remember(uid, |memory| memory.pretended = pretended);
                 } else {
-                    self.seen(subject.kind, object);
+                    self.seen(subject.kind(), object);
                 }
                 let quick = if is_reassertion { times } else { 1 };
                 self.memories.remember(uid, |memory| memory.applied = Some((now, quick)));
@@ -149,7 +150,7 @@ impl Observer {
                     self.metrics.told(subject, verdict, now);
                 }
             }
-            Written::Stale(object) => self.seen(subject.kind, object),
+            Written::Stale(object) => self.seen(subject.kind(), object),
             Written::Gone => drop(self.cluster.gone(uid)),
         }
         Ok(Next::Now)

@@ -8,9 +8,9 @@ use bringup_contract::bounds::TimeMath as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Observer;
-use crate::judge::Signal;
 use crate::observation::Observation;
 use crate::plan::Step;
+use crate::snapshot::Signal;
 use crate::subject::Subject;
 
 /// A refusal of reads that ends sooner than this is not told on the subject.
@@ -47,7 +47,7 @@ impl Observer {
             Ok(seen) => Some(seen),
             Err(until) => {
                 let at = self.clock.now();
-                let known = self.view(&subject.uid)?.memory.observation.map(Arc::unwrap_or_clone);
+                let known = self.snapshot(&subject.uid)?.observation.map(Arc::unwrap_or_clone);
                 let seen = known.unwrap_or_else(|| Observation { at, ..Observation::default() });
                 self.memories.saw(&subject.uid, seen.refused_until(until), |memory| {
                     memory.reads_refused_until = Some(until);

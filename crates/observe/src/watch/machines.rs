@@ -21,8 +21,9 @@ use serde::de::DeserializeOwned;
 
 use super::Watches;
 use crate::machines::{Around, Named, PROVIDED};
+use crate::profile::Kind;
 use crate::shape::{MACHINE, Schemas, Shape};
-use crate::subject::{Kind, Subject};
+use crate::subject::Subject;
 
 /// The definitions whose absence is said.
 const SAID: [&str; 2] = [MACHINE, PROVIDED[0]];

@@ -8,7 +8,7 @@ use bringup_objects::report::BootstrapReport;
 use tracing::warn;
 
 use crate::cluster::ReportKey;
-use crate::subject::Kind;
+use crate::profile::{Kind, Scope};
 
 /// Field managers whose reports are ours: our own, and that of `clusterctl move`, which takes reports
 /// along to another cluster.
@@ -55,9 +55,8 @@ fn refused(report: &BootstrapReport, namespace: &str) -> Option<Reason> {
     let kind = report.spec.target_ref.kind.as_str();
     let is_at_home = report.metadata.namespace.as_deref() == Some(namespace);
     let mut managers = report.metadata.managed_fields.iter().flatten();
-    if kind != Kind::NodeClaim.word() && kind != Kind::Machine.word() {
-        Some(Reason::Kind)
-    } else if kind == Kind::NodeClaim.word() && !is_at_home {
+    let Some(kind) = Kind::named(kind) else { return Some(Reason::Kind) };
+    if kind.profile().scope == Scope::Cluster && !is_at_home {
         Some(Reason::Namespace)
     } else if !managers
         .any(|entry| entry.manager.as_deref().is_some_and(|it| WRITERS.contains(&it)))

@@ -2,19 +2,18 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::Arc;
 
 use bringup_diagnosis::{Evidence, Piece, Source};
 use bringup_objects::condition::Condition;
 use bringup_objects::report::BootstrapReport;
-use bringup_observe::judge::Signal;
-use bringup_observe::listening::Ear;
 use bringup_observe::observation::{Agent, Cse, Observation, Vm};
-use bringup_observe::plan::{Looks, Snapshot, Step};
+use bringup_observe::plan::Step;
+use bringup_observe::profile::Kind;
 use bringup_observe::schedule;
 use bringup_observe::shape::Shape;
-use bringup_observe::subject::{Kind, Labels, Launch, Parent, Place, Subject};
+use bringup_observe::snapshot::{Signal, Snapshot};
+use bringup_observe::subject::{Labels, Launch, Parent, Place, Subject};
 use jiff::Timestamp;
 
 pub(crate) const VM: &str =
@@ -26,7 +25,7 @@ pub(crate) fn at(seconds: i64) -> Timestamp {
 
 pub(crate) fn subject() -> Subject {
     Subject {
-        kind: Kind::NodeClaim,
+        profile: Kind::NodeClaim.profile(),
         shape: Shape::of_claims(),
         namespace: None,
         name: "a".to_owned(),
@@ -62,31 +61,18 @@ pub(crate) fn subject() -> Subject {
     }
 }
 
-/// No other subject has failed.
-pub(crate) static NOBODY: LazyLock<HashMap<String, usize>> = LazyLock::new(HashMap::new);
-
-pub(crate) fn snapshot<'a>(
-    subject: &'a Subject,
-    observation: Option<&'a Observation>,
-    report: Option<&'a BootstrapReport>,
+pub(crate) fn snapshot(
+    subject: &Subject,
+    observation: Option<&Observation>,
+    report: Option<&BootstrapReport>,
     now: Timestamp,
-) -> Snapshot<'a> {
+) -> Snapshot {
     Snapshot {
-        now,
-        subject,
-        departed: false,
-        node: None,
-        report,
-        observation,
-        looks: Looks::default(),
-        signal: None,
-        ear: Ear::default(),
-        namespace: "bringup-system",
+        report: report.cloned().map(Arc::new),
+        observation: observation.cloned().map(Arc::new),
+        namespace: "bringup-system".to_owned(),
         was_pending: true,
-        refused_until: None,
-        reads_refused_until: None,
-        warned: false,
-        alike: &NOBODY,
+        ..Snapshot::of(Arc::new(subject.clone()), now)
     }
 }
 
@@ -105,7 +91,8 @@ pub(crate) fn failed_cse() -> Observation {
         evidence: Evidence {
             pieces: vec![Piece::seen(Source::Extension, "extension cse", text)],
             ..Evidence::default()
-        },
+        }
+        .into(),
         ..Observation::default()
     }
 }

@@ -7,11 +7,12 @@ use bringup_observe::faces::{conditions, events, report as reports};
 use bringup_observe::log;
 use bringup_observe::observation::Observation;
 use bringup_observe::plan::Step;
-use bringup_observe::subject::{Kind, Launch, Subject};
+use bringup_observe::profile::Kind;
+use bringup_observe::subject::{Launch, Subject};
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 
-use crate::claim::{NOBODY, at, failed_cse, snapshot, subject};
+use crate::claim::{at, failed_cse, snapshot, subject};
 
 /// How much larger a report may become than it was.
 const GROWTH: usize = 64 * 1024;
@@ -29,7 +30,7 @@ fn subjects(uid: &str) -> [Subject; 4] {
     let namespace = Some("team-a".to_owned());
     let refused = Launch::Refused { at: at(1), message: "no".to_owned() };
     [
-        Subject { kind: Kind::Machine, namespace, ..claim.clone() },
+        Subject { profile: Kind::Machine.profile(), namespace, ..claim.clone() },
         Subject { launch: refused, ..claim.clone() },
         Subject { registered: Some(at(80)), ..claim.clone() },
         claim,
@@ -95,7 +96,7 @@ fn decide(
     for observation in [None, Some(&failed)] {
         for departed in [false, true] {
             let mut snapshot = snapshot(subject, observation, Some(report), now);
-            (snapshot.departed, snapshot.alike) = (departed, &NOBODY);
+            snapshot.departed = departed;
             if let Step::Publish(report) | Step::Revise(report) = snapshot.next_step() {
                 assert!(size(&report) <= most, "a report of {} bytes", size(&report));
             }
