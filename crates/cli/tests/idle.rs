@@ -49,7 +49,7 @@ async fn without_karpenter_and_cluster_api_it_idles_says_what_it_waits_for_and_e
         let mut said = BTreeSet::new();
         controller.logged("leading").await?;
         while said.len() < wanted.len() {
-            let line = controller.logged("waiting").await?;
+            let line = controller.logged("waiting for a resource definition").await?;
             assert_eq!(line["level"], "INFO", "it is no trouble: {line}");
             said.insert(line["why"].as_str().context("it says why")?.to_owned());
         }

@@ -90,7 +90,7 @@ impl Controller {
         let needed = rights::needed(self.provisioning.is_some(), self.settings.machines);
         match rights::missing(&self.client, &self.settings.namespace, &needed).await {
             Ok(missing) => self.health.lacks(missing),
-            Err(error) => warn!(error = %advice(&error), "cannot ask for our rights"),
+            Err(error) => warn!(error = %advice(&error), "cannot check RBAC permissions"),
         }
     }
 
@@ -145,14 +145,14 @@ impl Controller {
         );
         let lead = async {
             loop {
-                info!(identity = self.settings.identity, "waiting for the lease");
+                info!(identity = self.settings.identity, "waiting for the leader lease");
                 election
                     .with_lease(Box::pin(async {
-                        info!(identity = self.settings.identity, "leading");
+                        info!(identity = self.settings.identity, "leader lease acquired: leading");
                         tokio::join!(self.observe(), self.provision());
                     }))
                     .await;
-                info!(identity = self.settings.identity, "not leading any more");
+                info!(identity = self.settings.identity, "leader lease lost");
             }
         };
         tokio::select! {
@@ -177,7 +177,7 @@ impl Controller {
         let listener = TcpListener::bind(listen)
             .await
             .with_context(|| format!("listen on {listen} for health and metrics"))?;
-        info!(address = %listener.local_addr().unwrap_or(listen), "listening");
+        info!(address = %listener.local_addr().unwrap_or(listen), "serving health and metrics: listening");
         let (stopping, stopped) = watch::channel(false);
         let told = |mut stopped: watch::Receiver<bool>| async move {
             // An error means that the sender is gone, which is a stop too.

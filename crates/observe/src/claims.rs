@@ -119,7 +119,7 @@ pub fn subject(claim: &NodeClaim, classes: &[NodeClassKind]) -> Option<Subject> 
         has_room: true,
         held: None,
         api_server: None,
-        told_of: None,
+        provider_failure: None,
         trouble: None,
         mirror: None,
     })

@@ -20,16 +20,16 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 
 pub use self::console::Console;
-use self::console::Unheard;
-use crate::digest::{collected, collector, refusal};
-use crate::listening::{Heard, Line};
-use crate::memory::KEPT;
+use self::console::Unreadable;
+use crate::console_watch::{Finding, WatchedConsole};
+use crate::interpret::{collected, collector, refusal};
+use crate::memory::EXCERPT_BYTES;
 use crate::observation::{Cse, Observation, Vm};
 use crate::profile::NodeLocation;
-use crate::reach::Reach;
+use crate::read_scope::ReadScope;
 use crate::snapshot::Signal;
 use crate::subject::{Place, Subject};
-use crate::workbench::Workbench;
+use crate::workers::Workers;
 
 /// How long after its time a verdict has to be made, read or not.
 const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(50);
@@ -50,8 +50,8 @@ pub struct Collect {
     hook: EffectHook,
     console: Console,
     signatures: Signatures,
-    bench: Workbench,
-    reach: Reach,
+    workers: Workers,
+    read_scope: ReadScope,
 }
 
 impl Collect {
@@ -64,21 +64,21 @@ impl Collect {
         hook: EffectHook,
     ) -> Self {
         let console = Console::new(arm.clone(), clock.clone(), hook.clone());
-        let (signatures, bench) = (Signatures::default(), console.bench());
-        let reach = Reach::everything();
-        Self { arm, client, clock, health, hook, console, signatures, bench, reach }
+        let (signatures, workers) = (Signatures::default(), console.workers());
+        let read_scope = ReadScope::everything();
+        Self { arm, client, clock, health, hook, console, signatures, workers, read_scope }
     }
 
     /// The same, which reads only what it may.
     #[must_use]
-    pub fn with_reach(mut self, reach: Reach) -> Self {
-        self.reach = reach;
+    pub fn with_read_scope(mut self, read_scope: ReadScope) -> Self {
+        self.read_scope = read_scope;
         self
     }
 
     /// Which VMs may be read.
-    pub(crate) fn reach(&self) -> &Reach {
-        &self.reach
+    pub(crate) fn read_scope(&self) -> &ReadScope {
+        &self.read_scope
     }
 
     /// The same, which also looks for these.
@@ -113,8 +113,8 @@ impl Collect {
     /// needs that: most of it never is.
     pub(crate) async fn excerpted(&self, seen: Observation) -> Observation {
         match seen.evidence.size() {
-            size if Workbench::is_small(size) => seen,
-            size => self.bench.run(size, move || seen.with_excerpts(KEPT)).await,
+            size if Workers::is_small(size) => seen,
+            size => self.workers.run(size, move || seen.with_excerpts(EXCERPT_BYTES)).await,
         }
     }
 
@@ -129,9 +129,9 @@ impl Collect {
         let turn = priority.since(since);
         let deadline = deadline(subject, known.as_ref(), priority, self.clock.now());
         let mut seen = self.prepared(subject, known.unwrap_or_default());
-        seen.collectors.retain(|known| known.name != collector::PROVIDED);
+        seen.collectors.retain(|known| known.name != collector::PROVIDER_OBJECT);
         if let Some(trouble) = &subject.trouble {
-            seen.collected(collected(collector::PROVIDED, CollectorState::Failed, trouble));
+            seen.collected(collected(collector::PROVIDER_OBJECT, CollectorState::Failed, trouble));
         }
         if let Some(signal) = signal {
             seen = seen.with_signal(&signal.text);
@@ -140,7 +140,7 @@ impl Collect {
             Place::Known(id) => Some(id.instance.clone()),
             Place::NotSaid | Place::Malformed(_) => None,
         };
-        let refused = subject.machine.as_ref().and_then(|id| self.reach.refuses_machine(id));
+        let refused = subject.machine.as_ref().and_then(|id| self.read_scope.refuses_machine(id));
         if let Some(why) = &refused {
             seen.collected(collected(collector::MACHINE, CollectorState::Denied, why));
         }
@@ -171,8 +171,8 @@ impl Collect {
             seen.collected(collected(collector::VM, CollectorState::Failed, &detail));
             return seen;
         };
-        if let Some(why) = self.reach.refuses(subject, &instance).await {
-            return seen.out_of_reach(&why, self.clock.now());
+        if let Some(why) = self.read_scope.refuses(subject, &instance).await {
+            return seen.outside_read_scope(&why, self.clock.now());
         }
         let Some(answer) = self.in_time(deadline, self.arm.instance(&instance, turn)).await else {
             return seen.unread(self.clock.now());
@@ -182,7 +182,7 @@ impl Collect {
                 self.health.azure(None);
                 let now = self.clock.now();
                 let size = size_of(&vm).saturating_add(seen.evidence.size());
-                self.bench.run(size, move || seen.with_vm(&vm, now).with_diagnostics(&vm)).await
+                self.workers.run(size, move || seen.with_vm(&vm, now).with_diagnostics(&vm)).await
             }
             Err(error) => {
                 self.health.azure((!error.is_not_found()).then(|| refusal(&error).1));
@@ -203,7 +203,9 @@ impl Collect {
         let deadline = deadline(subject, Some(&seen), priority, self.clock.now());
         let seen = match &subject.place {
             Place::NotSaid | Place::Malformed(_) => seen,
-            Place::Known(id) if self.reach.refuses(subject, &id.instance).await.is_some() => seen,
+            Place::Known(id) if self.read_scope.refuses(subject, &id.instance).await.is_some() => {
+                seen
+            }
             Place::Known(id) => {
                 let read =
                     self.in_time(deadline, self.read_console(id, subject, &seen, turn)).await;
@@ -236,38 +238,38 @@ impl Collect {
         self.excerpted(read).await
     }
 
-    /// Listens to the console: whether what is new there tells that the bootstrap has failed.
-    pub(crate) async fn listen(
+    /// Reads what is new on the console: whether it proves that the bootstrap has failed.
+    pub(crate) async fn watch_console(
         &self,
         subject: &Subject,
-        mut line: Line,
+        mut console: WatchedConsole,
         priority: Priority,
-    ) -> (Line, Heard) {
-        let Place::Known(id) = &subject.place else { return (line, Heard::Deaf) };
-        if self.reach.refuses(subject, &id.instance).await.is_some() {
-            return (line, Heard::Deaf);
+    ) -> (WatchedConsole, Finding) {
+        let Place::Known(id) = &subject.place else { return (console, Finding::Unreadable) };
+        if self.read_scope.refuses(subject, &id.instance).await.is_some() {
+            return (console, Finding::Unreadable);
         }
         let turn = priority.since(self.clock.now());
-        let heard = match self.console.listen(&id.instance, &mut line, turn).await {
+        let found = match self.console.read_if_changed(&id.instance, &mut console, turn).await {
             Ok(Some((text, _room))) => {
-                let tells = self.tells_of_failure(subject, text).await;
-                if tells { Heard::Failure } else { Heard::Nothing }
+                let proves = self.proves_failure(subject, text).await;
+                if proves { Finding::Failure } else { Finding::NoFailure }
             }
-            Ok(None) => Heard::Nothing,
-            Err(Unheard) => Heard::Deaf,
+            Ok(None) => Finding::NoFailure,
+            Err(Unreadable) => Finding::Unreadable,
         };
-        (line, heard)
+        (console, found)
     }
 
-    async fn tells_of_failure(&self, subject: &Subject, text: String) -> bool {
+    async fn proves_failure(&self, subject: &Subject, text: String) -> bool {
         let seen = self.prepared(subject, Observation::default());
         let (size, console_decides) = (text.len(), subject.profile.console_decides);
-        let tells = move || {
+        let proves = move || {
             let seen = seen.with_console(&text, true);
             matches!(seen.cse, Cse::Failed { .. })
                 || console_decides && seen.evidence.is_proven_by_guest()
         };
-        self.bench.run(size, tells).await
+        self.workers.run(size, proves).await
     }
 
     /// With everything that is known of a subject before it is looked at.
@@ -286,14 +288,14 @@ impl Collect {
         turn: Turn,
     ) -> Observation {
         let Place::Known(id) = &subject.place else { return seen };
-        if self.reach.refuses(subject, &id.instance).await.is_some() {
+        if self.read_scope.refuses(subject, &id.instance).await.is_some() {
             return seen;
         }
         match self.asked(self.arm.run_commands(&id.instance, turn).await).await {
             // What they print may be long.
             Ok(commands) if commands.is_empty() => seen.with_run_commands(&commands),
             Ok(commands) => {
-                self.bench.run(usize::MAX, move || seen.with_run_commands(&commands)).await
+                self.workers.run(usize::MAX, move || seen.with_run_commands(&commands)).await
             }
             Err(error) => {
                 let (state, detail) = refusal(&error);

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 
 use crate::cluster::{alike, joined};
 use crate::collect::Collect;
-use crate::faces::report;
 use crate::judge::Judgement;
 use crate::observation::Observation;
+use crate::outputs::report;
 use crate::snapshot::Snapshot;
 use crate::subject::Subject;
 

@@ -9,7 +9,7 @@ use bringup_diagnosis::evidence::Content;
 use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, Verdict, diagnose};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::digest::AGENT_PIECE;
+use crate::interpret::AGENT_PIECE;
 use crate::observation::{Agent, Aks, Cse, Mode, Observation, Vm};
 use crate::schedule::SILENCE;
 use crate::snapshot::Snapshot;

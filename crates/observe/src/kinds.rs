@@ -9,7 +9,7 @@ use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 
 use crate::claims::{self, NodeClassKind};
-use crate::machines::Land;
+use crate::machines::MachineIndex;
 use crate::profile::Kind;
 use crate::subject::Subject;
 
@@ -18,20 +18,20 @@ use crate::subject::Subject;
 pub struct Kinds {
     classes: Arc<Vec<NodeClassKind>>,
     /// What is known of machines.
-    pub land: Arc<Land>,
+    pub machines: Arc<MachineIndex>,
 }
 
 impl Kinds {
     /// Claims of these classes, and machines.
-    pub fn new(classes: Vec<NodeClassKind>, land: Land) -> Self {
-        Self { classes: Arc::new(classes), land: Arc::new(land) }
+    pub fn new(classes: Vec<NodeClassKind>, machines: MachineIndex) -> Self {
+        Self { classes: Arc::new(classes), machines: Arc::new(machines) }
     }
 
     /// An object as a subject; none if it is none of ours.
     pub fn subject(&self, kind: Kind, object: DynamicObject) -> Option<Subject> {
         match kind {
             Kind::NodeClaim => self.claim(&read(object)?),
-            Kind::Machine => self.land.machine_seen(read(object)?),
+            Kind::Machine => self.machines.machine_seen(read(object)?),
         }
     }
 

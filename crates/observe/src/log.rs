@@ -1,4 +1,4 @@
-//! The log line of a verdict.
+//! The log line of a verdict: the same fields for every one.
 
 use bringup_contract::Open;
 use bringup_objects::report::{BootstrapReport, Phase};
@@ -16,7 +16,7 @@ pub fn verdict(report: &BootstrapReport) {
             node_claim = spec.target_ref.name,
             node = text(&spec.node_name),
             report = report.name_any(),
-            "the node has joined after all"
+            "node joined after its bootstrap had been reported as failed"
         );
         return;
     }

@@ -14,11 +14,11 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
 use crate::cluster::{Cluster, ReportKey};
-use crate::digest::{collected, collector, refusal};
-use crate::faces::report;
+use crate::interpret::{collected, collector, refusal};
 use crate::judge::Failure;
 use crate::observation::Observation;
 use crate::observer::{Next, Observer};
+use crate::outputs::report;
 use crate::profile::{Kind, Scope};
 use crate::watch::Listed;
 
@@ -84,7 +84,7 @@ impl Observer {
             report.spec.image_version.as_deref().and_then(|version| version.parse().ok());
         let id = report.spec.provider_id.as_deref().and_then(|id| id.parse::<ProviderId>().ok());
         let Some(id) = id else { return seen };
-        if let Some(why) = self.collect.reach().refuses_lost(&id) {
+        if let Some(why) = self.collect.read_scope().refuses_lost(&id) {
             seen.collected(collected(collector::ACTIVITY_LOG, CollectorState::Denied, &why));
             return seen;
         }

@@ -1,9 +1,9 @@
-//! Machines of Cluster API as subjects: a Machine, the provider's object behind it, and what stands
-//! around both: the Cluster, where that is in Azure, the pool.
+//! Machines of Cluster API as subjects. Each is made from a Machine, its infrastructure machine
+//! (AzureMachine or AzureMachinePoolMachine), and the objects that it shares with other Machines.
 
-mod around;
-mod facts;
 mod place;
+mod records;
+mod shared;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,16 +12,16 @@ use bringup_objects::cluster_api::{AzureMachine, GROUP, Machine};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::ObjectMeta;
 
-pub use self::around::Around;
-use self::around::{AnyCluster, Pool, Surroundings};
-use self::facts::{Behind, Data, Facts};
 use self::place::place;
+use self::records::{BootstrapData, InfraRecord, MachineRecord};
+pub use self::shared::SharedObject;
+use self::shared::{ClusterRecord, PoolRecord, SharedObjects};
 use crate::profile::Kind;
 use crate::shape::{CLUSTER, MACHINE, Shapes};
 use crate::subject::{Labels, Launch, Mirror, Parent, Place, Subject};
 
-/// The provider's kinds that have a VM behind them.
-pub const PROVIDED: [&str; 2] = ["AzureMachine", "AzureMachinePoolMachine"];
+/// The kinds of infrastructure machines: each has one VM.
+pub const INFRA_KINDS: [&str; 2] = ["AzureMachine", "AzureMachinePoolMachine"];
 /// How long after its VM is there a machine is judged, unless it is said otherwise: below the time
 /// after which Cluster API itself gives it up.
 pub const DEADLINE: SignedDuration = SignedDuration::from_mins(10);
@@ -29,27 +29,27 @@ pub const DEADLINE: SignedDuration = SignedDuration::from_mins(10);
 /// An object in a namespace: that, and its name.
 pub type Named = (String, String);
 
-/// What is known of machines, in parts.
+/// The objects of Cluster API from which subjects are made: a change of any of them changes Machines.
 #[derive(Debug)]
-pub struct Land {
+pub struct MachineIndex {
     deadline: SignedDuration,
-    /// How conditions look on Machines, and on what is behind them.
+    /// How conditions look on Machines and infrastructure machines.
     pub shapes: Arc<Shapes>,
     parts: Mutex<Parts>,
 }
 
 #[derive(Debug, Default)]
 struct Parts {
-    machines: HashMap<Named, Facts>,
+    machines: HashMap<Named, MachineRecord>,
     /// By kind.
-    provided: HashMap<String, HashMap<Named, Behind>>,
-    around: Surroundings,
-    /// Whatever can be known of Clusters is known: before, any may be paused.
-    clusters_told: bool,
+    infra_machines: HashMap<String, HashMap<Named, InfraRecord>>,
+    shared: SharedObjects,
+    /// The first list of Clusters is complete: before, any of them may be paused.
+    clusters_listed: bool,
 }
 
-impl Land {
-    /// Nothing is known yet. Machines are judged so long after their VM is there.
+impl MachineIndex {
+    /// An empty index. Machines are judged `deadline` after their VM exists.
     pub fn new(deadline: SignedDuration) -> Self {
         Self { deadline, shapes: Arc::default(), parts: Mutex::default() }
     }
@@ -58,98 +58,98 @@ impl Land {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A Machine was seen: what it is now.
+    /// Stores a Machine, and returns it as a subject.
     pub fn machine_seen(&self, machine: Machine) -> Option<Subject> {
         let name = named(&machine.metadata)?;
-        let facts = Facts::of(machine)?;
+        let machine = MachineRecord::of(machine)?;
         let mut parts = self.lock();
-        let facts = facts.known_as(parts.machines.get(&name));
-        parts.machines.insert(name.clone(), facts);
+        let machine = machine.known_as(parts.machines.get(&name));
+        parts.machines.insert(name.clone(), machine);
         self.subject(&parts, &name)
     }
 
-    /// A Machine is gone.
+    /// Drops a Machine that was deleted.
     pub fn machine_gone(&self, machine: &Machine) {
         if let Some(name) = named(&machine.metadata) {
             self.lock().machines.remove(&name);
         }
     }
 
-    /// The Machines that exist are these, by uid.
+    /// Drops all Machines but those with these uids.
     pub fn only_machines(&self, uids: &HashSet<String>) {
-        self.lock().machines.retain(|_, facts| uids.contains(&facts.uid));
+        self.lock().machines.retain(|_, machine| uids.contains(&machine.uid));
     }
 
-    /// An object of the provider was seen: what its Machine is now.
-    pub fn provided_seen(&self, kind: &str, object: AzureMachine) -> Option<Subject> {
+    /// Stores an infrastructure machine, and returns its Machine as a subject.
+    pub fn infra_machine_seen(&self, kind: &str, object: AzureMachine) -> Option<Subject> {
         let name = named(&object.metadata)?;
         let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
         let owner = owners.iter().find(|owner| owner.kind == MACHINE).map(|it| it.name.clone());
-        let behind = Behind::of(object);
+        let record = InfraRecord::of(object);
         let mut parts = self.lock();
-        parts.provided.entry(kind.to_owned()).or_default().insert(name.clone(), behind);
+        parts.infra_machines.entry(kind.to_owned()).or_default().insert(name.clone(), record);
         let owner = parts.owner(kind, name, owner)?;
         self.subject(&parts, &owner)
     }
 
-    /// An object of the provider is gone. Returns its Machine without it, unless no other object
-    /// tells where its VM is.
-    pub fn provided_gone(&self, kind: &str, object: &AzureMachine) -> Option<Subject> {
+    /// Drops an infrastructure machine that was deleted. Returns its Machine without it, unless no other
+    /// object knows where its VM is.
+    pub fn infra_machine_gone(&self, kind: &str, object: &AzureMachine) -> Option<Subject> {
         let name = named(&object.metadata)?;
         let mut parts = self.lock();
-        parts.provided.get_mut(kind)?.remove(&name);
+        parts.infra_machines.get_mut(kind)?.remove(&name);
         let owner = parts.owner(kind, name, None)?;
         self.subject(&parts, &owner).filter(|subject| matches!(subject.place, Place::Known(_)))
     }
 
-    /// The objects of one of the provider's kinds that exist are these.
-    pub fn only_provided(&self, kind: &str, names: &HashSet<Named>) {
-        if let Some(of_kind) = self.lock().provided.get_mut(kind) {
+    /// Drops all infrastructure machines of a kind but these.
+    pub fn only_infra_machines(&self, kind: &str, names: &HashSet<Named>) {
+        if let Some(of_kind) = self.lock().infra_machines.get_mut(kind) {
             of_kind.retain(|name, _| names.contains(name));
         }
     }
 
-    /// What stands around Machines was seen: what they are now.
-    pub fn around_seen<A: Around>(&self, object: A) -> Vec<Subject> {
+    /// Stores a shared object, and returns the Machines that a change of it affects.
+    pub fn shared_seen<A: SharedObject>(&self, object: A) -> Vec<Subject> {
         let Some(name) = named(object.meta()) else { return Vec::new() };
-        let kept = object.kept();
+        let record = object.record();
         let mut parts = self.lock();
-        let known = A::shelf(&mut parts.around);
+        let known = A::of_kind(&mut parts.shared);
         let before = known.get(&name);
-        if before == Some(&kept) {
+        if before == Some(&record) {
             return Vec::new();
         }
-        A::tell(&name, before, &kept);
-        known.insert(name.clone(), kept);
-        let concerned = parts.concerned::<A>(&name);
-        self.subjects(&parts, &concerned)
+        A::log_change(&name, before, &record);
+        known.insert(name.clone(), record);
+        let affected = parts.affected::<A>(&name);
+        self.subjects(&parts, &affected)
     }
 
-    /// It is gone: what the Machines are without it.
-    pub fn around_gone<A: Around>(&self, name: &Named) -> Vec<Subject> {
+    /// Drops a shared object that was deleted, and returns the Machines without it.
+    pub fn shared_gone<A: SharedObject>(&self, name: &Named) -> Vec<Subject> {
         let mut parts = self.lock();
-        let concerned = parts.concerned::<A>(name);
-        A::shelf(&mut parts.around).remove(name);
-        self.subjects(&parts, &concerned)
+        let affected = parts.affected::<A>(name);
+        A::of_kind(&mut parts.shared).remove(name);
+        self.subjects(&parts, &affected)
     }
 
-    /// Those of one kind that exist are these: what the Machines of the others are without them.
-    pub fn only_around<A: Around>(&self, names: &HashSet<Named>) -> Vec<Subject> {
+    /// Drops all shared objects of a kind but these, and returns the Machines of the others.
+    pub fn only_shared<A: SharedObject>(&self, names: &HashSet<Named>) -> Vec<Subject> {
         let gone: Vec<Named> = {
             let mut parts = self.lock();
-            let all = A::shelf(&mut parts.around).keys();
+            let all = A::of_kind(&mut parts.shared).keys();
             all.filter(|name| !names.contains(*name)).cloned().collect()
         };
-        gone.iter().flat_map(|name| self.around_gone::<A>(name)).collect()
+        gone.iter().flat_map(|name| self.shared_gone::<A>(name)).collect()
     }
 
-    /// Whatever can be known of a kind is known: what that changes.
-    pub fn told(&self, kind: &str) -> Vec<Subject> {
+    /// The first list of a kind is complete. Returns the Machines that this changes.
+    pub fn listed(&self, kind: &str) -> Vec<Subject> {
         let mut parts = self.lock();
-        if kind != CLUSTER || parts.clusters_told {
+        if kind != CLUSTER || parts.clusters_listed {
             return Vec::new();
         }
-        parts.clusters_told = true;
+        parts.clusters_listed = true;
         let all: Vec<Named> = parts.machines.keys().cloned().collect();
         self.subjects(&parts, &all)
     }
@@ -161,89 +161,93 @@ impl Land {
     /// A Machine as a subject; none if its VM is not on Azure.
     fn subject(&self, parts: &Parts, named: &Named) -> Option<Subject> {
         let (namespace, name) = named;
-        let facts = parts.machines.get(named)?;
-        let reference = &facts.behind;
-        let is_known = PROVIDED.contains(&reference.kind.as_str());
-        let id = facts.provider_id.as_deref().unwrap_or_default();
+        let machine = parts.machines.get(named)?;
+        let reference = &machine.infra_ref;
+        let is_known = INFRA_KINDS.contains(&reference.kind.as_str());
+        let id = machine.provider_id.as_deref().unwrap_or_default();
         if !is_known && !id.starts_with("azure://") {
             return None;
         }
-        let provided = parts.behind(namespace, facts);
-        let site = parts.around.site(namespace, &facts.cluster);
-        let cluster = parts.around.cluster(namespace, &facts.cluster);
-        let pool = parts.around.pool(namespace, provided);
-        let since = facts.ready_since;
-        let begun = provided.and_then(|provided| provided.created);
-        let place = place(facts, provided, site, pool);
+        let infra = parts.infra_machine(namespace, machine);
+        let site = parts.shared.site(namespace, &machine.cluster);
+        let cluster = parts.shared.cluster(namespace, &machine.cluster);
+        let pool = parts.shared.pool(namespace, infra);
+        let since = machine.ready_since;
+        let begun = infra.and_then(|infra| infra.created);
+        let place = place(machine, infra, site, pool);
         // The provider makes nothing before it knows what from, and says where it is once it is made: of
-        // an instance of a scale set on the object behind it alone, until the Node is there.
-        let is_said = facts.is_made
+        // an instance of a scale set on its infrastructure machine alone, until the Node is there.
+        let is_said = machine.is_made
             || !id.is_empty()
-            || provided.is_some_and(|provided| provided.provider_id.is_some());
+            || infra.is_some_and(|infra| infra.provider_id.is_some());
         let launch = match (&place, begun) {
-            _ if is_said => Launch::Accepted(since.or(begun).unwrap_or(facts.created)),
-            (Place::Known(_), Some(begun)) if let Data::There(since) = facts.data => {
+            _ if is_said => Launch::Accepted(since.or(begun).unwrap_or(machine.created)),
+            (Place::Known(_), Some(begun)) if let BootstrapData::There(since) = machine.data => {
                 Launch::Expected(since.map_or(begun, |since| since.max(begun)))
             }
             _ => Launch::NotYet,
         };
         // What an instance does not say itself, its pool says of all.
-        let own = |own: fn(&Behind) -> Option<&String>, all: fn(&Pool) -> Option<&String>| {
-            provided.and_then(own).or_else(|| pool.and_then(all)).cloned()
+        let own = |own: fn(&InfraRecord) -> Option<&String>,
+                   all: fn(&PoolRecord) -> Option<&String>| {
+            infra.and_then(own).or_else(|| pool.and_then(all)).cloned()
         };
         let shape = self.shapes.of(MACHINE);
         Some(Subject {
             profile: Kind::Machine.profile(),
             namespace: Some(namespace.clone()),
             name: name.clone(),
-            uid: facts.uid.clone(),
-            resource_version: facts.resource_version.clone(),
-            generation: facts.generation,
-            created: facts.created,
-            deleting: facts.deleting,
-            is_control_plane: facts.is_control_plane,
-            parent: Some(parent(namespace, facts.deployment.clone(), &facts.cluster)),
+            uid: machine.uid.clone(),
+            resource_version: machine.resource_version.clone(),
+            generation: machine.generation,
+            created: machine.created,
+            deleting: machine.deleting,
+            is_control_plane: machine.is_control_plane,
+            parent: Some(parent(namespace, machine.deployment.clone(), &machine.cluster)),
             launch,
-            registered: facts.node.as_ref().map(|_| facts.healthy_since.unwrap_or(facts.created)),
+            registered: machine
+                .node
+                .as_ref()
+                .map(|_| machine.healthy_since.unwrap_or(machine.created)),
             place,
             flex_class: None,
             machine: None,
-            node_name: facts.node.clone(),
+            node_name: machine.node.clone(),
             image: None,
             labels: Labels {
                 size: own(|it| it.size.as_ref(), |pool| pool.size.as_ref()),
-                zone: provided.and_then(|it| it.zone.clone()),
+                zone: infra.and_then(|it| it.zone.clone()),
                 region: site
                     .map(|site| site.location.clone())
                     .or_else(|| pool.and_then(|pool| pool.region.clone())),
                 capacity: None,
                 os: own(|it| it.os.as_ref(), |pool| pool.os.as_ref()),
-                cluster: Some(facts.cluster.clone()).filter(|name| !name.is_empty()),
+                cluster: Some(machine.cluster.clone()).filter(|name| !name.is_empty()),
             },
-            conditions: facts.conditions.clone(),
+            conditions: machine.conditions.clone(),
             counted_from: since,
             allowed: self.deadline,
-            has_room: facts.has_room(shape.most),
+            has_room: machine.has_room(shape.most),
             shape,
-            held: parts.held(name, facts, cluster),
+            held: parts.held(name, machine, cluster),
             // Cluster API copies it from here to the Cluster, if there is one here.
             api_server: site
                 .map(|site| site.control_plane_endpoint.host.clone())
                 .filter(|host| !host.is_empty())
                 .or_else(|| cluster.and_then(|cluster| cluster.host.clone())),
-            told_of: told_of(facts, provided, pool),
-            trouble: match provided {
+            provider_failure: provider_failure(machine, infra, pool),
+            trouble: match infra {
                 Some(_) => None,
                 None if is_known => {
                     Some(format!("{} {} was not seen", reference.kind, reference.name))
                 }
                 None => Some(format!("objects of kind {} are not known", reference.kind)),
             },
-            mirror: provided.filter(|provided| !provided.is_paused).map(|provided| {
+            mirror: infra.filter(|infra| !infra.is_paused).map(|infra| {
                 Box::new(Mirror {
                     shape: self.shapes.of(&reference.kind),
                     name: reference.name.clone(),
-                    condition: provided.condition.clone(),
+                    condition: infra.condition.clone(),
                 })
             }),
         })
@@ -255,30 +259,35 @@ fn named(meta: &ObjectMeta) -> Option<Named> {
 }
 
 impl Parts {
-    /// What is behind a Machine.
-    fn behind(&self, namespace: &str, facts: &Facts) -> Option<&Behind> {
-        let of_kind = self.provided.get(&facts.behind.kind)?;
-        of_kind.get(&(namespace.to_owned(), facts.behind.name.clone()))
+    /// The infrastructure machine of a Machine.
+    fn infra_machine(&self, namespace: &str, machine: &MachineRecord) -> Option<&InfraRecord> {
+        let of_kind = self.infra_machines.get(&machine.infra_ref.kind)?;
+        of_kind.get(&(namespace.to_owned(), machine.infra_ref.name.clone()))
     }
 
-    /// The Machines around which this stands.
-    fn concerned<A: Around>(&self, name: &Named) -> Vec<Named> {
+    /// The Machines that share this object.
+    fn affected<A: SharedObject>(&self, name: &Named) -> Vec<Named> {
         let within = self.machines.iter().filter(|((namespace, _), _)| *namespace == name.0);
-        let concerned = within.filter(|(_, facts)| {
-            A::concerns(&self.around, name, facts, self.behind(&name.0, facts))
+        let affected = within.filter(|(_, machine)| {
+            A::affects(&self.shared, name, machine, self.infra_machine(&name.0, machine))
         });
-        concerned.map(|(machine, _)| machine.clone()).collect()
+        affected.map(|(machine, _)| machine.clone()).collect()
     }
 
     /// Why controllers must not write to a Machine.
-    fn held(&self, name: &str, facts: &Facts, cluster: Option<&AnyCluster>) -> Option<String> {
+    fn held(
+        &self,
+        name: &str,
+        machine: &MachineRecord,
+        cluster: Option<&ClusterRecord>,
+    ) -> Option<String> {
         match cluster {
-            _ if facts.is_paused => Some(format!("Machine {name} is paused")),
+            _ if machine.is_paused => Some(format!("Machine {name} is paused")),
             Some(cluster) if cluster.is_paused => {
-                Some(format!("Cluster {} is paused", facts.cluster))
+                Some(format!("Cluster {} is paused", machine.cluster))
             }
-            None if !self.clusters_told => {
-                Some(format!("Cluster {} was not seen yet", facts.cluster))
+            None if !self.clusters_listed => {
+                Some(format!("Cluster {} was not seen yet", machine.cluster))
             }
             Some(_) | None => None,
         }
@@ -289,14 +298,17 @@ impl Parts {
     fn owner(&self, kind: &str, (namespace, name): Named, owner: Option<String>) -> Option<Named> {
         if let Some(owner) = owner {
             let owner = (namespace.clone(), owner);
-            if self.machines.get(&owner).is_some_and(|facts| facts.has_behind(kind, &name)) {
+            if self
+                .machines
+                .get(&owner)
+                .is_some_and(|machine| machine.has_infra_machine(kind, &name))
+            {
                 return Some(owner);
             }
         }
-        let found = self
-            .machines
-            .iter()
-            .find(|((within, _), facts)| *within == namespace && facts.has_behind(kind, &name));
+        let found = self.machines.iter().find(|((within, _), machine)| {
+            *within == namespace && machine.has_infra_machine(kind, &name)
+        });
         found.map(|(owner, _)| owner.clone())
     }
 }
@@ -317,7 +329,11 @@ fn parent(namespace: &str, deployment: Option<String>, cluster: &str) -> Parent 
 
 /// Since when the provider says that something has failed: of the VM, or of its whole pool while it was
 /// there.
-fn told_of(facts: &Facts, provided: Option<&Behind>, pool: Option<&Pool>) -> Option<Timestamp> {
-    let of_pool = pool.and_then(|pool| pool.failed_since).filter(|at| *at >= facts.created);
-    provided.and_then(|provided| provided.failed_since).max(of_pool)
+fn provider_failure(
+    machine: &MachineRecord,
+    infra: Option<&InfraRecord>,
+    pool: Option<&PoolRecord>,
+) -> Option<Timestamp> {
+    let of_pool = pool.and_then(|pool| pool.failed_since).filter(|at| *at >= machine.created);
+    infra.and_then(|infra| infra.failed_since).max(of_pool)
 }

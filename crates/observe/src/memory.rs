@@ -35,7 +35,7 @@ pub(crate) struct Memory {
 }
 
 /// How many bytes of one piece of evidence are kept.
-pub(crate) const KEPT: usize = 64 * 1024;
+pub(crate) const EXCERPT_BYTES: usize = 64 * 1024;
 /// How many bytes of text of all observations are kept. Of what comes when half of it is used, excerpts
 /// of [`SHORT`] are kept; of what comes when all of it is used, no text.
 const BUDGET: usize = 32 * 1024 * 1024;
@@ -169,7 +169,8 @@ mod tests {
         let (cluster, memories) =
             (Cluster::default(), Memories(Mutex::default(), BUDGET, AtomicUsize::new(0)));
         let console = "cloud-init[1]: a line like any other\n".repeat(2_000);
-        let seen = Observation::default().with_console(&console, false).with_excerpts(KEPT);
+        let seen =
+            Observation::default().with_console(&console, false).with_excerpts(EXCERPT_BYTES);
         let count = 400;
         for count in 0..count {
             let uid = count.to_string();

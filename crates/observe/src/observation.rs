@@ -6,7 +6,7 @@ use bringup_objects::report::{Collector, CollectorState};
 use jiff::Timestamp;
 
 use crate::diagnosed::DiagnosedEvidence;
-use crate::digest::collector;
+use crate::interpret::collector;
 use crate::profile::Script;
 
 /// What ARM shows of the VM.

@@ -1,4 +1,5 @@
-//! The shell around [`crate::plan`]: takes the next key that is due, looks at everything, does one step.
+//! The shell around [`crate::plan`]: takes the next key that is due, reads a snapshot, and does the one step
+//! that follows from it.
 
 mod effects;
 mod looking;
@@ -22,14 +23,14 @@ use tracing::warn;
 
 use crate::cluster::{Cluster, Entry, Key, ReportKey, joined};
 use crate::collect::Collect;
+use crate::console_watch::{Finding, WatchedConsoles};
 use crate::kinds::Kinds;
-use crate::listening::{Heard, Lines};
 use crate::lost::ActivityMemo;
-use crate::machines::Land;
+use crate::machines::MachineIndex;
 use crate::memory::Memories;
 use crate::metrics::ObserverMetrics;
 use crate::plan::Step;
-use crate::reach::Reach;
+use crate::read_scope::ReadScope;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::watch::{Listed, Watches};
@@ -63,7 +64,7 @@ pub struct Observer {
     pub(crate) metrics: ObserverMetrics,
     pub(crate) watches: Watches,
     pub(crate) activity: ActivityMemo,
-    pub(crate) lines: Lines,
+    pub(crate) consoles: WatchedConsoles,
     memories: Memories,
     set_aside: SetAside<Key>,
 }
@@ -84,7 +85,10 @@ impl Observer {
         let watches = Watches {
             client: client.clone(),
             namespace: settings.namespace.clone(),
-            kinds: Kinds::new(settings.classes.clone(), Land::new(settings.machine_deadline)),
+            kinds: Kinds::new(
+                settings.classes.clone(),
+                MachineIndex::new(settings.machine_deadline),
+            ),
             machines: settings.machines,
             only_namespace: settings.only_namespace.clone(),
             cluster: cluster.clone(),
@@ -93,12 +97,16 @@ impl Observer {
             clock: clock.clone(),
             ready: Arc::new(watch::Sender::default()),
         };
-        let reach =
-            Reach::limited(settings.scopes.clone(), cluster.clone(), client.clone(), clock.clone());
+        let reach = ReadScope::limited(
+            settings.scopes.clone(),
+            cluster.clone(),
+            client.clone(),
+            clock.clone(),
+        );
         let collect =
             Collect::new(arm, client.clone(), clock.clone(), health.clone(), hook.clone())
                 .with_signatures(settings.signatures.clone())
-                .with_reach(reach);
+                .with_read_scope(reach);
         let writer = Writer::new(
             client,
             &settings.namespace,
@@ -118,7 +126,7 @@ impl Observer {
             metrics,
             watches,
             activity: ActivityMemo::default(),
-            lines: Lines::default(),
+            consoles: WatchedConsoles::default(),
             memories: Memories::default(),
             set_aside: SetAside::default(),
         }
@@ -136,13 +144,13 @@ impl Observer {
         let _ = listed.wait_for(Listed::is_enough).await;
         self.agenda.plan_now(Key::Sweep);
         let mut working = FuturesUnordered::new();
-        let pulse = self.watches.health.works();
+        let pulse = self.watches.health.start_pulse();
         let mut beats = tokio::time::interval(Pulse::EACH);
         loop {
             tokio::select! {
                 _ = beats.tick() => pulse.beat(),
                 key = self.agenda.next(), if working.len() < AT_ONCE => {
-                    working.push(self.attend(key));
+                    working.push(self.reconcile(key));
                 }
                 Some(()) = working.next(), if !working.is_empty() => {}
             }
@@ -151,7 +159,7 @@ impl Observer {
 
     /// Does one step for one key. A panic in it concerns that key alone: it is set aside for a while,
     /// longer each time, and the others go on.
-    async fn attend(&self, key: Key) {
+    async fn reconcile(&self, key: Key) {
         let step = Box::pin(async {
             match &key {
                 Key::Subject(uid) => self.subject(uid).await,
@@ -175,7 +183,7 @@ impl Observer {
 
     /// After an error: later, and later each time.
     fn pause(&self, key: &Key, error: &kube::Error) -> Next {
-        warn!(?key, error = %advice(error), "a step failed; trying again");
+        warn!(?key, error = %advice(error), "reconcile failed; retrying");
         let pause = match key {
             Key::Subject(uid) => growing(self.memories.failed(uid)),
             // What is stored of it makes no report any more: no second attempt will.
@@ -188,9 +196,9 @@ impl Observer {
     async fn subject(&self, uid: &str) -> kube::Result<Next> {
         let Some(snapshot) = self.snapshot(uid) else {
             self.memories.forget(uid);
-            self.lines.hang_up(uid);
+            self.consoles.stop(uid);
             for report in self.cluster.reports_about(uid) {
-                self.leave(Some(&report));
+                self.hand_over(Some(&report));
             }
             return Ok(Next::Never);
         };
@@ -198,16 +206,16 @@ impl Observer {
         let Snapshot { subject, departed, report, signal, observation, looks, .. } = snapshot;
         let observation = observation.map(Arc::unwrap_or_clone);
         if is_up {
-            self.lines.hang_up(uid);
+            self.consoles.stop(uid);
         }
         let next = match step {
             Step::Rest => {
                 if departed {
                     self.cluster.forget(uid);
-                    self.leave(report.as_deref());
+                    self.hand_over(report.as_deref());
                 }
                 self.memories.settle(uid, departed, is_up);
-                self.lines.hang_up(uid);
+                self.consoles.stop(uid);
                 return Ok(Next::Never);
             }
             Step::Wait(until) => return Ok(Next::At(until)),
@@ -227,10 +235,10 @@ impl Observer {
                         memory.looks.pending += 1;
                     }
                     memory.looks.signalled += usize::from(signal.is_some());
-                    memory.looks.told_of = subject.told_of;
+                    memory.looks.provider_failure = subject.provider_failure;
                     memory.looks.deleting += usize::from(departed || subject.deleting.is_some());
                 });
-                self.lines.follow(uid, Heard::Failure, Heard::Followed);
+                self.consoles.advance(uid, Finding::Failure, Finding::Inspected);
                 Next::Now
             }
             Step::Deepen(priority) => {
@@ -239,10 +247,10 @@ impl Observer {
                 let seen = self.collect.deepen(&subject, seen, node.as_deref(), priority).await;
                 self.memories.saw(uid, seen, |_| {});
                 // Should no verdict come of it, it is not to alarm us with every new line.
-                self.lines.follow(uid, Heard::Followed, Heard::Deaf);
+                self.consoles.advance(uid, Finding::Inspected, Finding::Unreadable);
                 Next::Now
             }
-            Step::Listen => self.listen(&subject).await,
+            Step::WatchConsole => self.read_console(&subject).await,
             Step::Publish(report) => self.publish(&subject, *report).await?,
             Step::Revise(report) => self.revise(*report).await?,
             Step::Apply(conditions) => {
@@ -266,9 +274,9 @@ impl Observer {
         Ok(next)
     }
 
-    /// A subject is gone: what is still to be done about its report is not its business any more, and
-    /// from now on the report may be one too many.
-    fn leave(&self, report: Option<&BootstrapReport>) {
+    /// A subject is gone: its report is reconciled on its own from now on, and counts for the limits of
+    /// reports whose subjects are gone.
+    fn hand_over(&self, report: Option<&BootstrapReport>) {
         if let Some(report) = report {
             self.agenda.plan_now(Key::Report(ReportKey::of(report)));
             self.agenda.plan_now(Key::Sweep);
@@ -287,7 +295,7 @@ impl Observer {
             observation: memory.observation,
             looks: memory.looks,
             signal: self.cluster.signal_of(&subject.uid),
-            ear: self.lines.ear(&subject.uid),
+            console: self.consoles.state_of(&subject.uid),
             namespace: self.settings.namespace.clone(),
             was_pending: memory.was_pending,
             refused_until: memory.refused.map(|(until, _)| until),
@@ -298,8 +306,8 @@ impl Observer {
         })
     }
 
-    /// What work brings that may have to wait for its turn, unless something else has to be done
-    /// first by now: Karpenter says that it failed, it is being deleted, its Node has come.
+    /// Does work that may have to wait for its turn, and drops it when a change makes another step more
+    /// urgent: Karpenter's Event, a deletion, a Node that registered.
     pub(crate) async fn as_long_as<T>(
         &self,
         uid: &str,

@@ -10,9 +10,9 @@ use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition
 use bringup_objects::report::{BootstrapReport, Phase};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::faces::{conditions, report};
 use crate::judge::{Failure, Judgement};
 use crate::observation::{Agent, Cse, Observation, Vm};
+use crate::outputs::{conditions, report};
 use crate::schedule::{self, SILENCE};
 use crate::snapshot::{Looks, Snapshot};
 use crate::subject::{Launch, Place};
@@ -28,8 +28,8 @@ pub enum Step {
     Look(Priority),
     /// Ask all other sources as well: console, Kubernetes.
     Deepen(Priority),
-    /// Listen to the console.
-    Listen,
+    /// Read the console, and nothing else.
+    WatchConsole,
     /// Create the report.
     Publish(Box<BootstrapReport>),
     /// Write the report anew.
@@ -267,8 +267,9 @@ impl Snapshot {
                 _ => Step::Look(Priority::Event),
             };
         }
-        let is_told = subject.told_of.is_some() && subject.told_of != self.looks.told_of;
-        if is_told || self.ear.is_alarmed() {
+        let is_told = subject.provider_failure.is_some()
+            && subject.provider_failure != self.looks.provider_failure;
+        if is_told || self.console.shows_failure() {
             return Step::Look(Priority::Event);
         }
         if subject.deleting.is_some() || self.departed {
@@ -279,7 +280,7 @@ impl Snapshot {
             };
         }
         if let Some(seen) = observation.filter(|seen| !seen.is_full) {
-            if self.ear.is_followed() {
+            if self.console.is_inspected() {
                 return Step::Deepen(Priority::Event);
             }
             if self.is_decisive(seen) && !subject.may_not_exist(seen) {
@@ -287,8 +288,8 @@ impl Snapshot {
             }
         }
         let look = schedule::next_look(subject, self.looks.pending, observation);
-        let listen = self.ear.next(subject, observation);
-        match (look, listen) {
+        let read = self.console.next(subject, observation);
+        match (look, read) {
             (Some(due), _) if due <= now => {
                 // An agent that has spoken has no time to be read in.
                 let agent = observation.is_none_or(|seen| seen.agent != Agent::Ready);
@@ -296,8 +297,8 @@ impl Snapshot {
                 let forced = agent || now >= subject.deadline(observation);
                 Step::Look(if forced { Priority::Forced } else { Priority::Schedule })
             }
-            (_, Some(due)) if due <= now => Step::Listen,
-            (look, listen) => look.into_iter().chain(listen).min().map_or(Step::Rest, Step::Wait),
+            (_, Some(due)) if due <= now => Step::WatchConsole,
+            (look, read) => look.into_iter().chain(read).min().map_or(Step::Rest, Step::Wait),
         }
     }
 

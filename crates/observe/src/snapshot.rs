@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bringup_objects::report::BootstrapReport;
 use jiff::Timestamp;
 
-use crate::listening::Ear;
+use crate::console_watch::ConsoleWatch;
 use crate::observation::Observation;
 use crate::subject::Subject;
 
@@ -41,7 +41,7 @@ pub struct Looks {
     /// Because of Karpenter's Event.
     pub signalled: usize,
     /// The provider's failure that the last look was made for.
-    pub told_of: Option<Timestamp>,
+    pub provider_failure: Option<Timestamp>,
     /// Because it was being deleted.
     pub deleting: usize,
 }
@@ -66,7 +66,7 @@ pub struct Snapshot {
     /// Karpenter's Event about it.
     pub signal: Option<Signal>,
     /// What was heard on its console.
-    pub ear: Ear,
+    pub console: ConsoleWatch,
     /// The namespace of reports about objects that are in none.
     pub namespace: String,
     /// It was pending at some moment since this process observes it.
@@ -93,7 +93,7 @@ impl Snapshot {
             observation: None,
             looks: Looks::default(),
             signal: None,
-            ear: Ear::default(),
+            console: ConsoleWatch::default(),
             namespace: String::new(),
             was_pending: false,
             refused_until: None,

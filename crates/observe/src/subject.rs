@@ -111,7 +111,7 @@ pub struct Subject {
     /// The host of the API server that it is to join, if that is known.
     pub api_server: Option<String>,
     /// Since when its provider says that something has failed: a reason to look, and no proof.
-    pub told_of: Option<Timestamp>,
+    pub provider_failure: Option<Timestamp>,
     /// What is wrong with the provider's object behind it.
     pub trouble: Option<String>,
     /// Another object that is to say the same.
@@ -157,7 +157,7 @@ impl Subject {
         self.deleting = self.deleting.map(bounds::time);
         self.registered = self.registered.map(bounds::time);
         self.counted_from = self.counted_from.map(bounds::time);
-        self.told_of = self.told_of.map(bounds::time);
+        self.provider_failure = self.provider_failure.map(bounds::time);
         match &mut self.launch {
             Launch::NotYet => {}
             Launch::Expected(at) | Launch::Accepted(at) | Launch::Refused { at, .. } => {

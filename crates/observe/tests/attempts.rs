@@ -8,9 +8,9 @@ use bringup_objects::condition::{
     BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, Status, condition, find,
 };
 use bringup_objects::report::{BootstrapReport, Phase};
-use bringup_observe::faces::conditions;
-use bringup_observe::faces::report::announced;
 use bringup_observe::observation::{Observation, Vm};
+use bringup_observe::outputs::conditions;
+use bringup_observe::outputs::report::announced;
 use bringup_observe::plan::Step;
 use bringup_observe::subject::{Launch, Place, Subject};
 use kube::ResourceExt as _;

@@ -8,7 +8,7 @@ use bringup_azure::Priority;
 use bringup_diagnosis::{Evidence, Piece, Source};
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, Status, condition, find};
 use bringup_objects::report::{BootstrapReport, Phase};
-use bringup_observe::faces::conditions;
+use bringup_observe::outputs::conditions;
 
 use bringup_observe::observation::{Cse, Observation, Vm};
 use bringup_observe::plan::Step;
@@ -28,11 +28,11 @@ fn a_claim_whose_vm_is_not_accepted_is_left_alone() {
 
 #[test]
 fn what_its_provider_tells_is_looked_at_once() {
-    let told = Subject { told_of: Some(at(9)), ..subject() };
+    let told = Subject { provider_failure: Some(at(9)), ..subject() };
     let wanted = conditions::desired(&told, None, None, false, at(10));
     let told = bear(told, &wanted);
     let step = |looked: Option<Timestamp>| {
-        let looks = Looks { told_of: looked, ..Looks::default() };
+        let looks = Looks { provider_failure: looked, ..Looks::default() };
         Snapshot { looks, ..snapshot(&told, None, None, at(10)) }.next_step()
     };
     assert!(matches!(step(None), Step::Look(Priority::Event)), "{:?}", step(None));
@@ -113,7 +113,7 @@ fn a_subject_that_cannot_be_written_to_is_observed_and_reported_all_the_same() {
     assert!(matches!(step(Some(&seen), None, 100), Step::Publish(_)));
     let report = report();
     assert!(matches!(step(Some(&seen), Some(&report), 100), Step::Announce));
-    let told = bringup_observe::faces::report::announced(&report, at(100));
+    let told = bringup_observe::outputs::report::announced(&report, at(100));
     assert_eq!(format!("{:?}", step(Some(&seen), Some(&told), 100)), format!("Wait({})", at(120)));
     assert!(matches!(step(Some(&seen), Some(&told), 120), Step::Apply(_)), "it is tried again");
 }

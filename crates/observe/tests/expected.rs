@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bringup_objects::cluster_api::AzureCluster;
 use bringup_observe::judge::Judgement;
-use bringup_observe::machines::{DEADLINE, Land};
+use bringup_observe::machines::{DEADLINE, MachineIndex};
 use bringup_observe::observation::{Agent, Facts, Observation, Vm};
 use bringup_observe::schedule::AGENT_LIMIT;
 use bringup_observe::snapshot::Snapshot;
@@ -29,21 +29,21 @@ fn since(kind: &str, minutes: i64) -> Value {
 
 /// A machine of a cluster whose place in Azure is known, and the provider's object behind it.
 fn machine(data: Option<&str>, id: Option<&str>, conditions: &[Value]) -> Subject {
-    let land = Land::new(DEADLINE);
+    let machines = MachineIndex::new(DEADLINE);
     let cluster = json!({
         "metadata": { "name": "prod", "namespace": "n", "labels": { "cluster.x-k8s.io/cluster-name": "prod" } },
         "spec": { "subscriptionID": "S", "resourceGroup": "RG" },
     });
-    land.around_seen(serde_json::from_value::<AzureCluster>(cluster).unwrap());
+    machines.shared_seen(serde_json::from_value::<AzureCluster>(cluster).unwrap());
     let behind = json!({ "metadata": { "name": "a", "namespace": "n", "creationTimestamp": at(0).to_string() } });
-    land.provided_seen("AzureMachine", serde_json::from_value(behind).unwrap());
+    machines.infra_machine_seen("AzureMachine", serde_json::from_value(behind).unwrap());
     let machine = json!({
         "metadata": { "name": "a", "namespace": "n", "uid": "u", "creationTimestamp": at(0).to_string() },
         "spec": { "clusterName": "prod", "providerID": id, "bootstrap": { "dataSecretName": data },
                   "infrastructureRef": { "kind": "AzureMachine", "name": "a" } },
         "status": { "conditions": conditions },
     });
-    land.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
+    machines.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
 }
 
 /// Everything was asked, and this is how the VM is.
@@ -81,18 +81,18 @@ fn a_vm_is_expected_once_there_is_something_to_make_it_from() {
 /// before its Node exists.
 fn instance(id: Option<&str>) -> Subject {
     let kind = "AzureMachinePoolMachine";
-    let land = Land::new(DEADLINE);
+    let machines = MachineIndex::new(DEADLINE);
     let behind = json!({
         "metadata": { "name": "a", "namespace": "n", "creationTimestamp": at(1).to_string() },
         "spec": { "providerID": id },
     });
-    land.provided_seen(kind, serde_json::from_value(behind).unwrap());
+    machines.infra_machine_seen(kind, serde_json::from_value(behind).unwrap());
     let machine = json!({
         "metadata": { "name": "a", "namespace": "n", "uid": "u", "creationTimestamp": at(2).to_string() },
         "spec": { "clusterName": "prod", "bootstrap": { "dataSecretName": "" },
                   "infrastructureRef": { "kind": kind, "name": "a" } },
     });
-    land.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
+    machines.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn an_instance_is_there_once_what_is_behind_it_says_where() {
 
 #[test]
 fn its_vm_was_there_when_that_was_first_said_however_often_it_is_taken_back() {
-    let land = Land::new(DEADLINE);
+    let machines = MachineIndex::new(DEADLINE);
     let seen = |uid: &str, status: &str, minutes: i64| {
         let mut ready = since("InfrastructureReady", minutes);
         ready["status"] = json!(status);
@@ -115,7 +115,7 @@ fn its_vm_was_there_when_that_was_first_said_however_often_it_is_taken_back() {
             "spec": { "clusterName": "prod", "providerID": VM, "infrastructureRef": { "kind": "AzureMachine", "name": "a" } },
             "status": { "conditions": [ready], "initialization": { "infrastructureProvisioned": true } },
         });
-        land.machine_seen(serde_json::from_value(machine).unwrap()).unwrap().counted_from
+        machines.machine_seen(serde_json::from_value(machine).unwrap()).unwrap().counted_from
     };
     assert_eq!(seen("u", "True", 6), Some(at(6)));
     assert_eq!(seen("u", "False", 11), Some(at(6)));
@@ -125,7 +125,7 @@ fn its_vm_was_there_when_that_was_first_said_however_often_it_is_taken_back() {
 
 #[test]
 fn what_is_behind_a_machine_may_go_before_it() {
-    let land = Land::new(DEADLINE);
+    let machines = MachineIndex::new(DEADLINE);
     let behind =
         json!({ "metadata": { "name": "a", "namespace": "n" }, "spec": { "providerID": VM } });
     let behind = || serde_json::from_value(behind.clone()).unwrap();
@@ -133,9 +133,9 @@ fn what_is_behind_a_machine_may_go_before_it() {
         "metadata": { "name": "a", "namespace": "n", "uid": "u" },
         "spec": { "clusterName": "prod", "providerID": VM, "infrastructureRef": { "kind": "AzureMachine", "name": "a" } },
     });
-    land.machine_seen(serde_json::from_value(machine).unwrap());
-    assert!(land.provided_seen("AzureMachine", behind()).unwrap().mirror.is_some());
-    let left = land.provided_gone("AzureMachine", &behind()).unwrap();
+    machines.machine_seen(serde_json::from_value(machine).unwrap());
+    assert!(machines.infra_machine_seen("AzureMachine", behind()).unwrap().mirror.is_some());
+    let left = machines.infra_machine_gone("AzureMachine", &behind()).unwrap();
     assert!(left.mirror.is_none(), "there is nothing to write to any more");
 }
 

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::claim::{at, report, snapshot, subject};
 
 /// How much of a piece of evidence is kept.
-const KEPT: usize = 64 * 1024;
+const EXCERPT_BYTES: usize = 64 * 1024;
 
 /// Moments at both ends of time, around the present, and anywhere between.
 fn moment() -> impl Strategy<Value = Timestamp> {
@@ -109,7 +109,7 @@ fn hostile() -> impl Strategy<Value = Subject> {
         _ => Launch::Refused { at, message },
     });
     (launch, moment(), optional(), optional(), optional(), optional(), any::<bool>()).prop_map(
-        |(launch, created, deleting, registered, counted_from, told_of, is_machine)| {
+        |(launch, created, deleting, registered, counted_from, provider_failure, is_machine)| {
             let kind = if is_machine { Kind::Machine } else { Kind::NodeClaim };
             Subject {
                 profile: kind.profile(),
@@ -118,7 +118,7 @@ fn hostile() -> impl Strategy<Value = Subject> {
                 deleting,
                 registered,
                 counted_from,
-                told_of,
+                provider_failure,
                 ..subject()
             }
         },
@@ -204,8 +204,8 @@ proptest! {
         if let Some(console) = &console {
             seen = seen.with_console(console, false);
         }
-        let seen = seen.with_excerpts(KEPT);
-        prop_assert!(seen.evidence.pieces.iter().all(|piece| piece.text().is_none_or(|text| text.len() <= KEPT)));
+        let seen = seen.with_excerpts(EXCERPT_BYTES);
+        prop_assert!(seen.evidence.pieces.iter().all(|piece| piece.text().is_none_or(|text| text.len() <= EXCERPT_BYTES)));
         let signal = signal.map(|(stamped, heard, text)| Signal { stamped, heard, text });
         let looks = Looks { deleting, ..Looks::default() };
         // As objects are, and as they are once they have come through the door.
@@ -235,7 +235,7 @@ fn waits_that_follow_from_the_last_moment_there_is_do_not_panic() {
             "statuses": [{ "code": "ProvisioningState/succeeded", "time": far.to_string() }],
         }] } },
     }));
-    let seen = Observation::default().with_vm(&vm, at(90)).with_excerpts(KEPT);
+    let seen = Observation::default().with_vm(&vm, at(90)).with_excerpts(EXCERPT_BYTES);
     let subject = Subject { created: far, counted_from: Some(far), ..subject() };
     for now in [Timestamp::MIN, at(90), far, Timestamp::MAX] {
         let step = snapshot(&subject, Some(&seen), None, now).next_step();

@@ -4,8 +4,8 @@
 
 mod claim;
 
-use bringup_observe::faces::conditions;
 use bringup_observe::observation::{Agent, Cse, Mode, Observation, Vm};
+use bringup_observe::outputs::conditions;
 use bringup_observe::plan::Step;
 use bringup_observe::schedule;
 use bringup_observe::subject::{Place, Subject};

@@ -10,10 +10,10 @@ use bringup_azure::model::VirtualMachine;
 use bringup_objects::cluster_api::REPLACEMENT_USEFUL;
 use bringup_objects::condition::{Status, find};
 use bringup_objects::report::Phase;
-use bringup_observe::faces::conditions;
 use bringup_observe::judge::Judgement;
-use bringup_observe::machines::{DEADLINE, Land};
+use bringup_observe::machines::{DEADLINE, MachineIndex};
 use bringup_observe::observation::{Observation, Vm};
+use bringup_observe::outputs::conditions;
 use bringup_observe::plan::Step;
 use bringup_observe::profile::Script;
 use bringup_observe::snapshot::Snapshot;
@@ -31,9 +31,9 @@ fn machine() -> Subject {
         "spec": { "clusterName": "prod", "providerID": VM, "infrastructureRef": { "kind": "AzureMachine", "name": "a" } },
         "status": { "conditions": [ready] },
     });
-    let land = Land::new(DEADLINE);
-    land.told("Cluster");
-    land.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
+    let machines = MachineIndex::new(DEADLINE);
+    machines.listed("Cluster");
+    machines.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
 }
 
 /// How an extension ended.
@@ -170,7 +170,7 @@ fn a_machine_that_nobody_could_look_at_is_looked_at_until_azure_answers() {
     let told = conditions::desired(&plain, Some(&unseen), Some(&report), false, at(600));
     let plain = bear(plain, &told);
     let mut report = *report;
-    let announced = bringup_observe::faces::report::announced(&report, at(601));
+    let announced = bringup_observe::outputs::report::announced(&report, at(601));
     report = announced;
     let step = |seen: Option<&Observation>, seconds: i64| {
         format!("{:?}", snapshot(&plain, seen, Some(&report), at(seconds)).next_step())

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 use bringup_azure::InstanceId;
-use bringup_observe::faces::conditions;
-use bringup_observe::machines::{DEADLINE, Land};
+use bringup_observe::machines::{DEADLINE, MachineIndex};
+use bringup_observe::outputs::conditions;
 use bringup_observe::shape::Shape;
 use bringup_observe::subject::{Launch, Place, Subject};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn machine(kind: &str, id: Option<&str>, conditions: &[Value]) -> Value {
 }
 
 fn subject(machine: Value) -> Option<Subject> {
-    Land::new(DEADLINE).machine_seen(serde_json::from_value(machine).unwrap())
+    MachineIndex::new(DEADLINE).machine_seen(serde_json::from_value(machine).unwrap())
 }
 
 fn ready() -> Value {
@@ -100,28 +100,28 @@ fn a_kind_that_is_not_known_counts_only_where_its_vm_is_on_azure() {
 }
 
 /// Machines and what is behind them, as an older or a newer Cluster API has them.
-fn land(is_old: bool) -> Land {
-    let land = Land::new(DEADLINE);
+fn machines(is_old: bool) -> MachineIndex {
+    let machines = MachineIndex::new(DEADLINE);
     for kind in ["Machine", "AzureMachine"] {
         let mut resource = Shape::assumed(kind).resource;
         let version = if is_old { "v1beta1" } else { "v1beta2" };
         version.clone_into(&mut resource.version);
-        land.shapes.found(&Shape::assumed_of(resource));
+        machines.shapes.found(&Shape::assumed_of(resource));
     }
-    land
+    machines
 }
 
 #[test]
 fn what_was_written_in_either_shape_is_not_written_again() {
     let id = format!("{BASE}/virtualMachines/a");
     for is_old in [true, false] {
-        let land = land(is_old);
+        let machines = machines(is_old);
         let seen = |ours: &[Value], behind: &[Value]| -> Subject {
             let mut machine = machine("AzureMachine", Some(&id), &[&[ready()], ours].concat());
             machine["metadata"]["generation"] = json!(3);
             let provided = json!({ "metadata": { "name": "a", "namespace": "n" }, "status": { "conditions": behind } });
-            land.provided_seen("AzureMachine", serde_json::from_value(provided).unwrap());
-            land.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
+            machines.infra_machine_seen("AzureMachine", serde_json::from_value(provided).unwrap());
+            machines.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
         };
         let before = seen(&[], &[]);
         let wanted = conditions::desired(&before, None, None, false, before.created);
@@ -146,7 +146,7 @@ fn a_list_without_a_limit_has_room_for_ours() {
     let id = format!("{BASE}/virtualMachines/a");
     for is_old in [true, false] {
         let full = machine("AzureMachine", Some(&id), &theirs(40));
-        let found = land(is_old).machine_seen(serde_json::from_value(full).unwrap()).unwrap();
+        let found = machines(is_old).machine_seen(serde_json::from_value(full).unwrap()).unwrap();
         assert_eq!(found.has_room, is_old);
     }
 }

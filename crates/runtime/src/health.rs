@@ -1,5 +1,5 @@
-//! What is wrong with us: rights that are missing, an Azure that does not answer. Said once in
-//! the log, and for as long as it lasts on `/readyz` and in a metric.
+//! The health of this process: missing permissions, an Azure that does not answer, a stuck loop. A change
+//! is logged once; a problem is on `/readyz` and in a metric for as long as it lasts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use tracing::{info, warn};
 
 use crate::rights::{Needed, Right};
 
-/// What is wrong, shared by all components that notice.
+/// The problems of this process, shared by all components that report them.
 #[derive(Debug, Clone)]
 pub struct Health(Arc<watch::Sender<Troubles>>, Arc<Mutex<Option<Instant>>>);
 
-/// How long the loop that does all work may be silent before it is said to be stuck.
+/// How long the main loop may be silent before it counts as stuck.
 const STUCK: Duration = Duration::from_mins(1);
 
-/// The pulse of the loop that does all work. While it is held, the loop is expected to beat.
+/// The heartbeat of the main loop. While this exists, the loop is expected to beat.
 #[derive(Debug)]
 pub struct Pulse(Arc<Mutex<Option<Instant>>>);
 
@@ -27,7 +27,7 @@ impl Pulse {
     /// How often it beats.
     pub const EACH: Duration = Duration::from_secs(5);
 
-    /// The loop goes round.
+    /// The main loop has made a round.
     pub fn beat(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
@@ -54,7 +54,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Waits until the troubles are as wanted.
+    /// Waits until the health is as wanted.
     pub async fn until(&self, is: impl Fn(&Self) -> bool) {
         let mut changes = self.0.subscribe();
         while !is(self) {
@@ -63,44 +63,44 @@ impl Health {
         }
     }
 
-    /// The loop that does all work begins.
-    pub fn works(&self) -> Pulse {
+    /// Starts the heartbeat of the main loop.
+    pub fn start_pulse(&self) -> Pulse {
         let pulse = Pulse(self.1.clone());
         pulse.beat();
         pulse
     }
 
-    /// Since when the loop that does all work has been silent, if that is too long at this moment.
+    /// For how long the main loop has been silent, if that is too long at this moment.
     pub fn stuck(&self, now: Instant) -> Option<Duration> {
         let last = *self.1.lock().unwrap_or_else(PoisonError::into_inner);
         last.map(|last| now.saturating_duration_since(last)).filter(|silent| *silent >= STUCK)
     }
 
-    /// Something worked that needs this right.
+    /// A request that needs this right was allowed.
     pub fn may(&self, right: Right) {
         self.0.send_if_modified(|troubles| {
             let was = troubles.rights.remove(&right).is_some();
             if was {
-                info!(what = right.name(), "works again");
+                info!(access = right.name(), "API server access restored");
             }
             was
         });
     }
 
-    /// Something failed that needs this right.
+    /// A request that needs this right failed.
     pub fn failed(&self, right: Right, error: &kube::Error) {
         let text = redact(&advice(error)).text.into_string();
         self.0.send_if_modified(|troubles| {
             let is_new = troubles.rights.get(&right) != Some(&text);
             if is_new {
-                warn!(what = right.name(), error = %text, "cannot go on with this; trying again");
+                warn!(access = right.name(), error = %text, "API server refused access; retrying");
                 troubles.rights.insert(right, text);
             }
             is_new
         });
     }
 
-    /// These rights are missing.
+    /// Stores which rights are missing.
     pub fn lacks(&self, missing: Vec<Needed>) {
         self.0.send_if_modified(|troubles| {
             if troubles.missing == missing {
@@ -108,17 +108,17 @@ impl Health {
             }
             let words: Vec<String> = missing.iter().map(Needed::words).collect();
             if words.is_empty() {
-                info!("all rights are there");
+                info!("all RBAC permissions granted");
             } else {
                 let words = words.join(", ");
-                warn!(missing = words, "rights are missing; the chart's roles grant them");
+                warn!(missing = words, "RBAC permissions missing; the chart's roles grant them");
             }
             troubles.missing = missing;
             true
         });
     }
 
-    /// Azure answered, or did not.
+    /// Stores that Azure answered, or why not.
     pub fn azure(&self, trouble: Option<String>) {
         let trouble = trouble.map(|text| redact(&text).text.into_string());
         self.0.send_if_modified(|troubles| {
@@ -126,16 +126,16 @@ impl Health {
                 return false;
             }
             if let Some(text) = &trouble {
-                warn!(error = %text, "Azure cannot be asked; trying again");
+                warn!(error = %text, "Azure not reachable; retrying");
             } else {
-                info!("Azure can be asked again");
+                info!("Azure reachable again");
             }
             troubles.azure = trouble;
             true
         });
     }
 
-    /// Something is waited for, such as the definition of a kind; or not any more.
+    /// Stores that a resource definition is missing, or present again.
     pub fn waits(&self, what: &'static str, why: Option<&str>) {
         self.0.send_if_modified(|troubles| {
             if troubles.waiting.get(what).map(String::as_str) == why {
@@ -143,7 +143,7 @@ impl Health {
             }
             match why {
                 Some(why) => {
-                    info!(what, why, "waiting");
+                    info!(resource = what, why, "waiting for a resource definition");
                     troubles.waiting.insert(what, why.to_owned());
                 }
                 None => drop(troubles.waiting.remove(what)),
@@ -171,7 +171,7 @@ impl Health {
         names
     }
 
-    /// What is waited for, Azure among it.
+    /// What this process waits for.
     pub fn waiting(&self) -> Vec<String> {
         let troubles = self.0.borrow();
         let azure = troubles.azure.iter().map(|why| format!("Azure cannot be asked: {why}"));
@@ -201,7 +201,7 @@ mod tests {
         let health = Health::default();
         let later = |seconds| Instant::now().checked_add(Duration::from_secs(seconds)).unwrap();
         assert_eq!(health.stuck(later(3600)), None, "nothing runs");
-        let pulse = health.works();
+        let pulse = health.start_pulse();
         assert_eq!(health.stuck(later(30)), None);
         assert!(health.stuck(later(90)).is_some());
         pulse.beat();

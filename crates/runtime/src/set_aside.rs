@@ -62,7 +62,7 @@ impl<K: Hash + Eq + Clone + Debug> SetAside<K> {
             Err(panic) => {
                 let until = self.panicked(key, now);
                 let panic = words(panic.as_ref());
-                error!(?key, panic, %until, "a step panicked; setting this object aside");
+                error!(?key, panic, %until, "reconcile panicked; setting the object aside");
                 panics.inc();
                 Err(until)
             }
@@ -86,7 +86,7 @@ impl<K: Hash + Eq + Clone + Debug> SetAside<K> {
         until
     }
 
-    /// It has been handled.
+    /// The object was handled without a panic.
     fn forgive(&self, key: &K) {
         let mut all = self.lock();
         if !all.is_empty() {
@@ -101,7 +101,7 @@ fn words(panic: &(dyn Any + Send)) -> String {
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("it says nothing");
+        .unwrap_or("no message");
     redact(text).text.truncated(300).into_string()
 }
 

@@ -72,7 +72,7 @@ impl Unreadable {
             let ObjectMeta { namespace, name, .. } = &metadata;
             if self.0.len() < LOGGED && self.0.insert((namespace.clone(), name.clone())) {
                 let error = redact(&cut(&error, LONGEST)).text.into_string();
-                warn!(kind, namespace, name, error, "ignoring an object that cannot be read");
+                warn!(kind, namespace, name, error, "skipping object that cannot be parsed");
             }
             Box::new(metadata)
         })

@@ -126,7 +126,7 @@ pub(super) async fn without_the_policy_forged_reports_are_ignored(
         let created =
             async { while reports.create(&as_manager(manager), report).await.is_err() {} };
         tokio::time::timeout(FOREVER, created).await.context("the policy is still in force")?;
-        let line = controller.logged("ignoring a BootstrapReport").await?;
+        let line = controller.logged("ignoring BootstrapReport").await?;
         ensure!(line["name"] == report.name_any(), "{line}");
     }
     neighbour(world, "beside-the-forgeries").await?;

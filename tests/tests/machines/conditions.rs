@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use bringup_objects::cluster_api::{AnyCondition, NODE_BOOTSTRAP_SUCCEEDED};
 use bringup_observe::ObserverMetrics;
 use bringup_observe::kinds::read;
-use bringup_observe::machines::{DEADLINE, Land};
+use bringup_observe::machines::{DEADLINE, MachineIndex};
 use bringup_observe::subject::Subject;
 use bringup_observe::writer::Writer;
 use bringup_runtime::effect_hook::EffectHook;
@@ -156,15 +156,15 @@ fn ours(round: usize) -> AnyCondition {
 }
 
 fn subject(provided: DynamicObject) -> Result<Subject> {
-    let land = Land::new(DEADLINE);
+    let machines = MachineIndex::new(DEADLINE);
     let namespace = provided.metadata.namespace.clone();
     let name = provided.metadata.name.clone();
-    land.provided_seen("AzureMachine", read(provided).context("an AzureMachine")?);
+    machines.infra_machine_seen("AzureMachine", read(provided).context("an AzureMachine")?);
     let machine = json!({
         "metadata": { "name": name, "namespace": namespace, "uid": "m" },
         "spec": { "infrastructureRef": { "kind": "AzureMachine", "name": name } },
     });
-    land.machine_seen(serde_json::from_value(machine)?).context("a subject")
+    machines.machine_seen(serde_json::from_value(machine)?).context("a subject")
 }
 
 #[tokio::test]

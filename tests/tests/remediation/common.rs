@@ -16,7 +16,7 @@ use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::Controller;
 use bringup_objects::BootstrapReport;
 use bringup_observe::Settings;
-use bringup_world::cluster_api::{Land, Management, StandInProvider};
+use bringup_world::cluster_api::{MachineIndex, Management, StandInProvider};
 use bringup_world::program::built;
 use bringup_world::stage::SimulatedClock;
 use futures::StreamExt as _;
@@ -92,7 +92,7 @@ impl Cluster {
             },
         ] });
         management.apply(&ours.to_string())?;
-        let provider = StandInProvider::start(Land {
+        let provider = StandInProvider::start(MachineIndex {
             client: client.clone(),
             azure: azure.clone(),
             namespace: name.to_owned(),

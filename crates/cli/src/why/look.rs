@@ -12,7 +12,7 @@ use bringup_objects::report::Moment;
 use bringup_observe::claims::{self, NodeClassKind};
 use bringup_observe::collect::Collect;
 use bringup_observe::inquiry::inquire;
-use bringup_observe::machines::{Land, PROVIDED};
+use bringup_observe::machines::{INFRA_KINDS, MachineIndex};
 use bringup_observe::shape::CLUSTER;
 use bringup_observe::subject::{Launch, Subject};
 use bringup_runtime::effect_hook::EffectHook;
@@ -71,28 +71,28 @@ async fn machine_subject(
     deadline: SignedDuration,
 ) -> Option<Subject> {
     let namespace = machine.metadata.namespace.as_deref()?;
-    let land = Land::new(deadline);
+    let machines = MachineIndex::new(deadline);
     for found in cluster.azure_clusters(namespace).await.unwrap_or_default() {
-        land.around_seen(found);
+        machines.shared_seen(found);
     }
     let named = &machine.spec.cluster_name;
     for found in cluster.clusters_called(namespace, named).await.unwrap_or_default() {
-        land.around_seen(found);
+        machines.shared_seen(found);
     }
-    land.told(CLUSTER);
+    machines.listed(CLUSTER);
     let reference = &machine.spec.infrastructure_ref;
-    if let Some(kind) = PROVIDED.into_iter().find(|kind| *kind == reference.kind) {
-        if kind == PROVIDED[1] {
+    if let Some(kind) = INFRA_KINDS.into_iter().find(|kind| *kind == reference.kind) {
+        if kind == INFRA_KINDS[1] {
             for found in cluster.pools(namespace).await.unwrap_or_default() {
-                land.around_seen(found);
+                machines.shared_seen(found);
             }
         }
         let provided = cluster.provided_called(kind, Some(namespace), &reference.name).await;
         for object in provided.unwrap_or_default() {
-            land.provided_seen(kind, object);
+            machines.infra_machine_seen(kind, object);
         }
     }
-    land.machine_seen(machine.clone())
+    machines.machine_seen(machine.clone())
 }
 
 /// Looks, if there is anything to look at. Why it cannot be is noted.

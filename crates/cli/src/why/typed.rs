@@ -1,7 +1,7 @@
 //! What kind of thing is meant by what was typed.
 
 use bringup_objects::cluster_api::{GROUP, INFRASTRUCTURE};
-use bringup_observe::machines::PROVIDED;
+use bringup_observe::machines::INFRA_KINDS;
 
 use crate::vm;
 
@@ -39,12 +39,12 @@ impl Typed {
         match word {
             "machine" | "machines" | "ma" if is_in(GROUP) => Some(Self::Machine(name)),
             "azuremachine" | "azuremachines" if is_in(INFRASTRUCTURE) => {
-                Some(Self::Provided(PROVIDED[0], name))
+                Some(Self::Provided(INFRA_KINDS[0], name))
             }
             "azuremachinepoolmachine" | "azuremachinepoolmachines" | "ampm"
                 if is_in(INFRASTRUCTURE) =>
             {
-                Some(Self::Provided(PROVIDED[1], name))
+                Some(Self::Provided(INFRA_KINDS[1], name))
             }
             _ => None,
         }

@@ -10,24 +10,24 @@ use bringup_objects::report::CollectorState;
 use bringup_runtime::effect_hook::EffectHook;
 use jiff::SignedDuration;
 
-use crate::digest::{collected, collector, refusal};
-use crate::listening::Line;
+use crate::console_watch::WatchedConsole;
+use crate::interpret::{collected, collector, refusal};
 use crate::observation::Observation;
 use crate::profile::Profile;
-use crate::workbench::{Room, Workbench};
+use crate::workers::{Room, Workers};
 
 /// How much of a serial log is read.
 const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
-/// How much of it is read while it is listened to.
-const LISTENED_BYTES: usize = 256 * 1024;
+/// How much of it is read while it is watched.
+const WATCHED_BYTES: usize = 256 * 1024;
 /// How long the address of a serial log is to be good for, in minutes.
 const ADDRESS_MINUTES: u16 = 5;
 /// How long it is used: not until its last moment.
 const ADDRESS_USED: SignedDuration = SignedDuration::from_mins(4);
 
-/// The console cannot be listened to now.
+/// The console cannot be read now.
 #[derive(Debug)]
-pub(super) struct Unheard;
+pub(super) struct Unreadable;
 
 /// Reads consoles.
 #[derive(Clone)]
@@ -35,18 +35,18 @@ pub struct Console {
     arm: Arm,
     clock: Arc<dyn Clock>,
     hook: EffectHook,
-    bench: Workbench,
+    workers: Workers,
 }
 
 impl Console {
     /// Asks with these.
     pub fn new(arm: Arm, clock: Arc<dyn Clock>, hook: EffectHook) -> Self {
-        Self { arm, clock, hook, bench: Workbench::default() }
+        Self { arm, clock, hook, workers: Workers::default() }
     }
 
-    /// Where what it reads is worked on.
-    pub(super) fn bench(&self) -> Workbench {
-        self.bench.clone()
+    /// The threads on which what it reads is cleaned and judged.
+    pub(super) fn workers(&self) -> Workers {
+        self.workers.clone()
     }
 
     /// Looks at a VM and its console, and at nothing else.
@@ -87,7 +87,7 @@ impl Console {
             Ok(SerialLog::Tail { bytes, cut }) => {
                 let size = bytes.len();
                 let read = move || seen.with_console(&String::from_utf8_lossy(&bytes), cut);
-                self.bench.run(size, read).await
+                self.workers.run(size, read).await
             }
             Ok(SerialLog::Absent) => {
                 let detail = "the serial log does not exist yet, or not any more";
@@ -115,38 +115,38 @@ impl Console {
     }
 
     /// What the console shows, if that is not what it showed last time.
-    pub(super) async fn listen(
+    pub(super) async fn read_if_changed(
         &self,
         id: &InstanceId,
-        line: &mut Line,
+        console: &mut WatchedConsole,
         turn: Turn,
-    ) -> Result<Option<(String, Option<Room>)>, Unheard> {
+    ) -> Result<Option<(String, Option<Room>)>, Unreadable> {
         let now = self.clock.now();
-        let address = match line.address.take() {
+        let address = match console.address.take() {
             Some((address, until)) if now < until => (address, until),
             _ => {
                 let asked = self.arm.boot_diagnostics(id, ADDRESS_MINUTES, turn).await;
-                let addresses = self.asked(asked).await.map_err(|_| Unheard)?;
-                (addresses.serial_log.ok_or(Unheard)?, self.clock.now().plus(ADDRESS_USED))
+                let addresses = self.asked(asked).await.map_err(|_| Unreadable)?;
+                (addresses.serial_log.ok_or(Unreadable)?, self.clock.now().plus(ADDRESS_USED))
             }
         };
-        let version = line.version.as_deref();
-        let room = self.bench.room_for_listening().await;
-        let read = self.arm.serial_log_unless(&address.0, LISTENED_BYTES, version).await;
-        let read = self.asked(read).await.map_err(|_| Unheard)?;
-        let heard = match read {
+        let version = console.version.as_deref();
+        let room = self.workers.room_for_watching().await;
+        let read = self.arm.serial_log_unless(&address.0, WATCHED_BYTES, version).await;
+        let read = self.asked(read).await.map_err(|_| Unreadable)?;
+        let text = match read {
             None | Some((SerialLog::Absent, _)) => None,
             // Without a version, each read would return the whole text again.
             Some((SerialLog::Refused { .. }, _) | (SerialLog::Tail { .. }, None)) => {
-                return Err(Unheard);
+                return Err(Unreadable);
             }
             Some((SerialLog::Tail { bytes, .. }, version)) => {
-                line.version = version;
+                console.version = version;
                 Some((String::from_utf8_lossy(&bytes).into_owned(), room))
             }
         };
-        line.address = Some(address);
-        Ok(heard)
+        console.address = Some(address);
+        Ok(text)
     }
 
     async fn serial_log(
@@ -158,7 +158,7 @@ impl Console {
         let addresses = self.asked(asked).await?;
         let Some(address) = addresses.serial_log else { return Ok((SerialLog::Absent, None)) };
         // Only now: waiting for a turn to ask for the address needs no room.
-        let room = self.bench.room_for_console().await;
+        let room = self.workers.room_for_console().await;
         let log = self.asked(self.arm.serial_log(&address, CONSOLE_BYTES).await).await?;
         Ok((log, room))
     }

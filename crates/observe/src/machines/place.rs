@@ -6,33 +6,33 @@ use bringup_diagnosis::redaction::redact;
 use bringup_objects::cluster_api::{AzureClusterSpec, vm_name};
 use bringup_objects::condition::cut;
 
-use super::PROVIDED;
-use super::around::Pool;
-use super::facts::{Behind, Facts};
+use super::INFRA_KINDS;
+use super::records::{InfraRecord, MachineRecord};
+use super::shared::PoolRecord;
 use crate::subject::Place;
 
 /// Where the VM is: as a provider ID tells, or, before there is one, as follows from its name.
 pub(super) fn place(
-    facts: &Facts,
-    provided: Option<&Behind>,
+    machine: &MachineRecord,
+    infra: Option<&InfraRecord>,
     site: Option<&AzureClusterSpec>,
-    pool: Option<&Pool>,
+    pool: Option<&PoolRecord>,
 ) -> Place {
-    let said = facts.provider_id.as_deref();
-    if let Some(id) = said.or_else(|| provided.and_then(|it| it.provider_id.as_deref())) {
+    let said = machine.provider_id.as_deref();
+    if let Some(id) = said.or_else(|| infra.and_then(|it| it.provider_id.as_deref())) {
         let is_flexible = pool.is_some_and(|pool| pool.is_flexible);
         return if is_flexible { standing_alone(known(id)) } else { known(id) };
     }
-    let (Some(provided), Some(site)) = (provided, site) else { return Place::NotSaid };
+    let (Some(infra), Some(site)) = (infra, site) else { return Place::NotSaid };
     let whole = !site.subscription_id.is_empty() && !site.resource_group.is_empty();
     // An instance of a scale set has no name before it is made.
-    if facts.behind.kind != PROVIDED[0] || !whole {
+    if machine.infra_ref.kind != INFRA_KINDS[0] || !whole {
         return Place::NotSaid;
     }
     let AzureClusterSpec { subscription_id, resource_group, .. } = site;
     known(&format!(
         "azure:///subscriptions/{subscription_id}/resourceGroups/{resource_group}/providers/Microsoft.Compute/virtualMachines/{}",
-        vm_name(&facts.behind.name, provided.os.as_deref() == Some("windows"))
+        vm_name(&machine.infra_ref.name, infra.os.as_deref() == Some("windows"))
     ))
 }
 

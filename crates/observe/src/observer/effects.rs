@@ -1,4 +1,4 @@
-//! What is written: reports, conditions and Events.
+//! The effects of a step: reports, conditions and Events.
 
 use bringup_contract::bounds::TimeMath as _;
 use bringup_objects::cluster_api::AnyCondition;
@@ -11,9 +11,9 @@ use tracing::warn;
 
 use super::{LONGEST_PAUSE, Next, Observer, SHORTEST_PAUSE, growing};
 use crate::cluster::{Entry, Key, ReportKey};
-use crate::faces::{events, report};
 use crate::kinds;
 use crate::log;
+use crate::outputs::{events, report};
 use crate::profile::{Kind, NodeLocation};
 use crate::subject::Subject;
 use crate::writer::Written;
@@ -25,13 +25,13 @@ const SWEEP_SOON: SignedDuration = SignedDuration::from_secs(5);
 const LONGEST_NAME: usize = 253;
 
 impl Observer {
-    /// Creates the report, unless what it says is no longer so: a last look at claim and Node.
+    /// Creates the report, unless the subject or its Node has changed since.
     pub(super) async fn publish(
         &self,
         subject: &Subject,
         mut report: BootstrapReport,
     ) -> kube::Result<Next> {
-        if self.has_turned(subject, &report).await? {
+        if self.is_outdated(subject, &report).await? {
             return Ok(Next::Now);
         }
         if let Some(parent) = &subject.parent
@@ -51,27 +51,27 @@ impl Observer {
         Ok(Next::Now)
     }
 
-    /// An object was read: it is what its subject is now.
+    /// Stores an object that was read as the present state of its subject.
     fn seen(&self, kind: Kind, object: DynamicObject) {
         if let Some(subject) = self.watches.kinds.subject(kind, object) {
             self.cluster.seen(subject);
         }
     }
 
-    /// Whether the claim or the Node say something else now than when the verdict was made.
-    async fn has_turned(&self, subject: &Subject, report: &BootstrapReport) -> kube::Result<bool> {
+    /// Whether the subject or its Node has changed since the verdict was made.
+    async fn is_outdated(&self, subject: &Subject, report: &BootstrapReport) -> kube::Result<bool> {
         let object = self.writer.read_again(subject).await?;
         match object.filter(|object| object.metadata.uid.as_deref() == Some(&subject.uid)) {
             Some(object) => {
                 let before = self.cluster.subject(&subject.uid);
                 self.seen(subject.kind(), object);
                 let after = self.cluster.subject(&subject.uid);
-                let turned = |entry: Option<Entry>| {
+                let state = |entry: Option<Entry>| {
                     entry.map(|entry| {
                         (entry.subject.registered, entry.subject.deleting, entry.departed)
                     })
                 };
-                if turned(before) != turned(after) {
+                if state(before) != state(after) {
                     return Ok(true);
                 }
             }
@@ -98,7 +98,7 @@ impl Observer {
         Ok(Next::Now)
     }
 
-    /// Writes a report anew; whether it was us is answered.
+    /// Replaces a report; returns whether this process wrote it.
     async fn replace(&self, report: BootstrapReport) -> kube::Result<bool> {
         let (present, is_ours) = match self.writer.replace_report(&report).await? {
             Written::Done(report) => (report, true),
@@ -156,7 +156,7 @@ impl Observer {
         Ok(Next::Now)
     }
 
-    /// Says that a subject has no room for what is to be said of it.
+    /// Creates the Event that a subject has no room for our conditions.
     pub(super) async fn warn(&self, subject: &Subject) -> kube::Result<Next> {
         let event = events::no_room(subject, &self.settings.identity, self.clock.now());
         self.writer.create_event(&event).await?;
@@ -164,8 +164,8 @@ impl Observer {
         Ok(Next::Now)
     }
 
-    /// Conditions that cannot be written are tried again later, and later each time; what they would say
-    /// is found out and reported meanwhile.
+    /// After conditions could not be written: the next attempt comes later, and later each time. The
+    /// subject is observed and reported meanwhile.
     pub(super) fn unless_refused(&self, uid: &str, written: kube::Result<Next>) -> Next {
         let refused = match written {
             Ok(next) => {
@@ -174,7 +174,7 @@ impl Observer {
             }
             Err(error) => advice(&error),
         };
-        warn!(uid, error = %refused, "conditions could not be written; trying again");
+        warn!(uid, error = %refused, "writing conditions failed; retrying");
         let now = self.clock.now();
         self.memories.remember(uid, |memory| {
             let times = memory.refused.map_or(1, |(_, times)| times + 1);
@@ -183,7 +183,7 @@ impl Observer {
         Next::Now
     }
 
-    /// Says the same on the provider's object.
+    /// Writes the verdict on the infrastructure machine too.
     pub(super) async fn mirror(
         &self,
         subject: &Subject,
@@ -199,7 +199,7 @@ impl Observer {
         };
         if let Some(object) = kinds::read(written)
             && let Some(subject) =
-                self.watches.kinds.land.provided_seen(&mirror.shape.resource.kind, object)
+                self.watches.kinds.machines.infra_machine_seen(&mirror.shape.resource.kind, object)
         {
             self.cluster.seen(subject);
         }
@@ -217,7 +217,7 @@ impl Observer {
         if let Some(owner) = owner
             && let Some(event) = events::on_parent(report, &owner.uid, instance, now)
         {
-            let count = self.alike(report);
+            let count = self.reports_sharing_event(report);
             self.writer.create_or_count_event(&event, count).await?;
         }
         // Logged and counted by the replica that noted it: a second one finds it noted.
@@ -229,10 +229,10 @@ impl Observer {
     }
 
     /// How many reports share one Event: counted from the reports, so that none counts twice.
-    fn alike(&self, report: &BootstrapReport) -> i32 {
+    fn reports_sharing_event(&self, report: &BootstrapReport) -> i32 {
         let wanted = events::shared(report);
         let reports = self.cluster.reports();
-        let alike = reports.iter().filter(|other| events::shared(other) == wanted).count();
-        i32::try_from(alike).unwrap_or(i32::MAX)
+        let sharing = reports.iter().filter(|other| events::shared(other) == wanted).count();
+        i32::try_from(sharing).unwrap_or(i32::MAX)
     }
 }

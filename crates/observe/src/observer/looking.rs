@@ -1,5 +1,5 @@
-//! A look at a subject's VM: given up when something else has to be done first, and told on the subject
-//! when Azure refuses reads for minutes.
+//! A look at a subject's VM or console: given up when something else has to be done first. A refusal of
+//! reads that lasts for minutes is reported on the subject.
 
 use std::sync::Arc;
 
@@ -7,16 +7,28 @@ use bringup_azure::Priority;
 use bringup_contract::bounds::TimeMath as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::Observer;
+use super::{Next, Observer};
 use crate::observation::Observation;
 use crate::plan::Step;
 use crate::snapshot::Signal;
 use crate::subject::Subject;
 
-/// A refusal of reads that ends sooner than this is not told on the subject.
+/// A refusal of reads that ends sooner than this is not reported on the subject.
 const SHORT_REFUSAL: SignedDuration = SignedDuration::from_secs(30);
 
 impl Observer {
+    /// Reads a console, unless something else is to be done first by now.
+    pub(super) async fn read_console(&self, subject: &Subject) -> Next {
+        let uid = &subject.uid;
+        let console = self.consoles.start(uid);
+        let read = self.collect.watch_console(subject, console, Priority::Schedule);
+        let goes_on = |step: &Step| matches!(step, Step::WatchConsole);
+        if let Some((console, found)) = self.as_long_as(uid, goes_on, read).await {
+            self.consoles.store(uid, console, self.clock.now(), found);
+        }
+        Next::Now
+    }
+
     /// What a look brought. Nothing: something else has to be done first.
     ///
     /// `turn` is how urgent it is, since when it waits, and the end of the refusal of reads that the

@@ -125,11 +125,11 @@ impl Schemas {
                 Err(error) => return Err(error),
             }
         }
-        let is_followed = |resource: &ApiResource| {
+        let is_inspected = |resource: &ApiResource| {
             FOLLOWED.contains(&(resource.group.as_str(), resource.kind.as_str()))
         };
         let served: Vec<ApiResource> =
-            served.into_iter().map(|(resource, _)| resource).filter(is_followed).collect();
+            served.into_iter().map(|(resource, _)| resource).filter(is_inspected).collect();
         let versions: BTreeSet<&str> = served.iter().map(|it| it.api_version.as_str()).collect();
         let mut read = Ok(());
         for version in versions {

@@ -1,4 +1,4 @@
-//! Watches of Cluster API: Machines, the provider's objects behind them, and what stands around both.
+//! Watches of Cluster API: Machines, the provider's objects behind them, and the objects that Machines share.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -20,13 +20,13 @@ use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use super::Watches;
-use crate::machines::{Around, Named, PROVIDED};
+use crate::machines::{INFRA_KINDS, Named, SharedObject};
 use crate::profile::Kind;
 use crate::shape::{MACHINE, Schemas, Shape};
 use crate::subject::Subject;
 
 /// The definitions whose absence is said.
-const SAID: [&str; 2] = [MACHINE, PROVIDED[0]];
+const SAID: [&str; 2] = [MACHINE, INFRA_KINDS[0]];
 /// How often it is seen whether definitions have changed, if nothing hints at it.
 const SCHEMAS_EACH: SignedDuration = SignedDuration::from_mins(5);
 /// How soon, if one that is served is not published yet.
@@ -40,11 +40,11 @@ impl Watches {
         let next = self.learn(&mut schemas).await;
         tokio::join!(
             self.machines(),
-            self.provided(PROVIDED[0], Right::InfraMachines),
-            self.provided(PROVIDED[1], Right::PoolMachines),
-            self.around::<Cluster>(Right::Clusters),
-            self.around::<AzureCluster>(Right::InfraClusters),
-            self.around::<AzureMachinePool>(Right::Pools),
+            self.infra_machines(INFRA_KINDS[0], Right::InfraMachines),
+            self.infra_machines(INFRA_KINDS[1], Right::PoolMachines),
+            self.shared_objects::<Cluster>(Right::Clusters),
+            self.shared_objects::<AzureCluster>(Right::InfraClusters),
+            self.shared_objects::<AzureMachinePool>(Right::Pools),
             self.keep_learning(schemas, next)
         );
     }
@@ -52,7 +52,7 @@ impl Watches {
     /// Reads how conditions look, and returns when to do so again. If that cannot be read, what was
     /// known stays.
     async fn learn(&self, schemas: &mut Schemas) -> Timestamp {
-        let learnt = schemas.refresh(&self.client, &self.kinds.land.shapes).await;
+        let learnt = schemas.refresh(&self.client, &self.kinds.machines.shapes).await;
         match &learnt {
             Ok(_) => self.health.may(Right::Schemas),
             Err(error) => self.health.failed(Right::Schemas, error),
@@ -65,67 +65,67 @@ impl Watches {
         loop {
             tokio::select! {
                 () = self.clock.reach(next) => {}
-                () = self.kinds.land.shapes.doubted() => {}
+                () = self.kinds.machines.shapes.doubted() => {}
             }
             next = self.learn(&mut schemas).await;
         }
     }
 
     async fn machines(&self) {
-        let land = &self.kinds.land;
+        let machines = &self.kinds.machines;
         let mut uids = HashSet::new();
         self.follow_any(MACHINE, Right::Machines, |event: Seen<Machine>| match event {
             Seen::Init => uids.clear(),
             Seen::InitApply(machine) => {
                 uids.extend(machine.uid());
-                self.plan_subject(land.machine_seen(machine));
+                self.plan_subject(machines.machine_seen(machine));
             }
             Seen::InitDone => {
                 let uids = std::mem::take(&mut uids);
-                land.only_machines(&uids);
+                machines.only_machines(&uids);
                 self.plan(self.cluster.only(Kind::Machine, &uids));
                 self.all_known(Kind::Machine);
             }
-            Seen::Apply(machine) => self.plan_subject(land.machine_seen(machine)),
+            Seen::Apply(machine) => self.plan_subject(machines.machine_seen(machine)),
             Seen::Delete(machine) => {
                 // Its last state, with the moment of its deletion, counts.
-                if let Some(subject) = land.machine_seen(machine.clone()) {
+                if let Some(subject) = machines.machine_seen(machine.clone()) {
                     self.cluster.seen(subject);
                 }
-                land.machine_gone(&machine);
+                machines.machine_gone(&machine);
                 self.plan(machine.metadata.uid.as_deref().and_then(|uid| self.cluster.gone(uid)));
             }
             Seen::Unread(metadata) | Seen::DeleteUnread(metadata) => {
                 self.forget(metadata.uid.clone());
-                land.machine_gone(&Machine { metadata: *metadata, ..Machine::default() });
+                machines.machine_gone(&Machine { metadata: *metadata, ..Machine::default() });
             }
         })
         .await;
     }
 
-    async fn provided(&self, kind: &'static str, right: Right) {
-        let land = &self.kinds.land;
+    async fn infra_machines(&self, kind: &'static str, right: Right) {
+        let machines = &self.kinds.machines;
         let mut names = HashSet::new();
         self.follow_any(kind, right, |event: Seen<AzureMachine>| match event {
             Seen::Init => names.clear(),
             Seen::InitApply(object) => {
                 names.insert(name_of(&object));
-                self.plan_subject(land.provided_seen(kind, object));
+                self.plan_subject(machines.infra_machine_seen(kind, object));
             }
-            Seen::InitDone => land.only_provided(kind, &std::mem::take(&mut names)),
-            Seen::Apply(object) => self.plan_subject(land.provided_seen(kind, object)),
-            Seen::Delete(object) => self.plan_subject(land.provided_gone(kind, &object)),
+            Seen::InitDone => machines.only_infra_machines(kind, &std::mem::take(&mut names)),
+            Seen::Apply(object) => self.plan_subject(machines.infra_machine_seen(kind, object)),
+            Seen::Delete(object) => self.plan_subject(machines.infra_machine_gone(kind, &object)),
             Seen::Unread(metadata) | Seen::DeleteUnread(metadata) => {
                 let object = AzureMachine { metadata: *metadata, ..AzureMachine::default() };
-                self.plan_subject(land.provided_gone(kind, &object));
+                self.plan_subject(machines.infra_machine_gone(kind, &object));
             }
         })
         .await;
     }
 
-    /// Follows what stands around many Machines at once.
-    async fn around<A: Around + Followed>(&self, right: Right) {
-        let land = &self.kinds.land;
+    /// Watches a kind of object that many Machines share.
+    async fn shared_objects<A: SharedObject + Followed>(&self, right: Right) {
+        let machines = &self.kinds.machines;
         let mut names = HashSet::new();
         self.follow_any(A::KIND, right, |event: Seen<A>| {
             let changed = match event {
@@ -135,7 +135,7 @@ impl Watches {
                 }
                 Seen::InitApply(object) => {
                     names.insert(name_of(&object));
-                    land.around_seen(object)
+                    machines.shared_seen(object)
                 }
                 // What was known of it stays: it may be paused.
                 Seen::Unread(metadata) => {
@@ -143,13 +143,13 @@ impl Watches {
                     Vec::new()
                 }
                 Seen::InitDone => {
-                    let mut changed = land.only_around::<A>(&std::mem::take(&mut names));
-                    changed.extend(land.told(A::KIND));
+                    let mut changed = machines.only_shared::<A>(&std::mem::take(&mut names));
+                    changed.extend(machines.listed(A::KIND));
                     changed
                 }
-                Seen::Apply(object) => land.around_seen(object),
-                Seen::Delete(object) => land.around_gone::<A>(&name_of(&object)),
-                Seen::DeleteUnread(metadata) => land.around_gone::<A>(&name_in(&metadata)),
+                Seen::Apply(object) => machines.shared_seen(object),
+                Seen::Delete(object) => machines.shared_gone::<A>(&name_of(&object)),
+                Seen::DeleteUnread(metadata) => machines.shared_gone::<A>(&name_in(&metadata)),
             };
             self.plan_subjects(changed);
         })
@@ -172,7 +172,7 @@ impl Watches {
     where
         K: Followed,
     {
-        let shapes = &self.kinds.land.shapes;
+        let shapes = &self.kinds.machines.shapes;
         loop {
             let shape = shapes.of(kind);
             tokio::select! {
@@ -208,11 +208,11 @@ impl Watches {
                     let is_absent = is_answered(&error, &[404]);
                     if is_answered(&error, &[403, 404]) {
                         // Nothing is waited for that cannot be had.
-                        self.plan_subjects(self.kinds.land.told(&resource.kind));
+                        self.plan_subjects(self.kinds.machines.listed(&resource.kind));
                     }
                     if is_absent {
                         // It may be served in another version.
-                        self.kinds.land.shapes.doubt();
+                        self.kinds.machines.shapes.doubt();
                     }
                     // What comes with another definition is not said beside it.
                     if !is_absent || SAID.contains(&resource.kind.as_str()) {

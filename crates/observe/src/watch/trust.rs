@@ -45,7 +45,12 @@ impl Foreign {
         let key = ReportKey::of(report);
         if self.0.len() < LOGGED && self.0.insert(key.clone()) {
             let ReportKey { namespace, name } = key;
-            warn!(namespace, name, reason = reason.words(), "ignoring a BootstrapReport");
+            warn!(
+                namespace,
+                name,
+                reason = reason.words(),
+                "ignoring BootstrapReport that bringup did not write"
+            );
         }
         false
     }

@@ -56,7 +56,7 @@ pub(crate) fn subject() -> Subject {
         held: None,
         trouble: None,
         api_server: None,
-        told_of: None,
+        provider_failure: None,
         mirror: None,
     }
 }

@@ -3,9 +3,9 @@
 use bringup_objects::condition::LONGEST_MESSAGE;
 use bringup_objects::report::BootstrapReport;
 use bringup_observe::cluster::{Cluster, Key};
-use bringup_observe::faces::{conditions, events, report as reports};
 use bringup_observe::log;
 use bringup_observe::observation::Observation;
+use bringup_observe::outputs::{conditions, events, report as reports};
 use bringup_observe::plan::Step;
 use bringup_observe::profile::Kind;
 use bringup_observe::subject::{Launch, Subject};

@@ -1,5 +1,5 @@
-//! What stands around Machines, each for many of them: their Cluster, where that is in Azure, and the
-//! pool of which they are instances. Only what is looked at is kept.
+//! Objects shared by many Machines: Cluster, AzureCluster, AzureMachinePool. Of each, only the fields that
+//! a decision needs are kept.
 
 use std::collections::HashMap;
 
@@ -13,63 +13,67 @@ use kube::core::{ApiResource, DynamicResourceScope};
 use tracing::info;
 
 use super::Named;
-use super::facts::{Behind, Facts, failed_since};
+use super::records::{InfraRecord, MachineRecord, failed_since};
 use crate::shape::CLUSTER;
 
-/// Where a cluster is in Azure.
+/// The kind that holds the subscription and resource group of a cluster.
 pub(super) const AZURE_CLUSTER: &str = "AzureCluster";
-/// A scale set, as the provider has it.
+/// The kind of a scale set.
 pub(super) const POOL: &str = "AzureMachinePool";
 
-/// What is kept of everything around Machines.
+/// The records of all shared objects.
 #[derive(Debug, Default)]
-pub struct Surroundings {
-    clusters: HashMap<Named, AnyCluster>,
-    azure_clusters: HashMap<Named, Site>,
-    pools: HashMap<Named, Pool>,
+pub struct SharedObjects {
+    clusters: HashMap<Named, ClusterRecord>,
+    azure_clusters: HashMap<Named, AzureClusterRecord>,
+    pools: HashMap<Named, PoolRecord>,
 }
 
-/// A kind of object that stands around Machines.
-pub trait Around: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope> {
-    /// As Kubernetes calls it.
+/// A kind of object that many Machines share.
+pub trait SharedObject: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope> {
+    /// The kind's name in the Kubernetes API.
     const KIND: &'static str;
-    /// What is kept of it.
-    type Kept: PartialEq;
+    /// The fields that are kept.
+    type Record: PartialEq;
 
-    /// What is kept of one.
-    fn kept(self) -> Self::Kept;
+    /// The fields of one object that are kept.
+    fn record(self) -> Self::Record;
 
-    /// Where all of them are kept.
-    fn shelf(all: &mut Surroundings) -> &mut HashMap<Named, Self::Kept>;
+    /// The records of this kind.
+    fn of_kind(all: &mut SharedObjects) -> &mut HashMap<Named, Self::Record>;
 
-    /// Whether this one is around a Machine, with what is behind that.
-    fn concerns(all: &Surroundings, this: &Named, machine: &Facts, behind: Option<&Behind>)
-    -> bool;
+    /// Whether this object is shared by a Machine with this infrastructure machine.
+    fn affects(
+        all: &SharedObjects,
+        this: &Named,
+        machine: &MachineRecord,
+        infra: Option<&InfraRecord>,
+    ) -> bool;
 
-    /// Says what an operator would want to know of a change.
-    fn tell(_this: &Named, _before: Option<&Self::Kept>, _now: &Self::Kept) {}
+    /// Logs what an operator needs to know of a change.
+    fn log_change(_this: &Named, _before: Option<&Self::Record>, _now: &Self::Record) {}
 }
 
-/// A Cluster.
+/// The fields of a Cluster.
 #[derive(Debug, PartialEq, Eq)]
-pub struct AnyCluster {
+pub struct ClusterRecord {
     pub(super) is_paused: bool,
     /// The host of its API server.
     pub(super) host: Option<String>,
     infrastructure: Option<InfrastructureReference>,
 }
 
-/// Where a cluster is in Azure.
+/// The fields of an AzureCluster.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct AzureClusterRecord {
     /// The name of its Cluster, from its label; if absent, the Cluster has the same name.
     cluster: Option<String>,
     pub(super) spec: AzureClusterSpec,
 }
 
-/// A scale set.
+/// The fields of an AzureMachinePool.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Pool {
+pub struct PoolRecord {
     /// Its instances are VMs of their own.
     pub(super) is_flexible: bool,
     /// Their system, in small letters.
@@ -80,62 +84,81 @@ pub struct Pool {
     pub(super) failed_since: Option<Timestamp>,
 }
 
-impl Around for Cluster {
+impl SharedObject for Cluster {
     const KIND: &'static str = CLUSTER;
-    type Kept = AnyCluster;
+    type Record = ClusterRecord;
 
-    fn kept(self) -> AnyCluster {
-        AnyCluster {
+    fn record(self) -> ClusterRecord {
+        ClusterRecord {
             is_paused: self.spec.paused || is_paused(&self.metadata),
             host: Some(self.spec.control_plane_endpoint.host).filter(|host| !host.is_empty()),
             infrastructure: self.spec.infrastructure_ref,
         }
     }
 
-    fn shelf(all: &mut Surroundings) -> &mut HashMap<Named, AnyCluster> {
+    fn of_kind(all: &mut SharedObjects) -> &mut HashMap<Named, ClusterRecord> {
         &mut all.clusters
     }
 
-    fn concerns(_: &Surroundings, this: &Named, machine: &Facts, _: Option<&Behind>) -> bool {
+    fn affects(
+        _: &SharedObjects,
+        this: &Named,
+        machine: &MachineRecord,
+        _: Option<&InfraRecord>,
+    ) -> bool {
         machine.cluster == this.1
     }
 
-    fn tell((namespace, cluster): &Named, before: Option<&AnyCluster>, now: &AnyCluster) {
+    fn log_change(
+        (namespace, cluster): &Named,
+        before: Option<&ClusterRecord>,
+        now: &ClusterRecord,
+    ) {
         match (before.is_some_and(|before| before.is_paused), now.is_paused) {
             (false, true) => {
-                info!(namespace, cluster, "is paused: its machines are observed, not written to");
+                info!(
+                    namespace,
+                    cluster, "Cluster paused: its Machines are observed and not written to"
+                );
             }
-            (true, false) => info!(namespace, cluster, "goes on: its machines are written to"),
+            (true, false) => {
+                info!(namespace, cluster, "Cluster no longer paused: writing to its Machines");
+            }
             (true, true) | (false, false) => {}
         }
     }
 }
 
-impl Around for AzureCluster {
+impl SharedObject for AzureCluster {
     const KIND: &'static str = AZURE_CLUSTER;
-    type Kept = Site;
+    type Record = AzureClusterRecord;
 
-    fn kept(self) -> Site {
+    fn record(self) -> AzureClusterRecord {
         let cluster = self.metadata.labels.and_then(|mut all| all.remove(CLUSTER_LABEL));
-        Site { cluster, spec: self.spec }
+        AzureClusterRecord { cluster, spec: self.spec }
     }
 
-    fn shelf(all: &mut Surroundings) -> &mut HashMap<Named, Site> {
+    fn of_kind(all: &mut SharedObjects) -> &mut HashMap<Named, AzureClusterRecord> {
         &mut all.azure_clusters
     }
 
-    fn concerns(all: &Surroundings, this: &Named, machine: &Facts, _: Option<&Behind>) -> bool {
+    fn affects(
+        all: &SharedObjects,
+        this: &Named,
+        machine: &MachineRecord,
+        _: Option<&InfraRecord>,
+    ) -> bool {
         all.site_named(&this.0, &machine.cluster).is_some_and(|(named, _)| named == this)
     }
 }
 
-impl Around for AzureMachinePool {
+impl SharedObject for AzureMachinePool {
     const KIND: &'static str = POOL;
-    type Kept = Pool;
+    type Record = PoolRecord;
 
-    fn kept(self) -> Pool {
+    fn record(self) -> PoolRecord {
         let template = self.spec.template;
-        Pool {
+        PoolRecord {
             is_flexible: self.spec.orchestration_mode.as_deref() == Some("Flexible"),
             os: template.os_disk.os_type.map(|os| os.to_lowercase()),
             size: template.vm_size,
@@ -144,18 +167,23 @@ impl Around for AzureMachinePool {
         }
     }
 
-    fn shelf(all: &mut Surroundings) -> &mut HashMap<Named, Pool> {
+    fn of_kind(all: &mut SharedObjects) -> &mut HashMap<Named, PoolRecord> {
         &mut all.pools
     }
 
-    fn concerns(_: &Surroundings, this: &Named, _: &Facts, behind: Option<&Behind>) -> bool {
-        behind.is_some_and(|behind| behind.pool.as_ref() == Some(&this.1))
+    fn affects(
+        _: &SharedObjects,
+        this: &Named,
+        _: &MachineRecord,
+        infra: Option<&InfraRecord>,
+    ) -> bool {
+        infra.is_some_and(|infra| infra.pool.as_ref() == Some(&this.1))
     }
 }
 
-impl Surroundings {
+impl SharedObjects {
     /// A Cluster by its name.
-    pub(super) fn cluster(&self, namespace: &str, name: &str) -> Option<&AnyCluster> {
+    pub(super) fn cluster(&self, namespace: &str, name: &str) -> Option<&ClusterRecord> {
         self.clusters.get(&(namespace.to_owned(), name.to_owned()))
     }
 
@@ -165,7 +193,7 @@ impl Surroundings {
     }
 
     /// The one that the Cluster names. As long as it names none, the one that bears its name.
-    fn site_named(&self, namespace: &str, cluster: &str) -> Option<(&Named, &Site)> {
+    fn site_named(&self, namespace: &str, cluster: &str) -> Option<(&Named, &AzureClusterRecord)> {
         let known = self.cluster(namespace, cluster);
         if let Some(reference) = known.and_then(|known| known.infrastructure.as_ref()) {
             let is_ours = reference.kind == AZURE_CLUSTER;
@@ -178,8 +206,8 @@ impl Surroundings {
     }
 
     /// The pool of which this is an instance.
-    pub(super) fn pool(&self, namespace: &str, behind: Option<&Behind>) -> Option<&Pool> {
-        let name = behind?.pool.clone()?;
+    pub(super) fn pool(&self, namespace: &str, infra: Option<&InfraRecord>) -> Option<&PoolRecord> {
+        let name = infra?.pool.clone()?;
         self.pools.get(&(namespace.to_owned(), name))
     }
 }

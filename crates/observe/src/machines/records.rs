@@ -1,4 +1,4 @@
-//! What is kept of a Machine, and of the provider's object behind it: a fleet has thousands.
+//! The fields of Machines and infrastructure machines that are kept: a fleet has thousands of them.
 
 use bringup_objects::cluster_api::{
     AnyCondition, AzureMachine, CONTROL_PLANE_LABEL, DEPLOYMENT_LABEL, InfrastructureReference,
@@ -8,7 +8,7 @@ use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition};
 use jiff::Timestamp;
 use kube::api::ObjectMeta;
 
-use super::around::POOL;
+use super::shared::POOL;
 
 /// The conditions that are ours on a Machine.
 const OURS: [&str; 2] = [BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL];
@@ -18,18 +18,18 @@ const TELLING: [&str; 3] = ["VMRunning", "ScaleSetRunning", BOOTSTRAP_SUCCEEDED]
 /// The reasons with which it tells of a failure, whatever severity it gives them.
 const FAILED: [&str; 3] = ["VMProvisionFailed", "ScaleSetProvisionFailed", "BootstrapFailed"];
 
-/// What a Machine is made from.
+/// The bootstrap data of a Machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Data {
+pub(super) enum BootstrapData {
     /// It is not there yet, or the Machine has none of its own.
     Missing,
     /// It is there; since when, if that is said.
     There(Option<Timestamp>),
 }
 
-/// A Machine.
+/// The fields of a Machine.
 #[derive(Debug)]
-pub struct Facts {
+pub struct MachineRecord {
     pub(super) uid: String,
     pub(super) resource_version: String,
     pub(super) generation: Option<i64>,
@@ -41,11 +41,11 @@ pub struct Facts {
     pub(super) is_control_plane: bool,
     /// Controllers must not write to it.
     pub(super) is_paused: bool,
-    pub(super) behind: InfrastructureReference,
+    pub(super) infra_ref: InfrastructureReference,
     pub(super) provider_id: Option<String>,
     pub(super) node: Option<String>,
     /// Whether there is something to make it from.
-    pub(super) data: Data,
+    pub(super) data: BootstrapData,
     /// When its Node was said to be well.
     pub(super) healthy_since: Option<Timestamp>,
     /// When its VM was said to be there.
@@ -58,7 +58,7 @@ pub struct Facts {
     pub(super) others: usize,
 }
 
-impl Facts {
+impl MachineRecord {
     /// What a Machine says; none if it does not even say which it is.
     pub(super) fn of(machine: Machine) -> Option<Self> {
         let Machine { metadata, spec, status } = machine;
@@ -84,11 +84,13 @@ impl Facts {
             resource_version: metadata.resource_version.unwrap_or_default(),
             generation: metadata.generation,
             cluster: spec.cluster_name,
-            behind: spec.infrastructure_ref,
+            infra_ref: spec.infrastructure_ref,
             provider_id: spec.provider_id.filter(|id| !id.is_empty()),
             data: match spec.bootstrap.data_secret_name {
-                Some(name) if !name.is_empty() => Data::There(data.and_then(AnyCondition::since)),
-                Some(_) | None => Data::Missing,
+                Some(name) if !name.is_empty() => {
+                    BootstrapData::There(data.and_then(AnyCondition::since))
+                }
+                Some(_) | None => BootstrapData::Missing,
             },
             healthy_since: healthy.and_then(AnyCondition::since),
             ready_since: ready.and_then(AnyCondition::since),
@@ -117,15 +119,15 @@ impl Facts {
         most.is_none_or(|most| self.others + OURS.len() <= most)
     }
 
-    /// Whether this is what is behind it.
-    pub(super) fn has_behind(&self, kind: &str, name: &str) -> bool {
-        self.behind.kind == kind && self.behind.name == name
+    /// Whether this is its infrastructure machine.
+    pub(super) fn has_infra_machine(&self, kind: &str, name: &str) -> bool {
+        self.infra_ref.kind == kind && self.infra_ref.name == name
     }
 }
 
-/// The provider's object behind a Machine.
+/// The fields of an AzureMachine or AzureMachinePoolMachine.
 #[derive(Debug)]
-pub struct Behind {
+pub struct InfraRecord {
     pub(super) created: Option<Timestamp>,
     pub(super) provider_id: Option<String>,
     pub(super) size: Option<String>,
@@ -142,7 +144,7 @@ pub struct Behind {
     pub(super) failed_since: Option<Timestamp>,
 }
 
-impl Behind {
+impl InfraRecord {
     pub(super) fn of(object: AzureMachine) -> Self {
         let AzureMachine { metadata, spec, status } = object;
         let is_ours = |one: &AnyCondition| one.kind == NODE_BOOTSTRAP_SUCCEEDED;

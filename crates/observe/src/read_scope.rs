@@ -27,7 +27,7 @@ const MOST_CLASSES: usize = 1024;
 
 /// Which VMs may be read.
 #[derive(Clone, Default)]
-pub struct Reach(Option<Arc<Limits>>);
+pub struct ReadScope(Option<Arc<Limits>>);
 
 struct Limits {
     scopes: Scopes,
@@ -37,7 +37,7 @@ struct Limits {
     classes: Mutex<HashMap<String, (Timestamp, Option<Scope>)>>,
 }
 
-impl Reach {
+impl ReadScope {
     /// All that the identity may read: for a person, who asks in their own name.
     pub fn everything() -> Self {
         Self(None)

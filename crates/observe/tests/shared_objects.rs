@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 use bringup_objects::cluster_api::{AzureCluster, AzureMachinePool, Cluster, Machine};
-use bringup_observe::machines::{DEADLINE, Land};
+use bringup_observe::machines::{DEADLINE, MachineIndex};
 use bringup_observe::subject::{Place, Subject};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -36,39 +36,44 @@ fn only(mut subjects: Vec<Subject>) -> Subject {
 
 #[test]
 fn a_machine_is_held_while_it_or_its_cluster_is_paused_or_not_known() {
-    let land = Land::new(DEADLINE);
-    let seen = |machine: Value| land.machine_seen(read::<Machine>(machine)).unwrap().held;
+    let machines = MachineIndex::new(DEADLINE);
+    let seen = |machine: Value| machines.machine_seen(read::<Machine>(machine)).unwrap().held;
     let plain = machine("AzureMachine", None);
     assert_eq!(seen(plain.clone()).as_deref(), Some("Cluster prod was not seen yet"));
-    let paused = only(land.around_seen::<Cluster>(read(cluster(&json!({ "paused": true })))));
+    let paused = only(machines.shared_seen::<Cluster>(read(cluster(&json!({ "paused": true })))));
     assert_eq!(paused.held.as_deref(), Some("Cluster prod is paused"));
-    let on = only(land.around_seen::<Cluster>(read(cluster(&json!({ "paused": false })))));
+    let on = only(machines.shared_seen::<Cluster>(read(cluster(&json!({ "paused": false })))));
     assert_eq!(on.held, None);
-    assert!(land.around_seen::<Cluster>(read(cluster(&json!({})))).is_empty(), "nothing is new");
+    assert!(
+        machines.shared_seen::<Cluster>(read(cluster(&json!({})))).is_empty(),
+        "nothing is new"
+    );
     let mut annotated = cluster(&json!({}));
     annotated["metadata"]["annotations"] = json!({ "cluster.x-k8s.io/paused": "" });
-    assert!(only(land.around_seen::<Cluster>(read(annotated.clone()))).held.is_some());
-    assert!(only(land.around_seen::<Cluster>(read(cluster(&json!({}))))).held.is_none());
+    assert!(only(machines.shared_seen::<Cluster>(read(annotated.clone()))).held.is_some());
+    assert!(only(machines.shared_seen::<Cluster>(read(cluster(&json!({}))))).held.is_none());
     let mut own = plain.clone();
     own["metadata"]["annotations"] = json!({ "cluster.x-k8s.io/paused": "true" });
     assert_eq!(seen(own).as_deref(), Some("Machine a is paused"));
     assert_eq!(seen(plain.clone()), None);
 
     let name = ("n".to_owned(), "prod".to_owned());
-    assert!(only(land.around_gone::<Cluster>(&name)).held.is_some(), "Clusters are not listed");
-    assert!(only(land.told("Cluster")).held.is_none(), "and now they are, without it");
-    assert!(land.told("Cluster").is_empty(), "once is enough");
+    assert!(only(machines.shared_gone::<Cluster>(&name)).held.is_some(), "Clusters are not listed");
+    assert!(only(machines.listed("Cluster")).held.is_none(), "and now they are, without it");
+    assert!(machines.listed("Cluster").is_empty(), "once is enough");
     assert_eq!(seen(plain), None);
 }
 
 #[test]
 fn an_object_of_the_provider_that_is_paused_is_not_written_to() {
-    let land = Land::new(DEADLINE);
-    land.machine_seen(read(machine("AzureMachine", None))).unwrap();
+    let machines = MachineIndex::new(DEADLINE);
+    machines.machine_seen(read(machine("AzureMachine", None))).unwrap();
     let mut object = json!({ "metadata": { "name": "a", "namespace": "n" } });
-    assert!(land.provided_seen("AzureMachine", read(object.clone())).unwrap().mirror.is_some());
+    assert!(
+        machines.infra_machine_seen("AzureMachine", read(object.clone())).unwrap().mirror.is_some()
+    );
     object["metadata"]["annotations"] = json!({ "cluster.x-k8s.io/paused": "" });
-    let paused = land.provided_seen("AzureMachine", read(object)).unwrap();
+    let paused = machines.infra_machine_seen("AzureMachine", read(object)).unwrap();
     assert!(paused.mirror.is_none());
     assert_eq!(paused.trouble, None, "it was seen all the same");
 }
@@ -101,22 +106,22 @@ fn id(subject: &Subject) -> String {
 
 #[test]
 fn the_cluster_says_which_azure_cluster_is_its_own_and_where_its_api_server_is() {
-    let land = Land::new(DEADLINE);
-    land.machine_seen(read(machine("AzureMachine", None))).unwrap();
+    let machines = MachineIndex::new(DEADLINE);
+    machines.machine_seen(read(machine("AzureMachine", None))).unwrap();
     let behind = json!({ "metadata": { "name": "a", "namespace": "n", "creationTimestamp": "2026-01-01T00:00:00Z" } });
-    let found = land.provided_seen("AzureMachine", read(behind)).unwrap();
+    let found = machines.infra_machine_seen("AzureMachine", read(behind)).unwrap();
     assert_eq!(found.place, Place::NotSaid);
 
     // Before the Cluster is seen, names tell.
-    let named = only(land.around_seen(site("x", Some("prod"), "azure.example")));
+    let named = only(machines.shared_seen(site("x", Some("prod"), "azure.example")));
     assert!(id(&named).contains("/resourceGroups/rg-x/"), "{}", id(&named));
-    assert!(land.around_seen(site("other", None, "")).is_empty(), "it is another one's");
+    assert!(machines.shared_seen(site("other", None, "")).is_empty(), "it is another one's");
     // Then it tells itself.
-    let seen = |spec: &Value| only(land.around_seen::<Cluster>(read(cluster(spec))));
+    let seen = |spec: &Value| only(machines.shared_seen::<Cluster>(read(cluster(spec))));
     let told = seen(&reference("AzureCluster", "other"));
     assert!(id(&told).contains("/resourceGroups/rg-other/"), "{}", id(&told));
     assert_eq!(told.api_server.as_deref(), Some("cluster.example"), "the other has none");
-    let with_host = only(land.around_seen(site("other", None, "other.example")));
+    let with_host = only(machines.shared_seen(site("other", None, "other.example")));
     assert_eq!(with_host.api_server.as_deref(), Some("other.example"));
     let managed = seen(&reference("AzureManagedCluster", "other"));
     assert_eq!((managed.place, managed.labels.region), (Place::NotSaid, None));
@@ -138,12 +143,12 @@ fn told(kind: &str, severity: &str, reason: &str, at: &str) -> Value {
 }
 
 /// The Machine of an instance, whose object names its pool in this way.
-fn instance(land: &Land, id: &str, metadata: &Value) -> Subject {
-    land.machine_seen(read(machine("AzureMachinePoolMachine", Some(id)))).unwrap();
+fn instance(machines: &MachineIndex, id: &str, metadata: &Value) -> Subject {
+    machines.machine_seen(read(machine("AzureMachinePoolMachine", Some(id)))).unwrap();
     let mut object = json!({ "metadata": metadata, "spec": { "providerID": id } });
     object["metadata"]["name"] = json!("a");
     object["metadata"]["namespace"] = json!("n");
-    land.provided_seen("AzureMachinePoolMachine", read(object)).unwrap()
+    machines.infra_machine_seen("AzureMachinePoolMachine", read(object)).unwrap()
 }
 
 #[test]
@@ -155,29 +160,29 @@ fn a_pool_speaks_for_its_instances() {
     ] });
     let label = json!({ "labels": { "azuremachinepool.infrastructure.cluster.x-k8s.io/machine-pool": "pool" } });
     for metadata in [owner, label] {
-        let land = Land::new(DEADLINE);
-        let alone = instance(&land, &under, &metadata);
+        let machines = MachineIndex::new(DEADLINE);
+        let alone = instance(&machines, &under, &metadata);
         assert_eq!((id(&alone), alone.labels.os), (under.clone(), None));
-        let uniform = only(land.around_seen(pool("Uniform", &[])));
+        let uniform = only(machines.shared_seen(pool("Uniform", &[])));
         assert_eq!(id(&uniform), under);
         assert_eq!(uniform.labels.os.as_deref(), Some("windows"));
         assert_eq!(uniform.labels.size.as_deref(), Some("Standard_D2s_v5"));
         assert_eq!(uniform.labels.region.as_deref(), Some("westus"));
-        let flexible = only(land.around_seen(pool("Flexible", &[])));
+        let flexible = only(machines.shared_seen(pool("Flexible", &[])));
         assert_eq!(id(&flexible), format!("{BASE}/virtualMachines/set_1a2b3c4d"));
     }
-    let land = Land::new(DEADLINE);
-    instance(&land, &under, &json!({}));
-    assert!(land.around_seen(pool("Flexible", &[])).is_empty(), "it is nobody's");
+    let machines = MachineIndex::new(DEADLINE);
+    instance(&machines, &under, &json!({}));
+    assert!(machines.shared_seen(pool("Flexible", &[])).is_empty(), "it is nobody's");
 }
 
 #[test]
 fn what_a_pool_tells_of_concerns_the_machines_that_were_there() {
-    let land = Land::new(DEADLINE);
+    let machines = MachineIndex::new(DEADLINE);
     let id = format!("{BASE}/virtualMachineScaleSets/set/virtualMachines/7");
     let owner =
         json!([{ "apiVersion": "v1", "kind": "AzureMachinePool", "name": "pool", "uid": "p" }]);
-    instance(&land, &id, &json!({ "ownerReferences": owner }));
+    instance(&machines, &id, &json!({ "ownerReferences": owner }));
     let (before, after) = ("2025-12-31T23:59:59Z", "2026-01-01T00:05:00Z");
     let after_all: Option<Timestamp> = Some(after.parse().unwrap());
     for (condition, wanted) in [
@@ -190,8 +195,8 @@ fn what_a_pool_tells_of_concerns_the_machines_that_were_there() {
         (told("ScaleSetRunning", "Error", "Failed", before), None),
         (told("ScaleSetModelUpdated", "Error", "Failed", after), None),
     ] {
-        land.around_gone::<AzureMachinePool>(&("n".to_owned(), "pool".to_owned()));
-        let found = only(land.around_seen(pool("Uniform", std::slice::from_ref(&condition))));
-        assert_eq!(found.told_of, wanted, "{condition}");
+        machines.shared_gone::<AzureMachinePool>(&("n".to_owned(), "pool".to_owned()));
+        let found = only(machines.shared_seen(pool("Uniform", std::slice::from_ref(&condition))));
+        assert_eq!(found.provider_failure, wanted, "{condition}");
     }
 }

@@ -20,7 +20,7 @@ const POOL_WINDOW: SignedDuration = SignedDuration::from_mins(10);
 
 /// What an Event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tone {
+enum EventType {
     Warning,
     Normal,
 }
@@ -28,7 +28,7 @@ enum Tone {
 /// The Event on the target.
 pub fn on_target(report: &BootstrapReport, instance: &str, now: Timestamp) -> Option<Event> {
     let target = &report.spec.target_ref;
-    let (reason, tone) = reason_of(report)?;
+    let (reason, event_type) = reason_of(report)?;
     let name = names::stable(
         &target.name,
         '.',
@@ -43,7 +43,7 @@ pub fn on_target(report: &BootstrapReport, instance: &str, now: Timestamp) -> Op
         ..ObjectReference::default()
     };
     let related = parent(report, None);
-    Some(event(name, reason, tone, note(report)?, regarding, related, instance, now))
+    Some(event(name, reason, event_type, note(report)?, regarding, related, instance, now))
 }
 
 /// The Event on what the target belongs to, because the target vanishes.
@@ -53,7 +53,7 @@ pub fn on_parent(
     instance: &str,
     now: Timestamp,
 ) -> Option<Event> {
-    let (reason, tone) = reason_of(report)?;
+    let (reason, event_type) = reason_of(report)?;
     if report.phase() == Phase::Superseded {
         return None;
     }
@@ -66,7 +66,7 @@ pub fn on_parent(
         &[parent_uid, reason, report.cause()?, image, &window.to_string()],
     );
     let regarding = parent(report, Some(parent_uid))?;
-    Some(event(name, reason, tone, note(report)?, regarding, None, instance, now))
+    Some(event(name, reason, event_type, note(report)?, regarding, None, instance, now))
 }
 
 /// The Event on a subject that holds as many conditions as it can: nothing of ours is on it.
@@ -83,22 +83,24 @@ pub fn no_room(subject: &Subject, instance: &str, now: Timestamp) -> Event {
     let name = names::stable(&subject.name, '.', &[&subject.uid, reason]);
     let most = subject.shape.most.unwrap_or_default();
     let note = format!(
-        "It has {most} conditions, and takes no more: what is known of its bootstrap is in its BootstrapReport, if it failed."
+        "{} {} has {most} conditions, the most that its definition allows: the bootstrap's result is in its BootstrapReport only, if it failed.",
+        subject.kind().word(),
+        subject.name
     );
-    event(name, reason, Tone::Warning, note, regarding, None, instance, now)
+    event(name, reason, EventType::Warning, note, regarding, None, instance, now)
 }
 
 /// `CSEFailed` where the extension said so, `BootstrapFailed` where there was none.
-fn reason_of(report: &BootstrapReport) -> Option<(&'static str, Tone)> {
+fn reason_of(report: &BootstrapReport) -> Option<(&'static str, EventType)> {
     let status = report.status.as_ref()?;
     let cse = find(&status.conditions, CSE_PROVISIONED);
     Some(match status.phase {
-        Open::Known(Phase::Superseded) => ("BootstrapRecovered", Tone::Normal),
+        Open::Known(Phase::Superseded) => ("BootstrapRecovered", EventType::Normal),
         Open::Known(Phase::Final | Phase::Lost) | Open::Other(_) => {
             if cse.is_some_and(|cse| cse.reason == reason::CSE_FAILED) {
-                ("CSEFailed", Tone::Warning)
+                ("CSEFailed", EventType::Warning)
             } else {
-                ("BootstrapFailed", Tone::Warning)
+                ("BootstrapFailed", EventType::Warning)
             }
         }
     })
@@ -113,7 +115,9 @@ fn note(report: &BootstrapReport) -> Option<String> {
     let cause = format!("cause {}: {}", verdict.cause, verdict.title);
     let text = match (&status.phase, status.cse.as_ref().and_then(|cse| cse.exit_code)) {
         (Open::Known(Phase::Superseded), _) => {
-            format!("Node {node} has joined after all; the report is closed.")
+            format!(
+                "Node {node} joined after its bootstrap had been reported as failed; the report is closed."
+            )
         }
         (_, Some(code)) => {
             let cse = status.cse.as_ref();
@@ -156,7 +160,7 @@ fn parent(report: &BootstrapReport, uid: Option<&str>) -> Option<ObjectReference
 fn event(
     name: String,
     reason: &str,
-    tone: Tone,
+    event_type: EventType,
     note: String,
     regarding: ObjectReference,
     related: Option<ObjectReference>,
@@ -178,9 +182,9 @@ fn event(
         reporting_controller: Some(MANAGER.to_owned()),
         reporting_instance: Some(cut(instance, 128)),
         type_: Some(
-            match tone {
-                Tone::Warning => "Warning",
-                Tone::Normal => "Normal",
+            match event_type {
+                EventType::Warning => "Warning",
+                EventType::Normal => "Normal",
             }
             .to_owned(),
         ),

@@ -1,4 +1,4 @@
-//! Where evidence is read, cleaned and judged: on threads of its own, a few at a time.
+//! The threads on which evidence is cleaned, redacted and judged, a few pieces at a time.
 //!
 //! A console has megabytes, and what stands in it is up to the node. Work on it is linear in its size,
 //! but it is work; the task that renews the lease, answers health checks and serves other nodes does
@@ -15,31 +15,31 @@ const AT_ONCE: usize = 1;
 const SMALL: usize = 32 * 1024;
 /// How many consoles are in memory at once, being read or worked on.
 const CONSOLES: usize = 2;
-/// How many ends of consoles are in memory at once, being listened to.
-const LISTENED: usize = 8;
+/// How many ends of watched consoles are in memory at once.
+const WATCHED: usize = 8;
 
 /// Room in memory for a text. It is given back when this is dropped.
 pub(crate) type Room = OwnedSemaphorePermit;
 
-/// Where evidence is worked on.
+/// The threads, and how much may be in memory for them.
 #[derive(Debug, Clone)]
-pub struct Workbench {
+pub struct Workers {
     turns: Arc<Semaphore>,
     consoles: Arc<Semaphore>,
-    listened: Arc<Semaphore>,
+    watched: Arc<Semaphore>,
 }
 
-impl Default for Workbench {
+impl Default for Workers {
     fn default() -> Self {
         Self {
             turns: Arc::new(Semaphore::new(AT_ONCE)),
             consoles: Arc::new(Semaphore::new(CONSOLES)),
-            listened: Arc::new(Semaphore::new(LISTENED)),
+            watched: Arc::new(Semaphore::new(WATCHED)),
         }
     }
 }
 
-impl Workbench {
+impl Workers {
     /// Whether a text of so many bytes is worked on where it is.
     pub(crate) fn is_small(bytes: usize) -> bool {
         bytes <= SMALL
@@ -78,8 +78,8 @@ impl Workbench {
     }
 
     /// Waits until the end of a console may be read into memory.
-    pub(crate) async fn room_for_listening(&self) -> Option<Room> {
-        self.listened.clone().acquire_owned().await.ok()
+    pub(crate) async fn room_for_watching(&self) -> Option<Room> {
+        self.watched.clone().acquire_owned().await.ok()
     }
 }
 
@@ -91,18 +91,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_in_the_work_is_the_callers_and_the_next_one_has_its_turn() {
-        let bench = Workbench::default();
-        let failed = std::panic::AssertUnwindSafe(bench.run(usize::MAX, || panic!("on purpose")));
+        let workers = Workers::default();
+        let failed = std::panic::AssertUnwindSafe(workers.run(usize::MAX, || panic!("on purpose")));
         assert!(failed.catch_unwind().await.is_err());
-        assert_eq!(bench.run(usize::MAX, || 7).await, 7);
+        assert_eq!(workers.run(usize::MAX, || 7).await, 7);
     }
 
     #[tokio::test]
     async fn who_waits_for_the_work_leaves_the_thread_to_others() {
-        let bench = Workbench::default();
+        let workers = Workers::default();
         let (go_on, wait) = std::sync::mpsc::channel::<()>();
         // The runtime has one thread: were the work done on it, nothing else would be.
-        let work = bench.run(usize::MAX, move || wait.recv().is_ok());
+        let work = workers.run(usize::MAX, move || wait.recv().is_ok());
         let others = async {
             tokio::task::yield_now().await;
             go_on.send(()).is_ok()

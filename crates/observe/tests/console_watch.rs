@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use bringup_azure::Priority;
-use bringup_observe::listening::{Ear, Heard};
-use bringup_observe::machines::{DEADLINE, Land};
+use bringup_observe::console_watch::{ConsoleWatch, Finding};
+use bringup_observe::machines::{DEADLINE, MachineIndex};
 use bringup_observe::observation::{Cse, Observation, Vm};
 use bringup_observe::plan::Step;
 use bringup_observe::profile::Kind;
@@ -31,7 +31,7 @@ fn machine() -> Subject {
         "spec": { "clusterName": "prod", "providerID": vm, "infrastructureRef": { "kind": "AzureMachine", "name": "a" } },
         "status": { "conditions": [ready] },
     });
-    let seen = Land::new(DEADLINE).machine_seen(serde_json::from_value(machine).unwrap());
+    let seen = MachineIndex::new(DEADLINE).machine_seen(serde_json::from_value(machine).unwrap());
     Subject { has_room: false, ..seen.unwrap() }
 }
 
@@ -40,14 +40,14 @@ fn running(seconds: i64) -> Observation {
     Observation { at: at(seconds), vm: Vm::Present, cse, ..Observation::default() }
 }
 
-fn heard(seconds: i64, heard: Heard, listeners: usize) -> Ear {
-    Ear { last: Some((at(seconds), heard)), listeners }
+fn read(seconds: i64, found: Finding, watched: usize) -> ConsoleWatch {
+    ConsoleWatch { last: Some((at(seconds), found)), watched }
 }
 
-fn step(seen: Option<&Observation>, ear: Ear, now: Timestamp) -> Step {
+fn step(seen: Option<&Observation>, console: ConsoleWatch, now: Timestamp) -> Step {
     let snapshot = Snapshot {
         observation: seen.cloned().map(Arc::new),
-        ear,
+        console,
         was_pending: true,
         warned: true,
         ..Snapshot::of(Arc::new(machine()), now)
@@ -58,20 +58,20 @@ fn step(seen: Option<&Observation>, ear: Ear, now: Timestamp) -> Step {
 #[test]
 fn a_console_is_listened_to_every_other_second_from_the_start() {
     let subject = machine();
-    assert_eq!(Ear::default().next(&subject, None), Some(at(0)));
-    assert_eq!(heard(7, Heard::Nothing, 1).next(&subject, None), Some(at(9)));
-    assert!(matches!(step(None, Ear::default(), at(0)), Step::Listen));
+    assert_eq!(ConsoleWatch::default().next(&subject, None), Some(at(0)));
+    assert_eq!(read(7, Finding::NoFailure, 1).next(&subject, None), Some(at(9)));
+    assert!(matches!(step(None, ConsoleWatch::default(), at(0)), Step::WatchConsole));
     assert!(
-        matches!(step(None, heard(7, Heard::Nothing, 1), at(8)), Step::Wait(due) if due == at(9))
+        matches!(step(None, read(7, Finding::NoFailure, 1), at(8)), Step::Wait(due) if due == at(9))
     );
 }
 
 #[test]
 fn many_consoles_are_listened_to_less_often_and_too_many_not_at_all() {
     let subject = machine();
-    assert_eq!(heard(7, Heard::Nothing, 40).next(&subject, None), Some(at(9)));
-    assert_eq!(heard(7, Heard::Nothing, 200).next(&subject, None), Some(at(17)));
-    let one_more = Ear { last: None, listeners: 200 };
+    assert_eq!(read(7, Finding::NoFailure, 40).next(&subject, None), Some(at(9)));
+    assert_eq!(read(7, Finding::NoFailure, 200).next(&subject, None), Some(at(17)));
+    let one_more = ConsoleWatch { last: None, watched: 200 };
     assert_eq!(one_more.next(&subject, None), None);
     assert!(matches!(step(None, one_more, at(0)), Step::Wait(_)), "its schedule goes on");
 }
@@ -82,19 +82,23 @@ fn nobody_listens_where_there_is_nothing_to_hear() {
     let over = |cse| Observation { cse, ..running(20) };
     let dark = Observation { console: Some(false), ..running(20) };
     for seen in [over(Cse::Failed { at: None }), over(Cse::Succeeded { at: None }), dark] {
-        assert_eq!(heard(7, Heard::Nothing, 1).next(&subject, Some(&seen)), None, "{seen:?}");
+        assert_eq!(read(7, Finding::NoFailure, 1).next(&subject, Some(&seen)), None, "{seen:?}");
     }
     let claim = Subject { profile: Kind::NodeClaim.profile(), ..machine() };
-    assert_eq!(Ear::default().next(&claim, None), None);
-    assert_eq!(heard(7, Heard::Deaf, 1).next(&subject, None), Some(at(67)), "tried again later");
+    assert_eq!(ConsoleWatch::default().next(&claim, None), None);
+    assert_eq!(
+        read(7, Finding::Unreadable, 1).next(&subject, None),
+        Some(at(67)),
+        "tried again later"
+    );
 }
 
 #[test]
 fn who_hears_of_a_failure_looks_at_once_and_then_asks_everybody_else() {
-    let alarmed = heard(20, Heard::Failure, 1);
+    let alarmed = read(20, Finding::Failure, 1);
     assert!(matches!(step(None, alarmed, at(20)), Step::Look(Priority::Event)));
     assert!(matches!(step(Some(&running(16)), alarmed, at(20)), Step::Look(Priority::Event)));
-    let followed = heard(20, Heard::Followed, 1);
+    let followed = read(20, Finding::Inspected, 1);
     assert!(matches!(step(Some(&running(20)), followed, at(20)), Step::Deepen(Priority::Event)));
     let asked = Observation { is_full: true, ..running(20) };
     assert!(matches!(step(Some(&asked), followed, at(20)), Step::Wait(_)));

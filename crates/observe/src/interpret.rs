@@ -34,7 +34,7 @@ pub mod collector {
     /// How old a Machine is, and so its join token.
     pub const TOKEN_AGE: &str = "join token's age";
     /// The provider's object behind a machine.
-    pub const PROVIDED: &str = "provider's object";
+    pub const PROVIDER_OBJECT: &str = "provider's object";
     /// Our conditions, where they may not be written.
     pub const CONDITIONS: &str = "conditions";
     /// What outlives the VM.
@@ -142,7 +142,7 @@ impl Observation {
 
     /// That the VM may not be read. What is known stays.
     #[must_use]
-    pub fn out_of_reach(mut self, why: &str, now: Timestamp) -> Self {
+    pub fn outside_read_scope(mut self, why: &str, now: Timestamp) -> Self {
         self.at = now;
         self.is_full = false;
         self.denied = Some(redact(why).text.truncated(DETAIL).into_string());

@@ -1,5 +1,0 @@
-//! One diagnosis, many faces: conditions, Events, the report, the log line.
-
-pub mod conditions;
-pub mod events;
-pub mod report;
