@@ -77,7 +77,7 @@ check_schema() {
     refuses colour=red ''
     refuses azure.clientID=x /azure
     refuses azure.cloud=mars /azure/cloud
-    refuses azure.clientId=somebody /azure/clientId
+    refuses azure.clientId=not-a-uuid /azure/clientId
     refuses azure.endpoint=http://plain.example.com /azure/endpoint
     refuses azure.readsPerSecond=250 /azure/readsPerSecond
     refuses 'nodeClasses[0]=AKSNodeClass' /nodeClasses/0

@@ -116,7 +116,7 @@ mod tests {
     use crate::route::Key;
 
     fn something() -> Event {
-        Event::NicGone(Key("nobody".to_owned()))
+        Event::NicGone(Key("unknown".to_owned()))
     }
 
     #[tokio::test]

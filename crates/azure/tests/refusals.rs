@@ -55,7 +55,7 @@ async fn a_permission_that_is_missing_is_named() {
 #[tokio::test]
 async fn a_token_that_has_expired_is_no_token() {
     let world = World::new("");
-    let arm = world.client("sim.1.somebody");
+    let arm = world.client("sim.1.reader");
     let error = arm.virtual_machine(&vm("a"), Priority::Event).await.unwrap_err();
     assert_eq!(error.kind(), &ErrorKind::Unauthenticated);
     assert_eq!(error.code(), Some("ExpiredAuthenticationToken"));
@@ -169,7 +169,7 @@ async fn requests_are_counted_by_what_they_do_and_what_was_answered() {
     let world = World::new("");
     world.create_vm("a", "1").await;
     read(&world).await.unwrap();
-    let _ = world.arm.virtual_machine(&vm("nobody"), Priority::Event).await;
+    let _ = world.arm.virtual_machine(&vm("unknown"), Priority::Event).await;
     world.fault(&json!({ "method": "GET" }), &json!("dropBefore"));
     read(&world).await.unwrap_err();
     let counters = world.arm.reads().counters();

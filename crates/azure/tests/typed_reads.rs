@@ -71,7 +71,7 @@ async fn managed_run_commands_say_what_they_printed() {
     assert!(command.output.as_ref().unwrap().contains("\"ExitCode\": \"211\""), "{command:?}");
     assert!(command.ended.is_some());
     assert!(!format!("{command:?}").contains("hunter2"));
-    let missing = world.arm.run_commands(&vm("nobody").into(), Priority::Schedule).await;
+    let missing = world.arm.run_commands(&vm("unknown").into(), Priority::Schedule).await;
     assert!(missing.unwrap_err().is_not_found());
 }
 

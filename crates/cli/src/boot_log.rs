@@ -33,7 +33,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   bringup boot-log aks-default-x7k2p --lines 100
   bringup boot-log /subscriptions/S/resourceGroups/G/providers/Microsoft.Compute/virtualMachines/VM
 
-Secrets are removed, and nothing is stored. Azure is asked by whoever is logged
+Secrets are removed, and nothing is stored. Azure is asked by the user who is logged
 in to the Azure CLI, unless --azure-credential says otherwise.
 
 It ends with 0 if there is a log, 64 if nothing or several things have that
@@ -172,7 +172,7 @@ fn read(seen: &Observation) -> Option<Log<'_>> {
 fn missing(name: &str, seen: &Observation, program: Program) -> Failure {
     let about = |wanted: &str| seen.collectors.iter().find(|asked| asked.name == wanted);
     let Some(asked) = about(collector::SERIAL_LOG).or_else(|| about(collector::VM)) else {
-        return Failure::error(format!("nobody could be asked for the serial log of {name}"));
+        return Failure::error(format!("no source could be asked for the serial log of {name}"));
     };
     let (primary, hint) = match asked.state.known() {
         Some(CollectorState::Late) if asked.name == collector::VM => {
@@ -223,10 +223,10 @@ mod tests {
     #[tokio::test]
     async fn what_takes_long_is_said_and_goes_on() {
         let (tell, told) = tokio::sync::oneshot::channel();
-        let say = || tell.send("said").expect("somebody waits for it");
+        let say = || tell.send("said").expect("the receiver waits for it");
         assert_eq!(patiently(told, Duration::ZERO, say).await, Ok("said"));
         let done = std::future::ready(3);
-        assert_eq!(patiently(done, Duration::ZERO, || panic!("nobody waits")).await, 3);
+        assert_eq!(patiently(done, Duration::ZERO, || panic!("no notice was due")).await, 3);
     }
 
     #[test]

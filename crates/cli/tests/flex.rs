@@ -147,7 +147,7 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
         "100 machines: 100 Gone.",
         "Receipt: 200 machines ended; 0 ran, 200 refused or failed (200 QuotaExceeded).",
         "Removed: 0 VMs, 200 NICs, 0 disks; 0 more by the sweep.",
-        "Left: 0 that nobody wants, of 0 in Azure with the tags of cluster cluster-1",
+        "Orphaned: 0 of 0 resources in Azure with the tags of cluster cluster-1",
         "eastus2  StandardNCADSA100v4Family  0     0",
     ] {
         assert!(told.out.contains(line), "{line}\n{}", told.out);

@@ -17,7 +17,7 @@ pub fn retry(retryable: Retryable) -> &'static str {
     match retryable {
         Retryable::Yes => "usually works later, without a change",
         Retryable::Maybe => "may work later, without a change",
-        Retryable::No => "fails again until somebody changes something",
+        Retryable::No => "fails again until the cause is fixed",
     }
 }
 

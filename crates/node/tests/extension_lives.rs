@@ -160,7 +160,7 @@ fn test_08_an_old_version_that_does_not_let_go_gives_way() {
         agent.machine.file(SENTINEL, "");
         new.becomes(0, "success");
         agent.is_quiet();
-        assert!(!old.root.exists(), "nobody makes it again");
+        assert!(!old.root.exists(), "it is not made again");
     }
 }
 

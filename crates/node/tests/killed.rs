@@ -56,7 +56,7 @@ fn sweep(story: &Story, wanted: &[&str]) {
         let life = (story.make)();
         let (output, _) = life.killed_at("agent", steps.len() + 1);
         assert_eq!(output.status.code(), Some(story.comes_to), "there is a step more");
-        life.assert_ended_with(story.comes_to, "nobody was killed");
+        life.assert_ended_with(story.comes_to, "nothing was killed");
     }
 }
 

@@ -102,7 +102,7 @@ fn test_46_a_unit_that_failed_is_an_end_and_one_that_runs_is_none() {
     let machine = Machine::new();
     machine.remove("/usr/bin/systemctl");
     let ended = wait(&machine, &["--watch=unit=kubeadm", "--timeout=50ms"]);
-    assert_eq!(ended.code, 12, "nobody can tell: {}", ended.err);
+    assert_eq!(ended.code, 12, "it cannot be told: {}", ended.err);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn test_50_a_node_that_joined_with_a_read_only_run_is_no_failure_unless_wanted()
     let ended = joined(&[]);
     assert_eq!(ended.code, 0, "{}", ended.err);
     assert_eq!(summary(&ended)["exit"], 3);
-    assert!(warned(&ended, "nobody wrote the sentinel"), "{}", ended.out);
+    assert!(warned(&ended, "joined without a sentinel"), "{}", ended.out);
     assert_eq!(joined(&["--strict"]).code, 3);
     assert_eq!(joined(&["--on-joined-without-sentinel=fail"]).code, 20);
 }

@@ -72,7 +72,7 @@ fn test_e22_when_only_the_agent_is_killed_the_scripts_go_on_and_their_result_com
     let machine = Machine::new();
     pipe(&machine.at("/wait"));
     let script = machine.script(
-        "read x <$R/wait; for i in {1..2000}; do echo 'what nobody reads any more'; done\n\
+        "read x <$R/wait; for i in {1..2000}; do echo 'no longer read'; done\n\
          echo '{\"ExitCode\":\"42\",\"Output\":\"\"}' >$L/aks/provision.json; touch $C/provision.complete",
     );
     let flag = format!("--nbc-cmd={}", script.display());

@@ -150,7 +150,7 @@ fn test_51_on_the_machine_itself_a_sentinel_of_an_ordinary_user_is_ignored() {
     let flags = ["wait", "--timeout=50ms", "--probe=kubelet"];
     let ended = machine.run_without_root(&flags);
     assert_eq!(ended.code, 11, "{}", ended.err);
-    assert!(summary(&ended)["warn"][0].as_str().unwrap().contains("belongs to somebody else"));
+    assert!(summary(&ended)["warn"][0].as_str().unwrap().contains("belongs to another user"));
     let report = fs::read_to_string(machine.disk().join(REPORT)).unwrap();
     let report: Value = serde_json::from_str(&report).unwrap();
     assert!(report["disk_free"].as_u64().is_some_and(|free| free > 0));

@@ -426,7 +426,7 @@ fn told(request: &CertificateSigningRequest, node: &str) -> Option<String> {
         return None;
     }
     let name = request.metadata.name.as_deref().unwrap_or_default();
-    let user = request.spec.username.as_deref().unwrap_or("somebody");
+    let user = request.spec.username.as_deref().unwrap_or("an unnamed user");
     let conditions =
         request.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let has = |kind: &str| conditions.iter().find(|condition| condition.type_ == kind);
@@ -438,7 +438,7 @@ fn told(request: &CertificateSigningRequest, node: &str) -> Option<String> {
             format!("failed: {}", failed.message.as_deref().unwrap_or_default())
         }
         (None, None, Some(_)) => "was approved".to_owned(),
-        (None, None, None) => "is pending: nobody has approved it".to_owned(),
+        (None, None, None) => "is pending: not approved yet".to_owned(),
     };
     Some(format!("CertificateSigningRequest (CSR) {name} of {user} for node {node} {state}"))
 }

@@ -230,7 +230,7 @@ impl Observation {
             return self;
         }
         if is_page(text) {
-            let detail = "an HTML page came instead of a log: somebody between us and the storage account answers";
+            let detail = "an HTML page came instead of a log: a proxy or portal answers in place of the storage account";
             self.collected(collected(collector::SERIAL_LOG, CollectorState::Failed, detail));
             return self;
         }

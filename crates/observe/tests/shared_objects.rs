@@ -173,7 +173,7 @@ fn a_pool_speaks_for_its_instances() {
     }
     let machines = MachineIndex::new(DEADLINE);
     instance(&machines, &under, &json!({}));
-    assert!(machines.shared_seen(pool("Flexible", &[])).is_empty(), "it is nobody's");
+    assert!(machines.shared_seen(pool("Flexible", &[])).is_empty(), "no Machine uses it");
 }
 
 #[test]

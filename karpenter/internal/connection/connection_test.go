@@ -146,7 +146,7 @@ func TestBothSidesShowACertificate(t *testing.T) {
 		t.Error("a server of another authority is believed")
 	}
 	confused := ours.options(address)
-	confused.ServerName = "somebody"
+	confused.ServerName = "another-host"
 	if answered(t, confused) {
 		t.Error("a server of another name is believed")
 	}

@@ -206,12 +206,12 @@ fn told_receipt(status: &Status, now: Timestamp) -> String {
         receipt.vms_removed, receipt.nics_removed, receipt.disks_removed, receipt.swept
     );
     let Some(at) = audit.at else {
-        let _ = writeln!(text, "Left: not known, nothing was swept yet.");
+        let _ = writeln!(text, "Orphaned: not known, no sweep has run yet.");
         return text;
     };
     let _ = writeln!(
         text,
-        "Left: {} that nobody wants, of {} in Azure with the tags of cluster {} ({}).",
+        "Orphaned: {} of {} resources in Azure with the tags of cluster {} ({}).",
         audit.leftovers,
         audit.resources,
         audit.cluster,

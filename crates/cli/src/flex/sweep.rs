@@ -85,7 +85,7 @@ fn groups(
 
 fn told(swept: &Swept, cluster: &str, dry: bool) -> String {
     if swept.leaks.is_empty() {
-        return format!("Azure holds nothing of cluster {cluster} that nobody wants.\n");
+        return format!("Azure holds no orphaned resources of cluster {cluster}.\n");
     }
     let rows: Vec<Vec<String>> = swept
         .leaks
@@ -110,6 +110,6 @@ fn told(swept: &Swept, cluster: &str, dry: bool) -> String {
     let mut text = table::columns(&["KIND", "NAME", "MACHINE", "AGE", ""], &rows);
     let count = swept.leaks.len();
     let end = if dry { "nothing was removed" } else { "the removal of most takes a minute" };
-    let _ = writeln!(text, "\n{count} of cluster {cluster} that nobody wants; {end}.");
+    let _ = writeln!(text, "\n{count} orphaned resources of cluster {cluster}; {end}.");
     text
 }

@@ -159,7 +159,7 @@ fn todo(case: &Case, program: Program) -> String {
              --kind machine`."
         ),
         (false, true) if case.is_early => {
-            "Nobody makes its VM yet, so there is none to look at. Its conditions say what it waits \
+            "Its VM has not been requested yet. Its conditions say what it waits \
              for, most often its bootstrap config or the control plane of its cluster; bringup says \
              nothing before there is a VM."
                 .to_owned()

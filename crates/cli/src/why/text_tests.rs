@@ -108,7 +108,7 @@ How images fared:
   202601.27.0: 3 of 3 failed; 202601.13.0: 5 of 5 joined
 
 Owner:      image owner
-Try again:  fails again until somebody changes something
+Try again:  fails again until the cause is fixed
 Confidence: high: the evidence proves it
 Image:      V3gen2 202601.27.0
 Machine:    Standard_D4s_v5, 1, bootstrappingclient

@@ -73,12 +73,12 @@ fn a_server_that_does_not_answer_is_named() {
 #[tokio::test]
 async fn who_may_not_look_is_told_which_verb_on_what_is_missing() -> Result<()> {
     let plane = shared().await?;
-    let nobody = plane.user("nobody", None).await?;
+    let stranger = plane.user("stranger", None).await?;
     for command in [&["why", "default-gone"][..], &["reports"], &["report", "x"]] {
-        let ran = bringup_as(&nobody, command);
+        let ran = bringup_as(&stranger, command);
         assert_eq!((ran.code, ran.out.as_str()), (1, ""));
         says(&ran.err, &["you lack the right `list` on `bootstrapreports.bringup.dev`"]);
-        says(&ran.err, &["User \"nobody\" cannot list", "the ClusterRole `bringup-reader`"]);
+        says(&ran.err, &["User \"stranger\" cannot list", "the ClusterRole `bringup-reader`"]);
         fits(&ran.err);
     }
     Ok(())

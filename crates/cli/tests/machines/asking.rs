@@ -92,7 +92,7 @@ async fn a_machine_that_nothing_can_be_made_from_yet_is_no_failure() -> Result<(
     ground.introduce(late, None).await?;
     let terminal = Terminal::new(&ground.azure).await?;
     for (name, said) in [
-        ("worker-early", "Nobody makes its VM yet, so there is none to look at."),
+        ("worker-early", "Its VM has not been requested yet."),
         ("worker-quota", "virtual machine was gone, or not there yet: the VM does not exist"),
     ] {
         let asked = ["why", &format!("machine/{name}"), "-n", "cli-early"];

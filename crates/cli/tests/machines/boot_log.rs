@@ -121,10 +121,10 @@ async fn what_is_no_vm_and_what_nobody_has_is_64() -> Result<()> {
     let ran = terminal.run(&["boot-log", disk]).await?;
     assert_eq!((ran.code, ran.out.as_str()), (64, ""));
     says(&ran.err, &["does not name a machine", "disks"]);
-    let ran = terminal.run(&["boot-log", "machine/nobody", "-n", "cli-bootless"]).await?;
+    let ran = terminal.run(&["boot-log", "machine/unknown", "-n", "cli-bootless"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
-    says(&ran.err, &["no Machine nobody is in namespace cli-bootless"]);
-    let ran = terminal.run(&["boot-log", "nobody", "--lines", "0"]).await?;
+    says(&ran.err, &["no Machine unknown is in namespace cli-bootless"]);
+    let ran = terminal.run(&["boot-log", "unknown", "--lines", "0"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
     Ok(())
 }

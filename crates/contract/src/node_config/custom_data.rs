@@ -161,7 +161,7 @@ if [ -x "$home/provision_preload.sh" ]; then
   nohup "$home/provision_preload.sh" >/dev/null 2>&1 </dev/null &
 fi
 
-# Nobody ever sees a part of the file, or a file that others may read.
+# Writes a file under a temporary name first: no reader sees half of it, or before its mode is set.
 store() {
   local made
   made=$(mktemp "$1.XXXXXX")

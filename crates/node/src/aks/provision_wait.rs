@@ -66,7 +66,7 @@ fn wait(agent: &Agent) -> Ended {
         };
         let seen = Seen {
             complete_for: since(&mut complete_since, left.complete.is_some()),
-            idle_for: since(&mut idle_since, work == Work::Nobody),
+            idle_for: since(&mut idle_since, work == Work::None),
             left,
             run,
             identity,
@@ -98,7 +98,7 @@ fn work(agent: &Agent, run: Option<&Run>) -> Work {
     } else if process::provisioner_in_sight(agent.root.directory()) {
         Work::Others
     } else {
-        Work::Nobody
+        Work::None
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn conclude(mut waiter: Waiter<'_>, ended: &Ended, now: &Now) -> Reme
     let there = matches!(ended.seen.success, Mark::There(_));
     let exit = exit_for(ended.ending, facts, there, waiter.settings.joined);
     if exit == Exit::JoinedWithoutSentinel {
-        waiter.warnings.push("the node joined, but nobody wrote the sentinel".to_owned());
+        waiter.warnings.push("the node joined without a sentinel".to_owned());
     }
     let mut report = report(&waiter, ended, exit, facts, found, now);
     report.kubelet = kubelet;

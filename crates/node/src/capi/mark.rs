@@ -83,7 +83,7 @@ impl Marks {
             return ignored("it is not a regular file");
         }
         if !self.owner.wrote(path, &data) {
-            return ignored("it belongs to somebody else");
+            return ignored("it belongs to another user");
         }
         let Ok(modified) = data.modified() else { return ignored("it has no time") };
         // What appears while it is waited for is new, whatever time it bears: it may have been
@@ -159,7 +159,7 @@ mod tests {
         let path = folder.path().join("sentinel");
         fs::write(&path, "").unwrap();
         let mut marks = Marks::new(Owner::other_than(&path), None);
-        assert!(ignored(&marks.look(&path), "somebody else"));
+        assert!(ignored(&marks.look(&path), "another user"));
     }
 
     #[test]

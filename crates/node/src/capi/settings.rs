@@ -19,7 +19,7 @@ const FEWEST_BYTES: usize = 600;
 const MOST_BYTES: usize = 64 * 1024;
 
 /// What `wait` is told.
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag that somebody types")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Success sentinels; one is enough.
@@ -179,7 +179,7 @@ impl Settings {
         // On Windows, any user may write to the folder of this file.
         if places.settings.metadata().is_ok_and(|data| !owner.wrote(&places.settings, &data)) {
             let path = places.told(&places.settings);
-            return Err(wrong("settings", &path, "the file belongs to somebody else"));
+            return Err(wrong("settings", &path, "the file belongs to another user"));
         }
         let text = files::head(&places.settings, 64 * 1024).unwrap_or_default();
         let given = Given { arguments, file: crate::plain_toml::read(&text) };

@@ -73,7 +73,7 @@ pub struct FlexNodeClassSpec {
     #[serde(rename = "osDiskSizeGB", default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("self >= 30 && self <= 4095").message("osDiskSizeGB must be from 30 to 4095"))]
     pub os_disk_size_gb: Option<i32>,
-    /// Who may log in. Without any, a key is made whose private half nobody has.
+    /// Users that may log in over SSH. Without any, a key pair is made whose private half is thrown away.
     #[serde(rename = "sshPublicKeys", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(max = 4096)))]
     #[x_kube(validation = Rule::new("self.all(key, key.matches('^(ssh-(rsa|ed25519)|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/=]+( .*)?$'))").message("sshPublicKeys must be public keys of OpenSSH"))]

@@ -46,7 +46,7 @@ pub(super) fn check(subject: &Subject) -> Finding {
     let left = interrupted.then(|| "/var/lib/dpkg/updates is not empty".to_owned());
     let odd: Vec<String> = held.chain(left).collect();
     if odd.is_empty() {
-        return Finding::new("packages", State::Ok, "nobody holds a lock", data);
+        return Finding::new("packages", State::Ok, "no process holds a lock", data);
     }
     let found = if holders.is_empty() { "interrupted" } else { "locked" };
     Finding {

@@ -42,7 +42,7 @@ pub(crate) enum Work {
     /// A launcher, or a provisioner of another make.
     Others,
     /// None.
-    Nobody,
+    None,
 }
 
 /// What is to be done.
@@ -74,7 +74,7 @@ pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration)
         let stamped = open.is_none();
         return match seen.work {
             Work::Agent if !stamped && seen.complete_for < SETTLE => Step::Wait,
-            Work::Agent | Work::Scripts | Work::Others | Work::Nobody => Step::Judge,
+            Work::Agent | Work::Scripts | Work::Others | Work::None => Step::Judge,
         };
     }
     // An image that was prepared and copied brings the file along, and the run that prepared it.
@@ -88,7 +88,7 @@ pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration)
         return if failed { Step::Judge } else { Step::BasePrepared };
     }
     if let Some(run) = unfinished
-        && seen.work == Work::Nobody
+        && seen.work == Work::None
         && seen.idle_for >= SETTLE
     {
         // They were killed before they could say that it is over.
@@ -98,7 +98,7 @@ pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration)
     if seen.waited >= timeout {
         return Step::TimedOut;
     }
-    if seen.waited >= start_timeout && seen.work == Work::Nobody && unfinished.is_none() {
+    if seen.waited >= start_timeout && seen.work == Work::None && unfinished.is_none() {
         return Step::NeverStarted;
     }
     Step::Wait
@@ -148,19 +148,19 @@ mod tests {
 
     #[test]
     fn nobody_in_sight_is_waited_for_until_the_start_limit_and_somebody_until_the_end() {
-        assert_eq!(step(&seen(Work::Nobody, 9)), Step::Wait);
-        assert_eq!(step(&seen(Work::Nobody, 10)), Step::NeverStarted);
+        assert_eq!(step(&seen(Work::None, 9)), Step::Wait);
+        assert_eq!(step(&seen(Work::None, 10)), Step::NeverStarted);
         assert_eq!(step(&seen(Work::Others, 99)), Step::Wait);
         assert_eq!(step(&seen(Work::Others, 100)), Step::TimedOut);
     }
 
     #[test]
     fn a_result_counts_unless_it_is_older_than_the_run_or_of_another_machine() {
-        assert_eq!(step(&with_result(seen(Work::Nobody, 0), 5)), Step::Judge);
+        assert_eq!(step(&with_result(seen(Work::None, 0), 5)), Step::Judge);
         let older = Seen { run: Some(run(6)), ..with_result(seen(Work::Agent, 0), 5) };
         assert_eq!(step(&older), Step::Wait);
         let copied = Identity { copied: true, ..Identity::default() };
-        let foreign = Seen { identity: copied, ..with_result(seen(Work::Nobody, 0), 5) };
+        let foreign = Seen { identity: copied, ..with_result(seen(Work::None, 0), 5) };
         assert_eq!(step(&foreign), Step::Wait);
     }
 
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn who_is_gone_without_a_result_has_died_after_five_seconds() {
-        let gone = Seen { run: Some(run(1)), ..seen(Work::Nobody, 0) };
+        let gone = Seen { run: Some(run(1)), ..seen(Work::None, 0) };
         assert_eq!(step(&gone), Step::Wait);
         assert_eq!(step(&Seen { idle_for: SETTLE, ..gone.clone() }), Step::Died);
         assert_eq!(step(&Seen { work: Work::Scripts, idle_for: SETTLE, ..gone }), Step::Wait);
@@ -187,8 +187,7 @@ mod tests {
             written: Some(at(second)),
             ..Leftovers::default()
         };
-        let seen =
-            |left| Seen { left, run: Some(run(6)), idle_for: SETTLE, ..seen(Work::Nobody, 0) };
+        let seen = |left| Seen { left, run: Some(run(6)), idle_for: SETTLE, ..seen(Work::None, 0) };
         assert_eq!(step(&seen(result(50, 7))), Step::Judge);
         assert_eq!(step(&seen(result(50, 5))), Step::Died);
         assert_eq!(step(&seen(result(0, 7))), Step::Died);
@@ -212,7 +211,7 @@ mod tests {
         };
         let captured = Some(Run::begin(&identity("another"), at(-9), None));
         let (left, identity) = (base(-8), identity("this"));
-        let captured = Seen { left, run: captured, identity, ..seen(Work::Nobody, 0) };
+        let captured = Seen { left, run: captured, identity, ..seen(Work::None, 0) };
         assert_eq!(step(&captured), Step::Wait, "the run that prepared it was on another machine");
         let late = Seen { waited: START, ..captured };
         assert_eq!(step(&late), Step::NeverStarted);
