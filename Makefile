@@ -15,25 +15,32 @@ FUZZ_SECONDS ?= 60
 DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 # Finds the control plane's programs, building them the first time.
 ASSETS := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh)"
+# What the demo and the simulator need of them.
+API_SERVER := BRINGUP_TESTBED_ASSETS="$$(testbed/build.sh etcd kube-apiserver kubectl)"
+# Where cargo leaves programs. They are started from there: `cargo run` of one package would compile the
+# dependencies again, with other features.
+BUILT := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug
+# Compiles what the demo and the simulator need. The first time takes minutes.
+COMPILE_DEMO := scripts/progress.sh "compiling bringup and the demo" cargo build --locked -p bringup-cli -p bringup-end-to-end
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test test-all fresh lint unit windows windows-tools windows-where-possible extension charts manifests eval conformance karpenter bench bench-scale bench-flex bench-machines bench-memory bench-node fuzz testbed chart-tools cargo
+.PHONY: help demo sim test test-all fresh lint unit windows windows-tools windows-where-possible extension charts check manifests eval conformance karpenter bench bench-scale bench-flex bench-machines bench-memory bench-node fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: cargo ## Shows nodes that fail: what Karpenter says, what bringup says (KEEP=1 keeps it up)
-	@echo "Building (the first time takes minutes) ..." >&2
-	@cargo build --quiet --locked -p bringup-cli -p bringup-end-to-end
-	@$(ASSETS) KEEP=$(KEEP) BRINGUP=$(CURDIR)/target/debug/bringup cargo run --quiet --locked -p bringup-end-to-end --bin bringup-demo
+	@$(COMPILE_DEMO)
+	@$(API_SERVER) KEEP=$(KEEP) BRINGUP=$(BUILT)/bringup $(BUILT)/bringup-demo
 
 sim: cargo ## Starts a real control plane and a simulated Azure to look around in
-	@$(ASSETS) cargo run --quiet -p bringup-end-to-end --bin bringup-sim -- --scenario $(or $(SCENARIO),tests/scenarios/demo.yaml)
+	@$(COMPILE_DEMO)
+	@$(API_SERVER) $(BUILT)/bringup-sim --scenario $(or $(SCENARIO),tests/scenarios/demo.yaml)
 
 # Parts of `make test`, in their order, and those that only `make test-all` has.
-PARTS := lint unit charts karpenter eval conformance
-LONG_PARTS := windows-where-possible bench-memory
+PARTS := lint unit charts karpenter eval conformance windows-where-possible
+LONG_PARTS := bench-memory
 
 test: cargo ## Runs everything: lint, unit, end-to-end, chart, Karpenter, evaluation and conformance tests
 	@MAKE="$(MAKE)" scripts/parts.sh $(PARTS)
@@ -46,10 +53,15 @@ FRESH_TARGETS ?= demo test
 fresh: cargo ## Runs demo and test as on a new machine: a clean clone, every cache empty; takes over an hour
 	@scripts/fresh.sh $(FRESH_TARGETS)
 
+check: cargo ## Checks what has changed, in under a minute: format, lints, unit tests
+	@scripts/check.sh
+
 lint: cargo $(DENY) ## Checks format, lints, licences, sources, advisories and shell scripts
 	$(call say,lint)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	scripts/module_cycles.py runtime observe provision flex explain
 	$(DENY) --log-level error check licenses sources bans
 	@scripts/advisories.sh $(DENY)
 	@for script in scripts/*.sh testbed/build.sh testbed/cluster-api/build.sh karpenter/build.sh charts/*.sh charts/tools/build.sh conformance/run.sh crates/node/units/*.sh crates/node/extension/*.sh crates/node/extension/linux/bin/ext tests/guest/*.sh .ci/run; do bash -n "$$script"; done

@@ -5,38 +5,17 @@
 #   bin/   etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl
 #   crds/  custom resource definitions of others, a folder for each set in crds.txt
 #
-# The directory's name is a checksum over everything that goes into it, and it
-# appears in one piece when all is built: where it exists, it is complete.
+#   testbed/build.sh [PROGRAM...]    default: all programs
+#
+# The directory's name is a checksum over everything that goes into it. A program appears there in one
+# piece when it is built; so do the definitions.
 #
 #   BRINGUP_CACHE       where to keep it (default: bringup in the user's cache directory)
 #   KUBEBUILDER_ASSETS  a directory with ready-made programs, used instead of building
 
-set -euo pipefail
-
-say() { printf 'testbed: %s\n' "$*" >&2; }
-fail() {
-    say "$@"
-    exit 1
-}
-
-cache_directory() {
-    local cache
-    if [[ -n ${BRINGUP_CACHE:-} ]]; then
-        cache=$BRINGUP_CACHE
-    elif [[ -n ${XDG_CACHE_HOME:-} ]]; then
-        cache=$XDG_CACHE_HOME/bringup
-    elif [[ -n ${HOME:-} ]]; then
-        cache=$HOME/.cache/bringup
-    else
-        fail "there is no place for the build: set HOME or BRINGUP_CACHE"
-    fi
-    [[ $cache == /* ]] || cache=$PWD/$cache
-    printf '%s/testbed\n' "$cache"
-}
-
-sha256() {
-    if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi
-}
+program=testbed
+# shellcheck source=../scripts/cached_build.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../scripts/cached_build.sh"
 
 key() {
     { cat go.mod go.sum etcd/*.go crds.txt build.sh && printf '%s' "$ready_made"; } | sha256 | cut -c1-16
@@ -44,96 +23,47 @@ key() {
 
 # Whether KUBEBUILDER_ASSETS names a directory with the programs nothing works without.
 has_ready_made() {
-    local program
+    local name
     [[ -n ${KUBEBUILDER_ASSETS:-} ]] || return 1
-    for program in etcd kube-apiserver kubectl; do
-        if [[ ! -x $KUBEBUILDER_ASSETS/$program ]]; then
-            say "KUBEBUILDER_ASSETS is not used: there is no $program in $KUBEBUILDER_ASSETS"
+    for name in etcd kube-apiserver kubectl; do
+        if [[ ! -x $KUBEBUILDER_ASSETS/$name ]]; then
+            say "KUBEBUILDER_ASSETS is not used: there is no $name in $KUBEBUILDER_ASSETS"
             return 1
         fi
     done
 }
 
-require_writable() {
-    local reason
-    reason=$(mkdir -p "$1" 2>&1 && touch "$1/lock" 2>&1) ||
-        fail "cannot write to the cache directory $1 (${reason##*: }): set BRINGUP_CACHE to another one"
-}
-
-# Two builds at once would only slow each other down. Where there is no flock,
-# both run, and the first to finish wins.
-take_lock() {
-    command -v flock >/dev/null || return 0
-    exec 9>"$cache/lock"
-    flock --nonblock 9 || {
-        say "another build is running, waiting for it"
-        flock 9
-    }
-    rm -rf "$cache"/*.building # what a killed build left behind
-}
-
-require_go() {
-    local needed found older
-    needed=$(sed -n 's/^go //p' go.mod)
-    local remedy="get it from https://go.dev/dl, or set GOTOOLCHAIN=auto to let an older Go fetch it"
-    command -v go >/dev/null || fail "Go $needed or newer is needed, and there is no go in PATH: $remedy"
-    # Inside the module this is the version that Go would switch to, if it may.
-    found=$(go env GOVERSION 2>/dev/null) || found=$(cd / && GOTOOLCHAIN=local go env GOVERSION)
-    found=${found#go}
-    found=${found%%[-+ ]*}
-    older=$(printf '%s\n%s\n' "$needed" "$found" | sort -V | head -n 1)
-    [[ $older == "$needed" ]] || fail "Go $needed or newer is needed, found $found: $remedy"
-}
-
-# Runs a command that may take minutes, and says every 15 s that it still does.
-# What it prints is left in $building/output.
-with_progress() {
-    local what=$1 started=$SECONDS
-    shift
-    say "$what ..."
-    (
-        # A sleep that outlives us must hold neither the lock nor the caller's pipes.
-        while sleep 15 >/dev/null 2>&1 9>&- && kill -0 $$ 2>/dev/null; do
-            say "$what, $((SECONDS - started)) s"
-        done
-    ) &
-    ticker=$!
-    "$@" >"$building/output" 2>"$building/log" || {
-        tail -n 20 "$building/log" >&2
-        fail "$what failed after $((SECONDS - started)) s"
-    }
-    stop_ticker
-    say "$what: done in $((SECONDS - started)) s"
-}
-
-stop_ticker() {
-    [[ -z ${ticker:-} ]] || kill "$ticker" 2>/dev/null || true
-    ticker=
+# The package of a program.
+package_of() {
+    case $1 in
+    etcd) printf './etcd\n' ;;
+    *) printf 'k8s.io/kubernetes/cmd/%s\n' "$1" ;;
+    esac
 }
 
 build_programs() {
-    local package number=0 version
-    local -a packages=(./etcd)
-    with_progress "looking up the programs" go list tool
-    while read -r package; do packages+=("$package"); done < <(sort "$building/output")
+    local name number=0 version
     # Without this the API server calls itself v0.0.0-master, and clients that check refuse it.
     version=$(sed -n 's/^.*k8s.io\/kubernetes \(v[^ ]*\).*$/\1/p' go.mod | head -n 1)
-    for package in "${packages[@]}"; do
+    for name in "$@"; do
         number=$((number + 1))
-        with_progress "building ${package##*/} ($number of ${#packages[@]})" \
+        with_progress "building $name ($number of $#)" \
             env CGO_ENABLED=0 go build -trimpath \
             -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" \
-            -o "$building/bin/" "$package"
+            -o "$building/$name" "$(package_of "$name")"
+        mkdir -p "$directory/bin"
+        mv "$building/$name" "$directory/bin/$name"
     done
 }
 
 link_programs() {
-    local program missing=
-    for program in etcd kube-apiserver kube-controller-manager kube-scheduler kubectl; do
-        if [[ -x $ready_made/$program ]]; then
-            ln -s "$ready_made/$program" "$building/bin/$program"
+    local name missing=
+    mkdir -p "$directory/bin"
+    for name in "$@"; do
+        if [[ -x $ready_made/$name ]]; then
+            ln -sf "$ready_made/$name" "$directory/bin/$name"
         else
-            missing+=" $program"
+            missing+=" $name"
         fi
     done
     say "using the programs in $ready_made${missing:+, which lacks$missing}"
@@ -152,7 +82,7 @@ take_definitions() {
         [[ $(field Sum <<<"$answer") == "$checksum" ]] ||
             fail "$module $version has the checksum $(field Sum <<<"$answer"), crds.txt says $checksum"
         directory=$(field Dir <<<"$answer")
-        [[ -n $directory ]] || fail "go knows no folder of $module $version, although it was downloaded"
+        [[ -n $directory ]] || fail "go lists no folder of $module $version, although it was downloaded"
         mkdir -p "$building/crds/$folder"
         # shellcheck disable=SC2086 # the pattern is meant to be expanded
         cp "$directory"/$files "$building/crds/$folder/"
@@ -160,25 +90,44 @@ take_definitions() {
     chmod -R u+w "$building/crds" # modules are kept read-only
 }
 
-cache=$(cache_directory)
+# The wanted programs that are not there yet. Of ready-made ones, some may be lacking for good.
+missing_programs() {
+    local name
+    for name in "${wanted[@]}"; do
+        [[ -e $directory/bin/$name || (-n $ready_made && ! -x $ready_made/$name) ]] || printf '%s\n' "$name"
+    done
+}
+
+is_complete() { [[ -d $directory/crds && -z $(missing_programs) ]]; }
+
+wanted=("$@")
+[[ $# -gt 0 ]] || wanted=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl)
+cache=$(cache_directory testbed)
 cd "$(dirname "${BASH_SOURCE[0]}")"
 ready_made=
 if has_ready_made; then ready_made=$(cd "$KUBEBUILDER_ASSETS" && pwd); fi
 directory=$cache/$(key)
 
-if [[ ! -d $directory ]]; then
+if ! is_complete; then
     require_writable "$cache"
     require_go
-    take_lock
+    take_lock "$cache"
 fi
-if [[ ! -d $directory ]]; then # nor did the build appear that we waited for
+if ! is_complete; then # nor did another build, that was waited for, make it so
     building=$directory.building
-    trap 'stop_ticker; rm -rf "$building"' EXIT
-    mkdir -p "$building/bin"
-    if [[ -n $ready_made ]]; then link_programs; else build_programs; fi
-    take_definitions
-    rm -f "$building/log" "$building/output"
-    mv "$building" "$directory"
+    trap 'rm -rf "$building"' EXIT
+    mkdir -p "$building"
+    readarray -t missing < <(missing_programs)
+    if [[ -n $ready_made ]]; then
+        link_programs "${wanted[@]}"
+    elif [[ ${#missing[@]} -gt 0 ]]; then
+        build_programs "${missing[@]}"
+    fi
+    if [[ ! -d $directory/crds ]]; then
+        take_definitions
+        mkdir -p "$directory"
+        mv "$building/crds" "$directory/crds"
+    fi
     say "ready in $directory after $SECONDS s"
 fi
 printf '%s\n' "$directory"

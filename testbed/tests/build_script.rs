@@ -56,7 +56,7 @@ fn a_second_run_prints_the_directory_and_calls_nobody() -> io::Result<()> {
     assert!(Path::new(&directory).join("bin/kubectl").is_file());
     assert!(Path::new(&directory).join("crds/karpenter/x.yaml").is_file());
     let progress = lines(&first.stderr);
-    let building = "testbed: building etcd (1 of 2) ...";
+    let building = "testbed: building etcd (1 of 5) ...";
     assert!(progress.iter().any(|line| line == building), "{progress:#?}");
 
     let calls = place.calls()?;
@@ -64,6 +64,23 @@ fn a_second_run_prints_the_directory_and_calls_nobody() -> io::Result<()> {
     assert_eq!(second.stdout, first.stdout);
     assert_eq!(lines(&second.stderr), [""; 0]);
     assert_eq!(place.calls()?, calls);
+    Ok(())
+}
+
+#[test]
+fn only_the_programs_that_are_asked_for_are_built_and_others_are_added_later() -> io::Result<()> {
+    let place = Place::new()?;
+    place.install_go(FAKE_GO)?;
+    let first = place.build().args(["etcd", "kubectl"]).output()?;
+    let bin = Path::new(&only_line(&first.stdout)).join("bin");
+    assert!(bin.join("etcd").is_file() && bin.join("kubectl").is_file());
+    assert!(!bin.join("kube-scheduler").exists());
+    let all = place.build().output()?;
+    assert_eq!(all.stdout, first.stdout);
+    assert!(bin.join("kube-scheduler").is_file());
+    let calls = place.calls()?;
+    let builds = calls.iter().filter(|it| it.starts_with("build")).count();
+    assert_eq!(builds, 5, "each program once: {calls:#?}");
     Ok(())
 }
 
@@ -79,7 +96,7 @@ fn two_runs_at_once_build_once() -> io::Result<()> {
     assert_eq!(first.stdout, second.stdout);
     let calls = place.calls()?;
     let builds = calls.iter().filter(|it| it.starts_with("build")).count();
-    assert_eq!(builds, 2, "etcd and kubectl, once: {calls:#?}");
+    assert_eq!(builds, 5, "each program once: {calls:#?}");
     Ok(())
 }
 
@@ -95,7 +112,7 @@ fn a_failed_build_quotes_the_compiler_and_leaves_nothing_behind() -> io::Result<
     let lines = lines(&output.stderr);
     let [.., quoted, last] = lines.as_slice() else { panic!("{lines:#?}") };
     assert_eq!(quoted, "no such planet");
-    assert!(last.starts_with("testbed: building etcd (1 of 2) failed"));
+    assert!(last.starts_with("testbed: building etcd (1 of 5) failed"));
 
     let left: Vec<_> = fs::read_dir(place.cache().join("testbed"))?
         .map(|entry| entry.map(|entry| entry.file_name()))
@@ -120,7 +137,7 @@ fn a_module_with_another_checksum_is_refused() -> io::Result<()> {
 fn a_missing_go_is_one_clear_line() -> io::Result<()> {
     let place = Place::new()?;
     let message = place.refusal()?;
-    assert!(message.contains("or newer is needed, and there is no go in PATH: get it from"));
+    assert!(message.contains("or newer is needed, and go is not in PATH: get it from"));
     Ok(())
 }
 
@@ -191,7 +208,7 @@ fn a_module_without_a_folder_is_one_clear_line() -> io::Result<()> {
     let nowhere = nowhere.replace("\"Dir\": \"%s\"", "\"Path\": \"%s\"");
     for script in build_scripts()? {
         let text = fs::read_to_string(&script)?;
-        if !text.contains(".Dir") && !text.contains("field Dir") {
+        if !text.contains("folder_of") && !text.contains("field Dir") {
             continue;
         }
         let place = Place::new()?;
@@ -200,7 +217,7 @@ fn a_module_without_a_folder_is_one_clear_line() -> io::Result<()> {
         let said = lines(&output.stderr);
         assert!(!output.status.success(), "{}: {said:#?}", script.display());
         let last = said.last().unwrap();
-        let expected = ": go knows no folder of ";
+        let expected = ": go lists no folder of ";
         assert!(last.contains(expected), "{}: {said:#?}", script.display());
     }
     Ok(())

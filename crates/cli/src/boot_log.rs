@@ -11,7 +11,7 @@ use bringup_azure::{InstanceId, ProviderId, ResourceId};
 use bringup_diagnosis::{Piece, Source, boots_of};
 use bringup_objects::report::CollectorState;
 use bringup_observe::collect::Console;
-use bringup_observe::interpret::collector;
+use bringup_observe::collector;
 use bringup_observe::machines::DEADLINE;
 use bringup_observe::observation::Observation;
 use bringup_observe::profile::Kind;

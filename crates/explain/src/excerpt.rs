@@ -8,8 +8,8 @@ use bringup_diagnosis::{Evidence, Piece, Source};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::block::Row;
+use crate::emphasis::{Emphasis, Paint};
 use crate::layout::COLUMNS;
-use crate::text::{Emphasis, Paint};
 
 const MARGIN: &str = "  ";
 const GAP: &str = "...";

@@ -6,6 +6,7 @@
 //! [`Explanation::coloured`] and [`Explanation::html`] render the same blocks.
 
 mod block;
+mod emphasis;
 mod excerpt;
 mod html;
 pub mod layout;

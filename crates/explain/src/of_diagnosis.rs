@@ -8,12 +8,7 @@ use bringup_diagnosis::{Diagnosis, Evidence, Verdict};
 
 use crate::block::{Block, Explanation, Moment};
 use crate::excerpt;
-use crate::of_report::exit_code;
-use crate::words::{self, sentence};
-
-/// What stands where no line proves the cause.
-pub(crate) const NO_PROOF: &str =
-    "Proof: none, no line shows it; the cause is concluded from the codes.";
+use crate::words::{self, NO_PROOF, exit_code, sentence};
 
 impl Explanation {
     /// Explains a diagnosis, with the lines of its evidence around the proof.

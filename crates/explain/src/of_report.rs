@@ -1,7 +1,5 @@
 //! The explanation of a report that the cluster keeps.
 
-use std::fmt::Write as _;
-
 use bringup_contract::{Cause, ImageVersion, Open};
 use bringup_diagnosis::Verdict;
 use bringup_objects::BootstrapReport;
@@ -13,8 +11,7 @@ use bringup_objects::report::{
 use kube::ResourceExt as _;
 
 use crate::block::{Block, Explanation, Moment, Row};
-use crate::of_diagnosis::NO_PROOF;
-use crate::words::{self, sentence};
+use crate::words::{self, NO_PROOF, exit_code, sentence};
 
 /// How many last lines are shown where the cause is not known.
 const MOST_LAST_LINES: usize = 3;
@@ -117,29 +114,6 @@ fn headline(report: &BootstrapReport) -> (Verdict, String) {
         ));
     }
     (verdict, line)
-}
-
-/// The code with its constant, or all that it can be, and the status that the handler saw.
-pub(crate) fn exit_code(
-    code: Option<i32>,
-    constant: Option<&str>,
-    candidates: &[String],
-    outer: Option<i32>,
-) -> String {
-    let mut text = code.map(|code| format!(", exit code {code}")).unwrap_or_default();
-    match (constant, candidates) {
-        (Some(constant), _) => {
-            let _ = write!(text, " {constant}");
-        }
-        (None, []) => {}
-        (None, candidates) => {
-            let _ = write!(text, " ({})", candidates.join(" or "));
-        }
-    }
-    if let Some(outer) = outer.filter(|outer| Some(*outer) != code) {
-        let _ = write!(text, ", outer exit status {outer}");
-    }
-    text
 }
 
 /// The line that the verdict rests on. Where there is no cause, the last lines of each text.

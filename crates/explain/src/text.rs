@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use bringup_diagnosis::Verdict;
-
 use crate::block::{Block, Explanation, Moment, Row};
+use crate::emphasis::{Emphasis, Paint, coloured, plain};
 use crate::excerpt;
 use crate::layout::{COLUMNS, hang, wrap};
 
@@ -12,48 +11,6 @@ use crate::layout::{COLUMNS, hang, wrap};
 const MOST_MOMENTS: usize = 8;
 /// The column at which the values of facts begin.
 const FACTS: usize = 12;
-
-/// What is emphasized.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Emphasis {
-    Verdict(Verdict),
-    FailingStep,
-    Proof,
-}
-
-impl Emphasis {
-    /// The parameters of the terminal's "select graphic rendition".
-    fn colour(self) -> &'static str {
-        match self {
-            Self::Verdict(Verdict::Failed) => "1;31",
-            Self::Verdict(Verdict::Succeeded) => "1;32",
-            Self::Verdict(Verdict::Running | Verdict::Unknown) => "1;33",
-            Self::FailingStep => "33",
-            Self::Proof => "1",
-        }
-    }
-}
-
-/// Emphasizes text, or leaves it as it is.
-pub(crate) type Paint = fn(Emphasis, &str) -> String;
-
-fn plain(_: Emphasis, text: &str) -> String {
-    text.to_owned()
-}
-
-/// Colours each line from its first letter on, so that indents stay as they are.
-fn coloured(emphasis: Emphasis, text: &str) -> String {
-    let line = |line: &str| {
-        let letters = line.trim_start_matches(' ');
-        let (indent, letters) = line.split_at(line.len() - letters.len());
-        let (letters, end) = letters.split_at(letters.trim_end_matches('\n').len());
-        if letters.is_empty() {
-            return line.to_owned();
-        }
-        format!("{indent}\u{1b}[{}m{letters}\u{1b}[0m{end}", emphasis.colour())
-    };
-    text.split_inclusive('\n').map(line).collect()
-}
 
 impl Explanation {
     /// The explanation as plain text, for pipes and files.
@@ -156,6 +113,8 @@ fn packed(entries: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bringup_diagnosis::Verdict;
+
     use super::*;
 
     fn explanation() -> Explanation {

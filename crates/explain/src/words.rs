@@ -1,7 +1,13 @@
 //! Values in words, the same wherever a person reads them.
 
+use std::fmt::Write as _;
+
 use bringup_contract::{Open, Retryable};
 use bringup_diagnosis::Confidence;
+
+/// What stands where no line proves the cause.
+pub(crate) const NO_PROOF: &str =
+    "Proof: none, no line shows it; the cause is concluded from the codes.";
 
 /// A summary is written to be quoted; as a sentence of its own it begins with a capital and ends
 /// with a full stop.
@@ -44,4 +50,27 @@ pub(crate) fn stored_confidence(stored: &Open<Confidence>) -> &str {
         Open::Known(known) => confidence(*known),
         Open::Other(word) => word,
     }
+}
+
+/// The code with its constant, or all that it can be, and the status that the handler saw.
+pub(crate) fn exit_code(
+    code: Option<i32>,
+    constant: Option<&str>,
+    candidates: &[String],
+    outer: Option<i32>,
+) -> String {
+    let mut text = code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+    match (constant, candidates) {
+        (Some(constant), _) => {
+            let _ = write!(text, " {constant}");
+        }
+        (None, []) => {}
+        (None, candidates) => {
+            let _ = write!(text, " ({})", candidates.join(" or "));
+        }
+    }
+    if let Some(outer) = outer.filter(|outer| Some(*outer) != code) {
+        let _ = write!(text, ", outer exit status {outer}");
+    }
+    text
 }

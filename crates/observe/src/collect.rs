@@ -21,8 +21,8 @@ use kube::{Api, Client};
 
 pub use self::console::Console;
 use self::console::Unreadable;
+use crate::collector::{self, collected, refusal};
 use crate::console_watch::{Finding, WatchedConsole};
-use crate::interpret::{collected, collector, refusal};
 use crate::memory::EXCERPT_BYTES;
 use crate::observation::{Cse, Observation, Vm};
 use crate::profile::NodeLocation;

@@ -3,8 +3,8 @@
 mod run_commands;
 mod vm;
 
+use bringup_azure::ArmError;
 use bringup_azure::model::{ActivityEntry, Machine, Status, VirtualMachine};
-use bringup_azure::{ArmError, ErrorKind};
 use bringup_contract::ImageVersion;
 use bringup_contract::cse::{self, CodeSource};
 use bringup_diagnosis::redaction::redact;
@@ -16,44 +16,14 @@ use self::vm::{
     dated, exit_of_wait, facts, is_providers, only_users_extensions_failed, os, pieces, script,
     shown, state, timeline, told, waiter, words,
 };
+use crate::collector::{self, DETAIL, collected, refusal};
 use crate::observation::{Agent, Aks, Cse, Mode, Observation, Vm};
 use crate::profile::Script;
-
-/// Names of collectors, as reports show them.
-pub mod collector {
-    /// The VM with its instance view.
-    pub const VM: &str = "virtual machine";
-    /// The machine of AKS.
-    pub const MACHINE: &str = "AKS machine";
-    /// Managed run commands.
-    pub const RUN_COMMANDS: &str = "run commands";
-    /// Boot diagnostics.
-    pub const SERIAL_LOG: &str = "serial log";
-    /// Node and certificate requests.
-    pub const KUBERNETES: &str = "Kubernetes";
-    /// How old a Machine is, and so its join token.
-    pub const TOKEN_AGE: &str = "join token's age";
-    /// The provider's object behind a machine.
-    pub const PROVIDER_OBJECT: &str = "provider's object";
-    /// Our conditions, where they may not be written.
-    pub const CONDITIONS: &str = "conditions";
-    /// What outlives the VM.
-    pub const ACTIVITY_LOG: &str = "activity log";
-}
 
 /// What the platform says of the guest agent, as a piece of evidence.
 pub const AGENT_PIECE: &str = "VM agent";
 /// How many steps of a timeline are kept.
 const MOST_STEPS: usize = 64;
-/// How long a collector's detail may be.
-const DETAIL: usize = 300;
-
-/// A collector's line in a report. The detail may be text of others: it is redacted.
-pub fn collected(name: &str, state: CollectorState, detail: &str) -> Collector {
-    let detail = redact(detail).text.truncated(DETAIL).into_string();
-    Collector { name: name.to_owned(), state: state.into(), detail }
-}
-
 impl Observation {
     /// What the VM shows, added to what is known.
     #[must_use]
@@ -346,21 +316,4 @@ impl Observation {
 fn is_page(text: &str) -> bool {
     let start: String = text.trim_start().chars().take(14).collect::<String>().to_ascii_lowercase();
     start.starts_with("<!doctype html") || start.starts_with("<html")
-}
-
-/// What a refusal means to the reader of a report.
-pub fn refusal(error: &ArmError) -> (CollectorState, String) {
-    match error.kind() {
-        ErrorKind::Forbidden { action, scope } => {
-            let action = action.as_deref().unwrap_or("reading it");
-            let scope = scope.as_deref().map(|scope| format!(" on {scope}")).unwrap_or_default();
-            (CollectorState::Denied, format!("the permission {action}{scope} is missing"))
-        }
-        ErrorKind::Throttled { policy, .. } => {
-            let policy = policy.as_deref().unwrap_or("the front door");
-            (CollectorState::Throttled, format!("Azure throttles ({policy})"))
-        }
-        ErrorKind::NotFound => (CollectorState::Late, error.to_string()),
-        _ => (CollectorState::Failed, error.to_string()),
-    }
 }

@@ -13,6 +13,7 @@
 pub mod claims;
 pub mod cluster;
 pub mod collect;
+pub mod collector;
 pub mod console_watch;
 pub mod diagnosed;
 pub mod inquiry;
@@ -20,7 +21,6 @@ pub mod interpret;
 pub mod judge;
 pub mod kinds;
 pub mod log;
-mod lost;
 pub mod machines;
 mod memory;
 pub mod metrics;

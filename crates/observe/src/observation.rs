@@ -5,8 +5,8 @@ pub use bringup_objects::report::ProvisionMode as Mode;
 use bringup_objects::report::{Collector, CollectorState};
 use jiff::Timestamp;
 
+use crate::collector;
 use crate::diagnosed::DiagnosedEvidence;
-use crate::interpret::collector;
 use crate::profile::Script;
 
 /// What ARM shows of the VM.

@@ -3,6 +3,7 @@
 
 mod effects;
 mod looking;
+mod reports;
 
 use std::sync::Arc;
 
@@ -21,11 +22,11 @@ use kube::Client;
 use tokio::sync::watch;
 use tracing::warn;
 
+use self::reports::ActivityMemo;
 use crate::cluster::{Cluster, Entry, Key, ReportKey, joined};
 use crate::collect::Collect;
 use crate::console_watch::{Finding, WatchedConsoles};
 use crate::kinds::Kinds;
-use crate::lost::ActivityMemo;
 use crate::machines::MachineIndex;
 use crate::memory::Memories;
 use crate::metrics::ObserverMetrics;

@@ -26,8 +26,6 @@ const WITHOUT_EXTENSION: [i64; 5] = [60, 90, 240, 300, 600];
 const OURS: [i64; 8] = [45, 75, 105, 150, 210, 300, 420, 600];
 /// The verdict has to stand before the claim is deleted: all that can be had is read here.
 pub const FORCED: SignedDuration = SignedDuration::from_mins(12);
-/// A guest agent that has not reported until now will not.
-pub const AGENT_LIMIT: SignedDuration = SignedDuration::from_mins(10);
 /// How long a node may take to join after its script succeeded.
 pub const SILENCE: SignedDuration = SignedDuration::from_mins(3);
 /// How soon after the registration the extension's result is read.

@@ -12,7 +12,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::observation::{Observation, Vm};
 use crate::profile::{Kind, Profile};
-use crate::schedule::AGENT_LIMIT;
 use crate::shape::Shape;
 
 /// What a subject belongs to, which outlives it.
@@ -146,6 +145,8 @@ pub struct Labels {
     pub cluster: Option<String>,
 }
 
+/// A guest agent that has not reported until now will not.
+pub const AGENT_LIMIT: SignedDuration = SignedDuration::from_mins(10);
 /// How long after its creation a claim may take until Karpenter deletes it.
 pub const REGISTRATION_LIMIT: SignedDuration = SignedDuration::from_mins(15);
 

@@ -8,7 +8,7 @@ use bringup_observe::observation::{Agent, Cse, Mode, Observation, Vm};
 use bringup_observe::outputs::conditions;
 use bringup_observe::plan::Step;
 use bringup_observe::schedule;
-use bringup_observe::subject::{Place, Subject};
+use bringup_observe::subject::{AGENT_LIMIT, Place, Subject};
 use jiff::SignedDuration;
 
 use crate::claim::{VM, at, bear, snapshot, subject};
@@ -78,7 +78,7 @@ fn the_console_of_a_vm_that_joins_by_itself_is_read_at_each_look_and_decides() {
 fn an_agent_is_silent_only_if_that_was_read_after_its_time_was_over() {
     let subject = subject();
     let read = Observation {
-        at: at(0) + schedule::AGENT_LIMIT + SignedDuration::from_secs(5),
+        at: at(0) + AGENT_LIMIT + SignedDuration::from_secs(5),
         vm: Vm::Present,
         agent: Agent::Silent,
         is_full: true,
@@ -98,7 +98,7 @@ fn an_agent_is_silent_only_if_that_was_read_after_its_time_was_over() {
 
 #[test]
 fn whose_agent_has_spoken_does_not_go_before_those_who_were_never_read() {
-    let limit = at(2) + schedule::AGENT_LIMIT;
+    let limit = at(2) + AGENT_LIMIT;
     let priority = |agent: Agent| {
         let cse = Cse::Running { since: Some(at(60)) };
         let read = at(560);

@@ -10,8 +10,8 @@ use bringup_objects::report::CollectorState;
 use bringup_runtime::effect_hook::EffectHook;
 use jiff::SignedDuration;
 
+use crate::collector::{self, collected, refusal};
 use crate::console_watch::WatchedConsole;
-use crate::interpret::{collected, collector, refusal};
 use crate::observation::Observation;
 use crate::profile::Profile;
 use crate::workers::{Room, Workers};

@@ -20,7 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::ResourceExt as _;
 
 use super::conditions;
-use crate::interpret::{collected, collector};
+use crate::collector::{self, collected};
 use crate::judge::{Failure, mode};
 use crate::observation::{Cse, Observation};
 use crate::profile::{Kind, Script};

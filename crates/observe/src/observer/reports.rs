@@ -1,5 +1,5 @@
-//! Reports whose subject may be gone: evidence that was lost is looked for in the activity log,
-//! and what is too old or too much is deleted.
+//! Reports whose subject may be gone: lost evidence is looked for in the activity log, and reports beyond
+//! the limits of age and number are deleted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use bringup_objects::report::{BootstrapReport, CollectorState, Phase};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
+use super::{Next, Observer};
 use crate::cluster::{Cluster, ReportKey};
-use crate::interpret::{collected, collector, refusal};
+use crate::collector::{self, collected, refusal};
 use crate::judge::Failure;
 use crate::observation::Observation;
-use crate::observer::{Next, Observer};
 use crate::outputs::report;
 use crate::profile::{Kind, Scope};
 use crate::watch::Listed;
