@@ -27,6 +27,9 @@ pub(crate) enum Wrong {
     /// A value that does not fit.
     #[error("Incorrect Usage: invalid value \"{1}\" for flag -{0}: {2}")]
     BadValue(String, String, &'static str),
+    /// A settings file that cannot be used.
+    #[error("settings file {0}: {1}")]
+    BadFile(String, String),
 }
 
 /// A command of this program. Those for AKS nodes and `join` exist on Linux only.

@@ -36,13 +36,13 @@ mod log;
 #[cfg(unix)]
 mod outcome;
 mod output;
-mod plain_toml;
 #[cfg(unix)]
 mod run;
 #[cfg(unix)]
 mod secrets;
 #[cfg(unix)]
 mod settings;
+mod settings_file;
 mod summary;
 mod usage;
 

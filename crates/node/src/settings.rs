@@ -9,7 +9,7 @@ use crate::aks::exit_code;
 use crate::args::{Arguments, ExitCodes, Wrong, duration};
 use crate::host::linux::store;
 use crate::host::paths::Root;
-use crate::plain_toml;
+use crate::settings_file::{self, AGENT_KEYS};
 
 /// What is set.
 #[derive(Debug, Clone)]
@@ -49,7 +49,8 @@ const LONGEST: Duration = Duration::from_mins(85);
 impl Settings {
     /// Reads what is set.
     pub(crate) fn read(arguments: &Arguments, root: &Root) -> Result<Self, Wrong> {
-        let file = plain_toml::read(&store::head(&root.settings(), 64 * 1024).unwrap_or_default());
+        let text = store::head(&root.settings(), 64 * 1024).unwrap_or_default();
+        let file = settings_file::read(&root.settings(), &text, &AGENT_KEYS)?;
         let find = |name: &str| {
             let variable = format!("BRINGUP_NODE_{}", name.to_uppercase().replace('-', "_"));
             arguments

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::clock::network;
 use crate::host::paths::Root;
 use crate::host::system::files;
+use crate::settings_file::{self, AGENT_KEYS};
 
 /// Where kubelet answers.
 const KUBELET: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 10248);
@@ -30,7 +31,8 @@ fn address(root: &Root) -> Option<SocketAddr> {
         return Some(KUBELET);
     }
     let text = files::head(&root.settings(), 64 * 1024).ok()?;
-    let address = crate::plain_toml::read(&text).get("endpoints.kubelet")?.parse().ok();
+    let settings = settings_file::read(&root.settings(), &text, &AGENT_KEYS).ok()?;
+    let address = settings.get("endpoints.kubelet")?.parse().ok();
     address.filter(|address: &SocketAddr| address.ip().is_loopback())
 }
 

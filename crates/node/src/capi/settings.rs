@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::verdict::{JoinedPolicy, Limits};
 use crate::args::{Arguments, ExitCodes, Wrong, duration};
 use crate::host::system::{self, Owner, Places, files};
+use crate::settings_file::{self, WAIT_KEYS};
 
 /// The guest agent ends an extension after 90 minutes; a wait that lasts longer never tells.
 const LONGEST: Duration = Duration::from_mins(85);
@@ -114,7 +115,7 @@ impl Given<'_> {
     fn find(&self, name: &str) -> Option<String> {
         let variable = || std::env::var(variable(name)).ok();
         let typed = self.arguments.value(name).map(str::to_owned);
-        typed.or_else(variable).or_else(|| self.file.get(name).map(|value| unquoted(value)))
+        typed.or_else(variable).or_else(|| self.file.get(name).cloned())
     }
 
     fn time(&self, name: &str, default: Duration) -> Result<Duration, Wrong> {
@@ -148,14 +149,8 @@ impl Given<'_> {
             return std::env::split_paths(&value).collect();
         }
         let Some(value) = self.file.get(name) else { return Vec::new() };
-        serde_json::from_str(value).unwrap_or_else(|_| vec![unquoted(value).into()])
+        serde_json::from_str(value).unwrap_or_else(|_| vec![value.into()])
     }
-}
-
-/// A text in single quotes, in which paths of Windows need no doubled backslashes.
-fn unquoted(value: &str) -> String {
-    let inside = value.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
-    inside.unwrap_or(value).to_owned()
 }
 
 fn variable(name: &str) -> String {
@@ -182,7 +177,8 @@ impl Settings {
             return Err(wrong("settings", &path, "the file belongs to another user"));
         }
         let text = files::head(&places.settings, 64 * 1024).unwrap_or_default();
-        let given = Given { arguments, file: crate::plain_toml::read(&text) };
+        let given =
+            Given { arguments, file: settings_file::read(&places.settings, &text, &WAIT_KEYS)? };
         let mut sentinels = given.paths("sentinel");
         if sentinels.is_empty() {
             sentinels.push(places.sentinel.clone());
