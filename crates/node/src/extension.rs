@@ -36,9 +36,9 @@ use crate::host::paths::Root;
 use crate::host::system::{Places, background};
 use crate::output;
 
-/// What every command of the extension has at hand.
+/// Where the extension is installed, and its log.
 #[derive(Debug)]
-pub(crate) struct Stage<'a> {
+pub(crate) struct Installation<'a> {
     pub(crate) root: &'a Root,
     /// Where the extension remembers.
     pub(crate) folder: PathBuf,
@@ -71,21 +71,21 @@ impl Role {
 pub(crate) fn run(arguments: &Arguments, root: &Root) -> u8 {
     let handler = Handler::folder(arguments);
     let log = Log::of(&handler);
-    let stage = Stage { root, folder: Places::under(root).extension, handler, log };
+    let installation = Installation { root, folder: Places::under(root).extension, handler, log };
     let [command] = arguments.rest.as_slice() else { return wrong() };
     let number = arguments.value("number").and_then(|number| number.parse().ok());
     let done = catch_unwind(AssertUnwindSafe(|| match (command.as_str(), number) {
-        ("install", None) => commands::install(&stage),
-        ("enable", None) => commands::enable(&stage),
-        ("update", None) => commands::update(&stage),
-        ("disable", None) => commands::disable(&stage),
-        ("uninstall", None) => commands::uninstall(&stage),
+        ("install", None) => commands::install(&installation),
+        ("enable", None) => commands::enable(&installation),
+        ("update", None) => commands::update(&installation),
+        ("disable", None) => commands::disable(&installation),
+        ("uninstall", None) => commands::uninstall(&installation),
         #[cfg(unix)]
-        ("detach", Some(number)) => background::detach(&stage, number),
-        ("guard", Some(number)) => guard::run(&stage, number),
-        ("wait", Some(number)) => waiter::run(&stage, number),
+        ("detach", Some(number)) => background::detach(&installation, number),
+        ("guard", Some(number)) => guard::run(&installation, number),
+        ("wait", Some(number)) => waiter::run(&installation, number),
         #[cfg(windows)]
-        ("service", None) => background::serve(&stage),
+        ("service", None) => background::serve(&installation),
         _ => wrong(),
     }));
     // What is to go must go, whatever is wrong with this program.
@@ -98,7 +98,7 @@ fn wrong() -> u8 {
     exit::USAGE
 }
 
-impl Stage<'_> {
+impl Installation<'_> {
     /// Makes this program do another command, for the same handler.
     pub(crate) fn words(&self, command: &str, number: u64) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
@@ -151,9 +151,13 @@ mod tests {
     fn a_process_is_recognised_by_the_words_it_was_started_with() {
         let root = Root::new(Some("/r".into()));
         let (folder, handler) = (PathBuf::new(), PathBuf::from("/a b/h-1"));
-        let stage = Stage { root: &root, folder, handler: handler.clone(), log: Log::none() };
-        let words: Vec<String> =
-            stage.words("wait", 7).iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let installation =
+            Installation { root: &root, folder, handler: handler.clone(), log: Log::none() };
+        let words: Vec<String> = installation
+            .words("wait", 7)
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
         let running = Running { role: Role::Wait, number: 7, handler };
         assert_eq!(Running::read(words.clone(), Some(Path::new("/r"))), Some(running));
         assert_eq!(Running::read(words.clone(), None), None);

@@ -58,9 +58,9 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 /// How long another keeper may take to notice that its agent is gone, or its scripts.
 const OTHERS: Duration = Duration::from_secs(10);
 
-/// What the keeper tells the agent, a line each.
+/// The messages of the keeper to the agent, one a line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Told {
+pub(crate) enum KeeperMessage {
     /// This process waits for the word, and then is the scripts.
     Ready(Process),
     /// The scripts could not be started.
@@ -102,7 +102,7 @@ impl Keeper {
     }
 
     /// What it tells next; nothing when it is gone.
-    pub(crate) fn next(&mut self) -> Option<Told> {
+    pub(crate) fn next(&mut self) -> Option<KeeperMessage> {
         let mut line = String::new();
         self.stream.read_line(&mut line).ok()?;
         serde_json::from_str(&line).ok()
@@ -166,13 +166,15 @@ fn keep(lock: &Path, argv: &[OsString]) -> io::Result<()> {
     let _ = rustix::process::setsid();
     let agent = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut orders = BufReader::new(&agent);
-    let tell = |told: &Told| say(&agent, &serde_json::to_string(told)?);
+    let tell = |told: &KeeperMessage| say(&agent, &serde_json::to_string(told)?);
     let mut secrets = String::new();
     orders.read_line(&mut secrets)?;
     let secrets: Vec<String> = serde_json::from_str(&secrets)?;
     crash_points::reached("lock the scripts");
     let held = match lock::take_within(lock, OTHERS) {
-        Ok(None) => return tell(&Told::NotStarted("other scripts are running".to_owned())),
+        Ok(None) => {
+            return tell(&KeeperMessage::NotStarted("other scripts are running".to_owned()));
+        }
         Ok(Some(held)) => Some(held),
         // Without a place for locks there is still a node to bring up.
         Err(_) => None,
@@ -187,10 +189,10 @@ fn keep(lock: &Path, argv: &[OsString]) -> io::Result<()> {
         .stderr(Stdio::piped())
         .spawn()?;
     let Some(process) = Process::of(child.id()) else {
-        return tell(&Told::NotStarted("the process is gone".to_owned()));
+        return tell(&KeeperMessage::NotStarted("the process is gone".to_owned()));
     };
     crash_points::reached("tell which process");
-    tell(&Told::Ready(process))?;
+    tell(&KeeperMessage::Ready(process))?;
     let mut word = String::new();
     orders.read_line(&mut word)?;
     if word.trim_end() != GO {
@@ -204,7 +206,7 @@ fn keep(lock: &Path, argv: &[OsString]) -> io::Result<()> {
     let mut why = String::new();
     (&ours).take(4096).read_to_string(&mut why)?;
     if !why.is_empty() {
-        return tell(&Told::NotStarted(why.trim_end().to_owned()));
+        return tell(&KeeperMessage::NotStarted(why.trim_end().to_owned()));
     }
     let kept = [Arc::new(Mutex::new(Ends::default())), Arc::new(Mutex::new(Ends::default()))];
     let (status, readers) = attend(&mut child, &kept, &Strainer::of(&secrets))?;
@@ -262,8 +264,8 @@ fn reader(
     std::thread::spawn(move || pass_on(from, to, &ends, strainer, &ended, done))
 }
 
-fn ended(status: ExitStatus, output: String) -> Told {
-    Told::Ended { code: status.code(), signal: status.signal(), output }
+fn ended(status: ExitStatus, output: String) -> KeeperMessage {
+    KeeperMessage::Ended { code: status.code(), signal: status.signal(), output }
 }
 
 /// Passes a stream on, without its secrets, and keeps its ends. When it has caught up with the end

@@ -11,7 +11,7 @@ use super::findings::{self, Findings};
 use super::kubelet;
 use super::memory::{Now, Remembered};
 use super::report::{KubeadmReport, KubeletReport, Report, Signature};
-use super::sentence::Told;
+use super::sentence::Summary;
 use super::settings::Watched;
 use super::verdict::{Bootstrap, Ending, Facts, Mark, Observations, Reached, exit_for};
 use super::waiter::Waiter;
@@ -207,7 +207,7 @@ fn report(
     let needed = settings.watch != Watched::Aks;
     let sentinel = settings.sentinels.first().filter(|_| needed);
     let sentinel = sentinel.map(|path| waiter.places.told(path));
-    let sentence = Told {
+    let sentence = Summary {
         ending: ended.ending,
         exit,
         sentinel: sentinel.as_deref(),

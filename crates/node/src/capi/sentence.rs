@@ -8,7 +8,7 @@ use super::verdict::{Bootstrap, Ending};
 
 /// What the line is made of.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Told<'a> {
+pub(crate) struct Summary<'a> {
     /// How the wait ended.
     pub(crate) ending: Ending,
     /// With this number.
@@ -27,7 +27,7 @@ pub(crate) struct Told<'a> {
     pub(crate) proof: Option<&'a str>,
 }
 
-impl Told<'_> {
+impl Summary<'_> {
     /// The sentence.
     pub(crate) fn sentence(&self) -> String {
         let (waited, sentinel) = (self.waited, self.sentinel.unwrap_or("the sentinel"));
@@ -108,7 +108,7 @@ mod tests {
     fn a_failure_names_what_ended_what_is_missing_and_why() {
         let bootstrap = Bootstrap::Ended(End::plain("cloud-init has ended"));
         let failure = Failure::default();
-        let told = Told {
+        let told = Summary {
             ending: Ending::EndedWithoutSentinel,
             exit: Exit::DnsFailure,
             sentinel: Some("/s"),
@@ -122,12 +122,12 @@ mod tests {
             told.sentence(),
             "cloud-init has ended, and /s is not there: DnsFailure: curl: (6) x"
         );
-        let unknown = Told { cause: Some(Cause::Unknown), ..told };
+        let unknown = Summary { cause: Some(Cause::Unknown), ..told };
         assert_eq!(unknown.sentence(), "cloud-init has ended, and /s is not there");
-        let aks = Told { sentinel: None, ..told };
+        let aks = Summary { sentinel: None, ..told };
         assert_eq!(aks.sentence(), "cloud-init has ended: DnsFailure: curl: (6) x");
         let failure = Failure::read(r#"{"code":42}"#);
-        let stated = Told { ending: Ending::Failed, failure: &failure, cause: None, ..told };
+        let stated = Summary { ending: Ending::Failed, failure: &failure, cause: None, ..told };
         assert_eq!(stated.sentence(), "the bootstrap says that it failed with code 42");
     }
 }

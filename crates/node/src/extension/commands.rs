@@ -14,7 +14,7 @@ use super::record::{Phase, Record, memory};
 use super::settings::{Meant, Unusable};
 use super::status::{self, Status};
 use super::waiter::{finish, told};
-use super::{Role, Stage, exit};
+use super::{Installation, Role, exit};
 use crate::capi;
 use crate::host::system::{self, background, files};
 use crate::{clock, output};
@@ -29,20 +29,20 @@ const OTHERS: Duration = Duration::from_secs(10);
 const LONGEST_UPDATE: Duration = Duration::from_hours(1);
 
 /// `install`: what can be made ready before there are settings.
-pub(crate) fn install(stage: &Stage<'_>) -> u8 {
+pub(crate) fn install(installation: &Installation<'_>) -> u8 {
     // If the folder cannot be created, `enable` reports it, where Azure sees it.
-    if let Err(error) = files::directory(&stage.folder) {
-        stage.log.line(&format!("install: no folder: {error}"));
+    if let Err(error) = files::directory(&installation.folder) {
+        installation.log.line(&format!("install: no folder: {error}"));
     }
-    background::install(stage);
-    stage.log.line("install: done");
+    background::install(installation);
+    installation.log.line("install: done");
     exit::DONE
 }
 
 /// `update`: marks that the old version goes only to make room.
-pub(crate) fn update(stage: &Stage<'_>) -> u8 {
-    let marked = files::write(&mark(stage), Timestamp::now().to_string().as_bytes());
-    stage.log.line(&match marked {
+pub(crate) fn update(installation: &Installation<'_>) -> u8 {
+    let marked = files::write(&mark(installation), Timestamp::now().to_string().as_bytes());
+    installation.log.line(&match marked {
         Ok(()) => "update: marked".to_owned(),
         Err(error) => format!("update: the mark is not written: {error}"),
     });
@@ -50,29 +50,29 @@ pub(crate) fn update(stage: &Stage<'_>) -> u8 {
 }
 
 /// `disable`: nothing waits after it. What was told stays told.
-pub(crate) fn disable(stage: &Stage<'_>) -> u8 {
-    background::stop(stage);
-    stage.log.line("disable: nothing waits");
+pub(crate) fn disable(installation: &Installation<'_>) -> u8 {
+    background::stop(installation);
+    installation.log.line("disable: nothing waits");
     exit::DONE
 }
 
 /// `uninstall`: nothing is left but logs; in an update, what is remembered stays too.
-pub(crate) fn uninstall(stage: &Stage<'_>) -> u8 {
-    background::stop(stage);
-    if is_updating(&mark(stage)) {
-        stage.log.line("uninstall: another version takes over");
+pub(crate) fn uninstall(installation: &Installation<'_>) -> u8 {
+    background::stop(installation);
+    if is_updating(&mark(installation)) {
+        installation.log.line("uninstall: another version takes over");
         return exit::DONE;
     }
-    background::uninstall(stage);
-    let _ = fs::remove_dir_all(&stage.folder);
+    background::uninstall(installation);
+    let _ = fs::remove_dir_all(&installation.folder);
     // Others may remember something beside it; then it stays.
-    let _ = stage.folder.parent().map(fs::remove_dir);
-    stage.log.line("uninstall: done");
+    let _ = installation.folder.parent().map(fs::remove_dir);
+    installation.log.line("uninstall: done");
     exit::DONE
 }
 
-fn mark(stage: &Stage<'_>) -> PathBuf {
-    stage.folder.join("updating")
+fn mark(installation: &Installation<'_>) -> PathBuf {
+    installation.folder.join("updating")
 }
 
 fn is_updating(mark: &Path) -> bool {
@@ -83,16 +83,16 @@ fn is_updating(mark: &Path) -> bool {
 }
 
 /// `enable`: sees to it that it is waited for the number that counts, and returns.
-pub(crate) fn enable(stage: &Stage<'_>) -> u8 {
+pub(crate) fn enable(installation: &Installation<'_>) -> u8 {
     std::thread::spawn(|| {
         clock::wait(HARD_STOP);
         std::process::exit(exit::INTERNAL.into());
     });
-    match enabled(stage) {
+    match enabled(installation) {
         Ok(()) => exit::DONE,
         Err(error) => {
             let why = told(&error);
-            stage.log.line(&format!("enable: {why}"));
+            installation.log.line(&format!("enable: {why}"));
             output::remark(&format!("{why}\n"));
             exit::USAGE
         }
@@ -108,114 +108,126 @@ enum Refused {
     Settings(Unusable),
 }
 
-fn enabled(stage: &Stage<'_>) -> Result<(), Refused> {
-    let handler = Handler::read(&stage.handler)?;
+fn enabled(installation: &Installation<'_>) -> Result<(), Refused> {
+    let handler = Handler::read(&installation.handler)?;
     let number = handler.number()?;
-    let _lock = locks::take(&stage.folder, Lock::Commands, OTHERS);
-    let _ = fs::remove_file(mark(stage));
-    let record = Record::load(&stage.folder);
-    let machine = system::identity(stage.root);
-    let running = background::running(stage);
+    let _lock = locks::take(&installation.folder, Lock::Commands, OTHERS);
+    let _ = fs::remove_file(mark(installation));
+    let record = Record::load(&installation.folder);
+    let machine = system::identity(installation.root);
+    let running = background::running(installation);
     let waiter = running.iter().find(|it| it.role == Role::Wait);
     let waiter = waiter.or_else(|| running.first());
     let step = step(&Seen {
         number,
         machine: &machine,
-        handler: &stage.handler,
+        handler: &installation.handler,
         record: record.as_ref(),
         waiter: waiter.map(|it| (it.number, it.handler.as_path())),
     });
-    stage.log.line(&format!("enable {number}: {step:?}"));
+    installation.log.line(&format!("enable {number}: {step:?}"));
     let waiting = || Status::waiting(None, &[], Timestamp::now());
     match (step, record) {
         (Step::Restore, Some(record)) => {
             let body = record.status.unwrap_or_default();
             let there = fs::read_to_string(status::path(&handler.status, number));
             if there.ok().as_ref() != Some(&body) {
-                note(stage, "the status", status::write_body(&handler.status, number, &body));
+                note(
+                    installation,
+                    "the status",
+                    status::write_body(&handler.status, number, &body),
+                );
             }
         }
         (Step::LeaveAlone, _) => {
             if !status::path(&handler.status, number).exists() {
-                note(stage, "the status", waiting().write(&handler.status, number));
+                note(installation, "the status", waiting().write(&handler.status, number));
             }
         }
         (Step::Resume, Some(mut record)) => {
-            background::stop(stage);
-            note(stage, "the status", waiting().write(&handler.status, number));
-            stage.handler.clone_into(&mut record.handler);
-            note(stage, "the record", record.save(&stage.folder));
-            start(stage, &handler, number);
+            background::stop(installation);
+            note(installation, "the status", waiting().write(&handler.status, number));
+            installation.handler.clone_into(&mut record.handler);
+            note(installation, "the record", record.save(&installation.folder));
+            start(installation, &handler, number);
         }
         (Step::Begin | Step::Resume | Step::Restore, record) => {
             if !running.is_empty() || record.as_ref().is_some_and(|it| it.phase == Phase::Waiting) {
-                background::stop(stage);
+                background::stop(installation);
             }
             if record.is_some_and(|record| !record.machine.may_be(&machine)) {
-                note(stage, "the record of another machine", Record::set_aside(&stage.folder));
+                note(
+                    installation,
+                    "the record of another machine",
+                    Record::set_aside(&installation.folder),
+                );
             }
-            begin(stage, &handler, number, machine)?;
+            begin(installation, &handler, number, machine)?;
         }
     }
     Ok(())
 }
 
 fn begin(
-    stage: &Stage<'_>,
+    installation: &Installation<'_>,
     handler: &Handler,
     number: u64,
     machine: capi::Identity,
 ) -> Result<(), Refused> {
     // A number may come back with other settings.
-    let _ = fs::remove_file(memory(&stage.folder, number));
-    let now = system::now(stage.root);
+    let _ = fs::remove_file(memory(&installation.folder, number));
+    let now = system::now(installation.root);
     let checked = handler.meant(number).and_then(|meant| {
-        let limit = capi::time_limit(&meant.arguments, stage.root);
+        let limit = capi::time_limit(&meant.arguments, installation.root);
         let limit = limit.map_err(|wrong| meant.refused(wrong))?;
         Ok((meant, limit))
     });
     let deadline = checked.as_ref().ok().and_then(|(_, limit)| now.wall.checked_add(*limit).ok());
     let mut record = Record::begin(number, machine, now.boot, now.wall, deadline);
-    stage.handler.clone_into(&mut record.handler);
-    note(stage, "mrseq", fs::write(handler.root.join("mrseq"), number.to_string()));
+    installation.handler.clone_into(&mut record.handler);
+    note(installation, "mrseq", fs::write(handler.root.join("mrseq"), number.to_string()));
     match checked {
         Ok((Meant { unknown, .. }, _)) => {
             if !unknown.is_empty() {
                 let unknown = unknown.join(", ");
-                stage.log.line(&format!("enable {number}: unknown settings: {unknown}"));
+                installation.log.line(&format!("enable {number}: unknown settings: {unknown}"));
                 output::answer(&format!("unknown settings are ignored: {unknown}\n"));
             }
             let waiting = Status::waiting(None, &unknown, now.wall);
-            note(stage, "the status", waiting.write(&handler.status, number));
-            note(stage, "the record", record.save(&stage.folder));
-            start(stage, handler, number);
+            note(installation, "the status", waiting.write(&handler.status, number));
+            note(installation, "the record", record.save(&installation.folder));
+            start(installation, handler, number);
             Ok(())
         }
         Err(unusable) => {
             let refused = Status::refused(&told(&unusable), now.wall);
-            note(stage, "the status", refused.write(&handler.status, number));
+            note(installation, "the status", refused.write(&handler.status, number));
             // Of an extension without settings, Azure reads no status: the exit code must tell,
             // and the next call tells it again.
             if matches!(unusable, Unusable::None) {
                 return Err(Refused::Settings(unusable));
             }
-            stage.log.line(&format!("enable {number}: {}", told(&unusable)));
-            note(stage, "the record", record.over(refused.exit, &refused.body).save(&stage.folder));
+            installation.log.line(&format!("enable {number}: {}", told(&unusable)));
+            note(
+                installation,
+                "the record",
+                record.over(refused.exit, &refused.body).save(&installation.folder),
+            );
             Ok(())
         }
     }
 }
 
-fn start(stage: &Stage<'_>, handler: &Handler, number: u64) {
-    if let Err(error) = background::start(stage, number) {
-        stage.log.line(&format!("enable {number}: {error}"));
+fn start(installation: &Installation<'_>, handler: &Handler, number: u64) {
+    if let Err(error) = background::start(installation, number) {
+        installation.log.line(&format!("enable {number}: {error}"));
         let status = Status::unstartable(&error, Timestamp::now());
-        finish(stage, handler, number, &status);
+        finish(installation, handler, number, &status);
     }
 }
 
-fn note(stage: &Stage<'_>, what: &str, done: io::Result<()>) {
+fn note(installation: &Installation<'_>, what: &str, done: io::Result<()>) {
     if let Err(error) = done {
-        stage.log.line(&format!("enable: {what} is not written: {error}"));
+        installation.log.line(&format!("enable: {what} is not written: {error}"));
     }
 }

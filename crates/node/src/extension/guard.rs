@@ -8,7 +8,7 @@ use super::handler::Handler;
 use super::record::Record;
 use super::status::Status;
 use super::waiter::finish;
-use super::{Role, Stage, exit, lasting};
+use super::{Installation, Role, exit, lasting};
 use crate::host::system::background;
 
 /// So often it may be killed; then something is wrong that does not go away.
@@ -18,22 +18,22 @@ const DEATHS: u32 = 4;
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Watches over the process that waits, until it has ended by itself.
-pub(crate) fn run(stage: &Stage<'_>, number: u64) -> u8 {
+pub(crate) fn run(installation: &Installation<'_>, number: u64) -> u8 {
     background::leave_session();
-    background::announce(stage, Role::Guard, number);
+    background::announce(installation, Role::Guard, number);
     let mut deaths = 0;
     loop {
-        let code = background::run_waiter(stage, number);
+        let code = background::run_waiter(installation, number);
         let ended = [exit::OVER, exit::TAKEN, exit::INTERRUPTED].map(|code| Some(i32::from(code)));
         if ended.contains(&code) {
             return exit::DONE;
         }
-        deaths = count(stage, number, deaths);
-        stage.log.line(&format!("guard {number}: the wait was killed, death {deaths}"));
+        deaths = count(installation, number, deaths);
+        installation.log.line(&format!("guard {number}: the wait was killed, death {deaths}"));
         if deaths >= DEATHS {
             let status = Status::killed(deaths, Timestamp::now());
-            if let Ok(handler) = Handler::read(&stage.handler) {
-                finish(stage, &handler, number, &status);
+            if let Ok(handler) = Handler::read(&installation.handler) {
+                finish(installation, &handler, number, &status);
             }
             return exit::DONE;
         }
@@ -42,12 +42,13 @@ pub(crate) fn run(stage: &Stage<'_>, number: u64) -> u8 {
 }
 
 /// Counts a death, also over guards that were killed themselves.
-fn count(stage: &Stage<'_>, number: u64, seen: u32) -> u32 {
-    let Some(mut record) = Record::load(&stage.folder).filter(|it| it.number == number) else {
+fn count(installation: &Installation<'_>, number: u64, seen: u32) -> u32 {
+    let Some(mut record) = Record::load(&installation.folder).filter(|it| it.number == number)
+    else {
         return seen + 1;
     };
     record.deaths = record.deaths.max(seen) + 1;
     // On a full disk, this process still knows.
-    let _ = record.save(&stage.folder);
+    let _ = record.save(&installation.folder);
     record.deaths
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use super::protected;
-use super::settings::{Handed, Meant, Unusable};
+use super::settings::{Meant, PassedSettings, Unusable};
 use crate::args::Arguments;
 use crate::host::system::{background, files};
 
@@ -105,7 +105,7 @@ impl Handler {
     /// What the settings of a number mean.
     pub(crate) fn meant(&self, number: u64) -> Result<Meant, Unusable> {
         let path = self.settings.join(format!("{number}.settings"));
-        let read = || Handed::read(&files::head(&path, LENGTH).unwrap_or_default());
+        let read = || PassedSettings::read(&files::head(&path, LENGTH).unwrap_or_default());
         let handed = patiently(|| match read() {
             Err(Unusable::Broken(_)) => None,
             read => Some(read),

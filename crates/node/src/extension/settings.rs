@@ -60,19 +60,19 @@ struct File {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Runtime {
-    handler_settings: Option<Handed>,
+    handler_settings: Option<PassedSettings>,
 }
 
-/// What one number brings.
+/// The settings that the guest agent passes with one sequence number.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Handed {
+pub(crate) struct PassedSettings {
     public_settings: Option<Map<String, Value>>,
     protected_settings: Option<String>,
     protected_settings_cert_thumbprint: Option<String>,
 }
 
-impl Handed {
+impl PassedSettings {
     /// Reads a settings file.
     pub(crate) fn read(text: &str) -> Result<Self, Unusable> {
         let text = text.trim_start_matches('\u{feff}').trim();
@@ -80,9 +80,9 @@ impl Handed {
             return Err(Unusable::None);
         }
         let file: File = serde_json::from_str(text).map_err(Unusable::Broken)?;
-        let handed = file.runtime_settings.into_iter().next().and_then(|it| it.handler_settings);
+        let passed = file.runtime_settings.into_iter().next().and_then(|it| it.handler_settings);
         let given = |it: &Self| it.public_settings.is_some() || it.protected().is_some();
-        handed.filter(given).ok_or(Unusable::None)
+        passed.filter(given).ok_or(Unusable::None)
     }
 
     /// What is protected, as it came, and the name of the key that opens it.
@@ -220,13 +220,16 @@ mod tests {
     fn no_settings_are_told_apart_from_empty_ones() {
         let none = ["", " \n", "{}", r#"{"runtimeSettings":[]}"#, &file("null"), &file("{}")];
         for text in none {
-            assert!(matches!(Handed::read(text), Err(Unusable::None)), "{text}");
+            assert!(matches!(PassedSettings::read(text), Err(Unusable::None)), "{text}");
         }
         for text in [file(r#"{"publicSettings":{}}"#), file(r#"{"protectedSettings":"AA=="}"#)] {
-            assert!(Handed::read(&text).is_ok(), "{text}");
+            assert!(PassedSettings::read(&text).is_ok(), "{text}");
         }
-        assert!(matches!(Handed::read("{"), Err(Unusable::Broken(_))));
-        assert!(matches!(Handed::read(r#"{"runtimeSettings":1}"#), Err(Unusable::Broken(_))));
+        assert!(matches!(PassedSettings::read("{"), Err(Unusable::Broken(_))));
+        assert!(matches!(
+            PassedSettings::read(r#"{"runtimeSettings":1}"#),
+            Err(Unusable::Broken(_))
+        ));
     }
 
     #[test]
@@ -234,7 +237,8 @@ mod tests {
         let text = file(
             r#"{"publicSettings":{"timeout":"8m","settle":2,"strict":"true","sentinel":"[\"/a\",\"/b\"]","more":1}}"#,
         );
-        let meant = Handed::read(&text).unwrap().meant(Some(r#"{"timeout":"9m"}"#)).unwrap();
+        let meant =
+            PassedSettings::read(&text).unwrap().meant(Some(r#"{"timeout":"9m"}"#)).unwrap();
         assert_eq!(meant.arguments.value("timeout"), Some("9m"));
         assert_eq!(meant.arguments.value("settle"), Some("2"));
         assert!(meant.arguments.given("strict"));
@@ -246,22 +250,22 @@ mod tests {
     fn every_flag_of_wait_that_makes_sense_here_is_a_setting() {
         for (key, flag) in KEYS {
             let text = file(&format!(r#"{{"publicSettings":{{"{key}":"true"}}}}"#));
-            let meant = Handed::read(&text).unwrap().meant(None).unwrap();
+            let meant = PassedSettings::read(&text).unwrap().meant(None).unwrap();
             assert_eq!(meant.arguments.value(flag), Some("true"), "{key}");
         }
     }
 
     #[test]
     fn a_protected_value_is_told_nowhere() {
-        let handed = Handed::read(&file(r#"{"protectedSettings":"AA=="}"#)).unwrap();
-        let meant = handed.meant(Some(r#"{"timeout":"hunter2hunter2"}"#)).unwrap();
+        let passed = PassedSettings::read(&file(r#"{"protectedSettings":"AA=="}"#)).unwrap();
+        let meant = passed.meant(Some(r#"{"timeout":"hunter2hunter2"}"#)).unwrap();
         let wrong = Wrong::BadValue("timeout".to_owned(), "hunter2hunter2".to_owned(), "no");
         let told = meant.refused(wrong).to_string();
         assert_eq!(told, "setting timeout: no");
         assert_eq!(meant.strike.from("a hunter2hunter2 b"), "a *** b");
         assert!(!format!("{:?}", meant.strike).contains("hunter"));
-        let handed = Handed::read(&file(r#"{"protectedSettings":"AA=="}"#)).unwrap();
-        let told = handed.meant(Some("[hunter2")).unwrap_err();
+        let passed = PassedSettings::read(&file(r#"{"protectedSettings":"AA=="}"#)).unwrap();
+        let told = passed.meant(Some("[hunter2")).unwrap_err();
         assert!(!format!("{told:?}{told}").contains("hunter2"));
     }
 }

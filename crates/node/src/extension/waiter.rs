@@ -9,7 +9,7 @@ use super::locks::{self, Lock, Taken};
 use super::record::{self, Record};
 use super::settings::Unusable;
 use super::status::Status;
-use super::{Role, Stage, exit, lasting};
+use super::{Installation, Role, exit, lasting};
 use crate::capi::{self, Progress};
 use crate::host::system::{self, background};
 
@@ -26,34 +26,38 @@ const LEAVING: Duration = Duration::from_secs(2);
 const LAST_TRY: Duration = Duration::from_hours(1);
 
 /// Waits for the number's bootstrap.
-pub(crate) fn run(stage: &Stage<'_>, number: u64) -> u8 {
-    let lock = locks::take(&stage.folder, Lock::Waiter, LEAVING);
+pub(crate) fn run(installation: &Installation<'_>, number: u64) -> u8 {
+    let lock = locks::take(&installation.folder, Lock::Waiter, LEAVING);
     if matches!(lock, Taken::ByAnother) {
         return exit::TAKEN;
     }
-    background::announce(stage, Role::Wait, number);
-    let handler = match Handler::read(&stage.handler) {
+    background::announce(installation, Role::Wait, number);
+    let handler = match Handler::read(&installation.handler) {
         Ok(handler) => handler,
         Err(unknown) => {
-            stage.log.line(&format!("wait {number}: {unknown}"));
+            installation.log.line(&format!("wait {number}: {unknown}"));
             return exit::INTERRUPTED;
         }
     };
-    let ended = match wait(stage, &handler, number) {
+    let ended = match wait(installation, &handler, number) {
         Ok(Some(status)) => status,
         Ok(None) => {
-            stage.log.line(&format!("wait {number}: it was asked to end"));
+            installation.log.line(&format!("wait {number}: it was asked to end"));
             return exit::INTERRUPTED;
         }
         Err(unusable) => Status::refused(&told(&unusable), Timestamp::now()),
     };
-    stage.log.line(&format!("wait {number}: it is over, with {}", ended.exit));
-    finish(stage, &handler, number, &ended);
+    installation.log.line(&format!("wait {number}: it is over, with {}", ended.exit));
+    finish(installation, &handler, number, &ended);
     exit::OVER
 }
 
 /// Waits; nothing if it was asked to end before.
-fn wait(stage: &Stage<'_>, handler: &Handler, number: u64) -> Result<Option<Status>, Unusable> {
+fn wait(
+    installation: &Installation<'_>,
+    handler: &Handler,
+    number: u64,
+) -> Result<Option<Status>, Unusable> {
     let meant = handler.meant(number)?;
     let mut told: Option<Instant> = None;
     let mut tell = |progress: &Progress| {
@@ -64,14 +68,16 @@ fn wait(stage: &Stage<'_>, handler: &Handler, number: u64) -> Result<Option<Stat
         match status.write(&handler.status, number) {
             Ok(()) => told = Some(Instant::now()),
             Err(error) if told.is_none() => {
-                stage.log.line(&format!("wait {number}: the status is not written: {error}"));
+                installation
+                    .log
+                    .line(&format!("wait {number}: the status is not written: {error}"));
                 told = Some(Instant::now());
             }
             Err(_) => {}
         }
     };
-    let memory = record::memory(&stage.folder, number);
-    let ended = capi::wait(&meant.arguments, stage.root, Some(&memory), &mut tell);
+    let memory = record::memory(&installation.folder, number);
+    let ended = capi::wait(&meant.arguments, installation.root, Some(&memory), &mut tell);
     let ended = ended.map_err(|wrong| meant.refused(wrong))?;
     Ok((!ended.is_interrupted())
         .then(|| Status::ended(&ended, &meant.strike, &meant.unknown, Timestamp::now())))
@@ -90,11 +96,16 @@ pub(crate) fn told(error: &dyn std::error::Error) -> String {
 
 /// Records how it ended, then writes the status. If the waiter is killed between the two, the next
 /// one finds the record.
-pub(crate) fn finish(stage: &Stage<'_>, handler: &Handler, number: u64, status: &Status) {
+pub(crate) fn finish(
+    installation: &Installation<'_>,
+    handler: &Handler,
+    number: u64,
+    status: &Status,
+) {
     let begun = Instant::now();
     let (mut recorded, mut said) = (false, false);
     loop {
-        recorded = recorded || record(stage, number, status).is_ok();
+        recorded = recorded || record(installation, number, status).is_ok();
         said = said || status.write(&handler.status, number).is_ok();
         if recorded && said || begun.elapsed() > LAST_TRY {
             return;
@@ -103,15 +114,15 @@ pub(crate) fn finish(stage: &Stage<'_>, handler: &Handler, number: u64, status: 
     }
 }
 
-fn record(stage: &Stage<'_>, number: u64, status: &Status) -> std::io::Result<()> {
-    let record = Record::load(&stage.folder).unwrap_or_else(|| {
-        let now = system::now(stage.root);
-        let machine = system::identity(stage.root);
+fn record(installation: &Installation<'_>, number: u64, status: &Status) -> std::io::Result<()> {
+    let record = Record::load(&installation.folder).unwrap_or_else(|| {
+        let now = system::now(installation.root);
+        let machine = system::identity(installation.root);
         Record::begin(number, machine, now.boot, now.wall, None)
     });
     // Of another number, only its own process tells.
     if record.number != number {
         return Ok(());
     }
-    record.over(status.exit, &status.body).save(&stage.folder)
+    record.over(status.exit, &status.body).save(&installation.folder)
 }

@@ -68,7 +68,7 @@ impl Major {
     }
 }
 
-/// containerd has to be started anew. Said before anything is changed, so that no kill loses it.
+/// containerd has to be started anew. Noted before anything is changed, so that no kill loses it.
 pub(super) fn ask_for_restart(task: &Task<'_>) -> Result<(), Failure> {
     let path = task.root().at(RESTART);
     store::write(&path, b"").map_err(|error| Failure::of_file(task.root(), &path, &error))

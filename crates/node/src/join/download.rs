@@ -9,7 +9,7 @@ use bringup_contract::Cause;
 use bringup_contract::join_config::Artifact;
 use sha2::{Digest as _, Sha256};
 
-use super::program::{Ending, Said};
+use super::program::{Ending, ProgramResult};
 use super::task::{Failure, Task};
 use crate::host::linux::store;
 
@@ -85,7 +85,7 @@ pub(super) fn fetch(
 }
 
 /// The address goes by the standard input: it may carry a signature, and others can read arguments.
-fn ask(task: &Task<'_>, artifact: &Artifact, path: &Path) -> Said {
+fn ask(task: &Task<'_>, artifact: &Artifact, path: &Path) -> ProgramResult {
     let seconds = task.left().as_secs().max(1).to_string();
     let output = path.display().to_string();
     let _ = std::fs::remove_file(path);
@@ -107,7 +107,13 @@ fn ask(task: &Task<'_>, artifact: &Artifact, path: &Path) -> Said {
     task.have_with("curl", &arguments, &format!("url = \"{}\"\n", artifact.url))
 }
 
-fn failed(name: &str, artifact: &Artifact, cause: Cause, why: &str, said: &Said) -> Failure {
+fn failed(
+    name: &str,
+    artifact: &Artifact,
+    cause: Cause,
+    why: &str,
+    said: &ProgramResult,
+) -> Failure {
     let host = artifact.url.split('/').nth(2).unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
     let address = artifact.url.split('?').next().unwrap_or_default();
@@ -121,7 +127,7 @@ fn failed(name: &str, artifact: &Artifact, cause: Cause, why: &str, said: &Said)
 }
 
 /// What an attempt came to.
-fn judge(said: &Said, right: bool, beginning: &str) -> Attempt {
+fn judge(said: &ProgramResult, right: bool, beginning: &str) -> Attempt {
     use Attempt::{Again, Never};
     let answer = Answer::read(&said.out);
     let code = match said.ending {
@@ -191,7 +197,7 @@ mod tests {
     use super::*;
 
     fn judged(code: i32, out: &str, right: bool, beginning: &str) -> Attempt {
-        let said = Said {
+        let said = ProgramResult {
             program: "curl".to_owned(),
             ending: Ending::Exited(code),
             out: out.to_owned(),

@@ -12,7 +12,7 @@ use bringup_contract::join_config::JoinConfig;
 use serde_json::{Value, json};
 
 use super::probe::{self, Probe};
-use super::program::{self, Said};
+use super::program::{self, ProgramResult};
 use super::state::{self, INTENT, Intent, LEFT, State};
 use super::task::{Failure, Task};
 use super::{SPENT_TOKEN, units};
@@ -112,7 +112,7 @@ fn join(task: &mut Task<'_>) -> Result<(), Failure> {
 }
 
 /// Why kubeadm failed, by what it said and by what the cluster answers to the same token.
-fn failed(said: &Said, probe: Probe) -> Failure {
+fn failed(said: &ProgramResult, probe: Probe) -> Failure {
     let failure = Failure::of(said);
     let failure = match probe.verdict(&failure.output) {
         Some((cause, why)) => {

@@ -40,9 +40,9 @@ pub(super) enum Ending {
     NotRun(String),
 }
 
-/// What a program said.
+/// How a program ended, and what it printed.
 #[derive(Debug, Clone)]
-pub(super) struct Said {
+pub(super) struct ProgramResult {
     /// Its name.
     pub(super) program: String,
     /// How it ended.
@@ -53,7 +53,7 @@ pub(super) struct Said {
     pub(super) err: String,
 }
 
-impl Said {
+impl ProgramResult {
     /// It ended well.
     pub(super) fn well(&self) -> bool {
         self.ending == Ending::Exited(0)
@@ -108,8 +108,8 @@ pub(super) fn run(
     arguments: &[&str],
     input: &str,
     limit: Duration,
-) -> Said {
-    let said = |ending, out: Vec<u8>, err: Vec<u8>| Said {
+) -> ProgramResult {
+    let said = |ending, out: Vec<u8>, err: Vec<u8>| ProgramResult {
         program: name.to_owned(),
         ending,
         out: String::from_utf8_lossy(&out).into_owned(),

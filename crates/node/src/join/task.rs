@@ -10,7 +10,7 @@ use std::time::Duration;
 use bringup_contract::Cause;
 use bringup_contract::join_config::JoinConfig;
 
-use super::program::{self, Ending, Said};
+use super::program::{self, Ending, ProgramResult};
 use crate::agent::Agent;
 use crate::clock::Moment;
 use crate::crash_points;
@@ -48,7 +48,7 @@ impl Failure {
     }
 
     /// A program failed.
-    pub(super) fn of(said: &Said) -> Self {
+    pub(super) fn of(said: &ProgramResult) -> Self {
         let cause = match said.ending {
             Ending::Absent | Ending::NotRun(_) => Some(Cause::BinaryMissing),
             Ending::Exited(_) | Ending::Killed(_) | Ending::TimedOut(_) => None,
@@ -83,7 +83,7 @@ pub(super) struct Task<'a> {
     begun: Moment,
     limit: Duration,
     /// What used the time up.
-    slow: RefCell<Option<Said>>,
+    slow: RefCell<Option<ProgramResult>>,
     /// What it did and saw.
     pub(super) evidence: Vec<String>,
     /// It did something.
@@ -134,24 +134,24 @@ impl<'a> Task<'a> {
     }
 
     /// Asks a program of the system, which may say no.
-    pub(super) fn ask(&self, name: &str, arguments: &[&str]) -> Said {
+    pub(super) fn ask(&self, name: &str, arguments: &[&str]) -> ProgramResult {
         self.run(name, arguments, "", self.left().min(QUESTION))
     }
 
     /// Has a program do something; it must end well within the time of the step.
-    pub(super) fn have(&self, name: &str, arguments: &[&str]) -> Result<Said, Failure> {
+    pub(super) fn have(&self, name: &str, arguments: &[&str]) -> Result<ProgramResult, Failure> {
         let said = self.have_with(name, arguments, "");
         if said.well() { Ok(said) } else { Err(Failure::of(&said)) }
     }
 
     /// Has a program do something with an input, within the time of the step.
-    pub(super) fn have_with(&self, name: &str, arguments: &[&str], input: &str) -> Said {
+    pub(super) fn have_with(&self, name: &str, arguments: &[&str], input: &str) -> ProgramResult {
         crash_points::reached(format_args!("run {name} {}", arguments.first().unwrap_or(&"")));
         self.run(name, arguments, input, self.left())
     }
 
     /// When the time is up nothing is started any more; what used it up is blamed.
-    fn run(&self, name: &str, arguments: &[&str], input: &str, limit: Duration) -> Said {
+    fn run(&self, name: &str, arguments: &[&str], input: &str, limit: Duration) -> ProgramResult {
         let slow = self.slow.borrow().clone().filter(|_| limit.is_zero());
         if let Some(slow) = slow {
             return slow;

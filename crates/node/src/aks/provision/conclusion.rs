@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Attempt;
 use crate::aks::exit_code::{self, Own};
-use crate::aks::keeper::Told;
+use crate::aks::keeper::KeeperMessage;
 use crate::aks::postmortem::{PostMortem, examine, summarise};
 use crate::aks::result_files::BASE_PREPARED;
 use crate::cse_output::redacted;
@@ -32,7 +32,7 @@ impl Attempt<'_> {
     }
 
     /// The scripts ended without `provision.complete`.
-    pub(super) fn conclude(&mut self, ended: Option<Told>) -> i32 {
+    pub(super) fn conclude(&mut self, ended: Option<KeeperMessage>) -> i32 {
         let left = self.left();
         // Older scripts write that the base is prepared however it went.
         let failed = left.counts_since(self.run.started);
@@ -47,7 +47,7 @@ impl Attempt<'_> {
             return 0;
         }
         // Scripts that say success and end otherwise have not said the last word.
-        let well = matches!(&ended, Some(Told::Ended { code: Some(0), .. }));
+        let well = matches!(&ended, Some(KeeperMessage::Ended { code: Some(0), .. }));
         if let Some(Ok(result)) = left.result
             && (result.exit != 0 || left.complete.is_some() || well)
         {
@@ -57,17 +57,17 @@ impl Attempt<'_> {
         }
         let own = Own::ResultUnreadable;
         let (exit, error, output, name) = match ended {
-            Some(Told::Ended { code: Some(0), output, .. }) => {
+            Some(KeeperMessage::Ended { code: Some(0), output, .. }) => {
                 let error = "the scripts ended with 0 and wrote no result".to_owned();
                 (own.number(self.agent.settings.base), error, output, Some(own.name()))
             }
-            Some(Told::Ended { code: Some(code), output, .. }) => {
+            Some(KeeperMessage::Ended { code: Some(code), output, .. }) => {
                 (code, format!("exit status {code}"), output, None)
             }
-            Some(Told::Ended { signal, output, .. }) => {
+            Some(KeeperMessage::Ended { signal, output, .. }) => {
                 (-1, format!("signal: {}", signal_name(signal)), output, None)
             }
-            Some(Told::Ready(_) | Told::NotStarted(_)) | None => {
+            Some(KeeperMessage::Ready(_) | KeeperMessage::NotStarted(_)) | None => {
                 let own = Own::ProvisionerDied;
                 let error = format!("{}: the keeper of the scripts is gone", own.name());
                 (own.number(self.agent.settings.base), error, String::new(), Some(own.name()))

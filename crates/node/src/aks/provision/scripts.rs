@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Attempt;
 use crate::aks::config::Command;
 use crate::aks::exit_code;
-use crate::aks::keeper::{Keeper, Told};
+use crate::aks::keeper::{Keeper, KeeperMessage};
 use crate::crash_points;
 use crate::host::linux::watch::Watch;
 use crate::outcome::Outcome;
@@ -27,15 +27,15 @@ impl Attempt<'_> {
             }
         };
         match ended {
-            Ended::Said(exit) => exit,
-            Ended::Told(Some(Told::NotStarted(why))) => {
+            Ended::Exited(exit) => exit,
+            Ended::Reported(Some(KeeperMessage::NotStarted(why))) => {
                 let error = format!("start {}: {why}", command.argv[0].display());
                 self.fail(
                     &Outcome::own(exit_code::REFUSED, &error, ""),
                     Some(exit_code::REFUSED_NAME),
                 )
             }
-            Ended::Told(told) => self.conclude(told),
+            Ended::Reported(told) => self.conclude(told),
         }
     }
 
@@ -44,14 +44,14 @@ impl Attempt<'_> {
         let mut keeper = Keeper::start(&self.agent.root, command)
             .map_err(|error| format!("start the keeper: {error}"))?;
         match keeper.next() {
-            Some(Told::Ready(process)) => {
+            Some(KeeperMessage::Ready(process)) => {
                 self.run.running(process);
                 self.save();
                 keeper.go().map_err(|error| format!("start the scripts: {error}"))?;
                 Ok(keeper)
             }
-            Some(Told::NotStarted(why)) => Err(format!("start the scripts: {why}")),
-            Some(Told::Ended { .. }) | None => {
+            Some(KeeperMessage::NotStarted(why)) => Err(format!("start the scripts: {why}")),
+            Some(KeeperMessage::Ended { .. }) | None => {
                 Err("start the scripts: their keeper is gone".to_owned())
             }
         }
@@ -76,11 +76,11 @@ impl Attempt<'_> {
             if told.is_none() && self.scripts_live() {
                 self.agent.log.warn("the keeper of the scripts is gone; they go on");
                 return match said.or_else(|| self.follow()) {
-                    Some(exit) => Ended::Said(exit),
-                    None => Ended::Told(None),
+                    Some(exit) => Ended::Exited(exit),
+                    None => Ended::Reported(None),
                 };
             }
-            return said.map_or(Ended::Told(told), Ended::Said);
+            return said.map_or(Ended::Reported(told), Ended::Exited);
         }
     }
 
@@ -109,7 +109,7 @@ impl Attempt<'_> {
 /// How it ended.
 enum Ended {
     /// With what the scripts wrote; it is said already.
-    Said(i32),
+    Exited(i32),
     /// With what the keeper told, if it told something.
-    Told(Option<Told>),
+    Reported(Option<KeeperMessage>),
 }

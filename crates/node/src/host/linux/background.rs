@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::extension::{Role, Running, Stage, exit};
+use crate::extension::{Installation, Role, Running, exit};
 use crate::host::linux::process::Process;
 use crate::host::linux::subprocess::ask;
 use crate::host::paths::Root;
@@ -32,20 +32,20 @@ pub(crate) fn registered_number(_handler: &Path) -> Option<u64> {
 }
 
 /// There is nothing to install.
-pub(crate) fn install(_stage: &Stage<'_>) {}
+pub(crate) fn install(_stage: &Installation<'_>) {}
 
 /// The unit goes with its process.
-pub(crate) fn uninstall(_stage: &Stage<'_>) {}
+pub(crate) fn uninstall(_stage: &Installation<'_>) {}
 
 /// Processes are found by the words they were started with.
-pub(crate) fn announce(_stage: &Stage<'_>, _role: Role, _number: u64) {}
+pub(crate) fn announce(_stage: &Installation<'_>, _role: Role, _number: u64) {}
 
 /// The processes of this extension.
-pub(crate) fn running(stage: &Stage<'_>) -> Vec<Running> {
-    processes(stage).into_iter().map(|(_, running)| running).collect()
+pub(crate) fn running(installation: &Installation<'_>) -> Vec<Running> {
+    processes(installation).into_iter().map(|(_, running)| running).collect()
 }
 
-fn processes(stage: &Stage<'_>) -> Vec<(Process, Running)> {
+fn processes(installation: &Installation<'_>) -> Vec<(Process, Running)> {
     let us = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     entries
@@ -61,37 +61,39 @@ fn processes(stage: &Stage<'_>) -> Vec<(Process, Running)> {
             let mut words: Vec<String> = words.map(std::borrow::Cow::into_owned).collect();
             // The last word ends with a 0 too.
             words.pop();
-            let running = Running::read(words, stage.root.directory())?;
+            let running = Running::read(words, installation.root.directory())?;
             Some((process, running)).filter(|_| name.starts_with("bringup-node") && process.alive())
         })
         .collect()
 }
 
 /// Starts a process that stays.
-pub(crate) fn start(stage: &Stage<'_>, number: u64) -> Result<(), String> {
+pub(crate) fn start(installation: &Installation<'_>, number: u64) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    if let Some(mut systemd) = systemd(stage.root, "systemd-run") {
+    if let Some(mut systemd) = systemd(installation.root, "systemd-run") {
         systemd.args(["--quiet", "--collect", "--working-directory=/", "--unit", UNIT]);
         systemd.args(["--property=Restart=on-failure", "--property=RestartSec=5"]);
         // With this type, systemd-run fails at once if the program cannot be executed.
         systemd.args(["--property=Type=exec", "--property=TimeoutStopSec=5", "--"]);
-        match ask(systemd.arg(&program).args(stage.words("guard", number)), SYSTEMD) {
+        match ask(systemd.arg(&program).args(installation.words("guard", number)), SYSTEMD) {
             Ok(_) => return Ok(()),
-            Err(why) => stage.log.line(&format!("enable {number}: {why}; a session of its own")),
+            Err(why) => {
+                installation.log.line(&format!("enable {number}: {why}; a session of its own"));
+            }
         }
     }
     descriptors::keep_descriptors_here();
     let mut detach = quiet(&program);
     // A group of its own, so that a signal to the group of this process does not end that one.
-    let ended = detach.args(stage.words("detach", number)).process_group(0).status();
+    let ended = detach.args(installation.words("detach", number)).process_group(0).status();
     let ended = ended.map_err(|error| format!("no process can be started: {error}"))?;
     if ended.success() { Ok(()) } else { Err("no process can be started".to_owned()) }
 }
 
 /// Starts the guard and exits, so that the guard is not a child of the caller.
-pub(crate) fn detach(stage: &Stage<'_>, number: u64) -> u8 {
+pub(crate) fn detach(installation: &Installation<'_>, number: u64) -> u8 {
     let Ok(program) = std::env::current_exe() else { return exit::INTERNAL };
-    match quiet(&program).args(stage.words("guard", number)).spawn() {
+    match quiet(&program).args(installation.words("guard", number)).spawn() {
         Ok(_) => exit::DONE,
         Err(_) => exit::INTERNAL,
     }
@@ -103,9 +105,9 @@ pub(crate) fn leave_session() {
 }
 
 /// Runs the process that waits; the code it ended with, unless it was killed.
-pub(crate) fn run_waiter(stage: &Stage<'_>, number: u64) -> Option<i32> {
+pub(crate) fn run_waiter(installation: &Installation<'_>, number: u64) -> Option<i32> {
     let program = std::env::current_exe().ok()?;
-    quiet(&program).args(stage.words("wait", number)).status().ok()?.code()
+    quiet(&program).args(installation.words("wait", number)).status().ok()?.code()
 }
 
 fn quiet(program: &Path) -> Command {
@@ -115,15 +117,16 @@ fn quiet(program: &Path) -> Command {
 }
 
 /// Ends everything of this extension that stays.
-pub(crate) fn stop(stage: &Stage<'_>) {
-    if let Some(mut systemd) = systemd(stage.root, "systemctl") {
+pub(crate) fn stop(installation: &Installation<'_>) {
+    if let Some(mut systemd) = systemd(installation.root, "systemctl") {
         let _ = ask(systemd.args(["stop", "--quiet", UNIT]), LAST_WORDS.saturating_add(SYSTEMD));
     }
     // First the guards, which would start the waiters again.
-    for (process, _) in processes(stage).iter().filter(|(_, it)| it.role == Role::Guard) {
+    for (process, _) in processes(installation).iter().filter(|(_, it)| it.role == Role::Guard) {
         send(*process, Signal::KILL);
     }
-    let waiters: Vec<Process> = processes(stage).into_iter().map(|(process, _)| process).collect();
+    let waiters: Vec<Process> =
+        processes(installation).into_iter().map(|(process, _)| process).collect();
     for signal in [Signal::TERM, Signal::KILL] {
         let left: Vec<Process> = waiters.iter().copied().filter(|it| it.alive()).collect();
         for process in &left {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::api::{processes, services};
 use crate::extension::record::{Phase, Record};
-use crate::extension::{Role, Running, Stage, exit, guard};
+use crate::extension::{Installation, Role, Running, exit, guard};
 use crate::host::system::files;
 
 /// The service in which it is waited.
@@ -33,33 +33,34 @@ struct Announced {
     handler: PathBuf,
 }
 
-fn announcement(stage: &Stage<'_>, role: Role) -> PathBuf {
-    stage.folder.join(format!("process-{}.json", role.word()))
+fn announcement(installation: &Installation<'_>, role: Role) -> PathBuf {
+    installation.folder.join(format!("process-{}.json", role.word()))
 }
 
 /// Announces this process.
-pub(crate) fn announce(stage: &Stage<'_>, role: Role, number: u64) {
+pub(crate) fn announce(installation: &Installation<'_>, role: Role, number: u64) {
     let pid = std::process::id();
-    let handler = stage.handler.clone();
+    let handler = installation.handler.clone();
     let said = Announced { pid, started: processes::started(pid).unwrap_or(0), number, handler };
     let written = serde_json::to_string(&said).map_err(io::Error::other);
     let written =
-        written.and_then(|text| files::write(&announcement(stage, role), text.as_bytes()));
+        written.and_then(|text| files::write(&announcement(installation, role), text.as_bytes()));
     if let Err(error) = written {
-        stage.log.line(&format!("{}: who it is is not written: {error}", role.word()));
+        installation.log.line(&format!("{}: who it is is not written: {error}", role.word()));
     }
 }
 
-fn announced(stage: &Stage<'_>, role: Role) -> Option<Announced> {
-    let text = files::head(&announcement(stage, role), 64 * 1024).ok()?;
+fn announced(installation: &Installation<'_>, role: Role) -> Option<Announced> {
+    let text = files::head(&announcement(installation, role), 64 * 1024).ok()?;
     let said: Announced = serde_json::from_str(&text).ok()?;
     let lives = processes::started(said.pid) == Some(said.started);
     Some(said).filter(|_| lives)
 }
 
 /// The processes of this extension.
-pub(crate) fn running(stage: &Stage<'_>) -> Vec<Running> {
-    let found = Role::ALL.into_iter().filter_map(|role| Some((role, announced(stage, role)?)));
+pub(crate) fn running(installation: &Installation<'_>) -> Vec<Running> {
+    let found =
+        Role::ALL.into_iter().filter_map(|role| Some((role, announced(installation, role)?)));
     found.map(|(role, it)| Running { role, number: it.number, handler: it.handler }).collect()
 }
 
@@ -74,60 +75,62 @@ pub(crate) fn registered_number(handler: &Path) -> Option<u64> {
 }
 
 /// Whether this is a machine, which has services, and not a folder that stands for one.
-fn has_services(stage: &Stage<'_>) -> bool {
-    stage.root.directory().is_none()
+fn has_services(installation: &Installation<'_>) -> bool {
+    installation.root.directory().is_none()
 }
 
 /// Makes the service, or makes the one that is there run this version.
-pub(crate) fn install(stage: &Stage<'_>) {
-    if !has_services(stage) {
+pub(crate) fn install(installation: &Installation<'_>) {
+    if !has_services(installation) {
         return;
     }
     let made = std::env::current_exe().and_then(|program| {
-        let handler = stage.handler.display();
+        let handler = installation.handler.display();
         let command =
             format!("\"{}\" extension service --handler \"{handler}\"", program.display());
         services::make(SERVICE, &command)
     });
     if let Err(error) = made {
-        stage.log.line(&format!("install: no service: {error}"));
+        installation.log.line(&format!("install: no service: {error}"));
     }
 }
 
 /// Takes the service away.
-pub(crate) fn uninstall(stage: &Stage<'_>) {
-    if has_services(stage) {
+pub(crate) fn uninstall(installation: &Installation<'_>) {
+    if has_services(installation) {
         let _ = services::remove(SERVICE);
     }
 }
 
 /// Starts a process that stays.
-pub(crate) fn start(stage: &Stage<'_>, number: u64) -> Result<(), String> {
-    if has_services(stage) {
+pub(crate) fn start(installation: &Installation<'_>, number: u64) -> Result<(), String> {
+    if has_services(installation) {
         match services::start(SERVICE) {
             Ok(()) => return Ok(()),
-            Err(error) => stage.log.line(&format!("enable {number}: no service starts: {error}")),
+            Err(error) => {
+                installation.log.line(&format!("enable {number}: no service starts: {error}"))
+            }
         }
     }
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let spawn = |more: u32| {
-        let mut command = quiet(stage, &program);
+        let mut command = quiet(installation, &program);
         command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP | more);
-        command.args(stage.words("guard", number)).spawn()
+        command.args(installation.words("guard", number)).spawn()
     };
     // A process in a job that forbids breakaway ends with the guest agent; then `enable` comes again.
     let spawned = spawn(CREATE_BREAKAWAY_FROM_JOB).or_else(|_| spawn(0));
     spawned.map_err(|error| format!("no process can be started: {error}"))?;
     let begun = Instant::now();
-    while announced(stage, Role::Guard).is_none() && begun.elapsed() < ANNOUNCED {
+    while announced(installation, Role::Guard).is_none() && begun.elapsed() < ANNOUNCED {
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
 }
 
-fn quiet(stage: &Stage<'_>, program: &Path) -> Command {
+fn quiet(installation: &Installation<'_>, program: &Path) -> Command {
     let mut command = Command::new(program);
-    command.current_dir(stage.root.directory().unwrap_or(Path::new(r"C:\")));
+    command.current_dir(installation.root.directory().unwrap_or(Path::new(r"C:\")));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -136,16 +139,16 @@ fn quiet(stage: &Stage<'_>, program: &Path) -> Command {
 pub(crate) fn leave_session() {}
 
 /// Runs the process that waits; the code it ended with.
-pub(crate) fn run_waiter(stage: &Stage<'_>, number: u64) -> Option<i32> {
+pub(crate) fn run_waiter(installation: &Installation<'_>, number: u64) -> Option<i32> {
     let program = std::env::current_exe().ok()?;
-    quiet(stage, &program).args(stage.words("wait", number)).status().ok()?.code()
+    quiet(installation, &program).args(installation.words("wait", number)).status().ok()?.code()
 }
 
 /// Ends everything of this extension that stays. All that it knows is in files that are written
 /// whole, so it needs no time for last words.
-pub(crate) fn stop(stage: &Stage<'_>) {
-    let guard = announced(stage, Role::Guard);
-    if has_services(stage) {
+pub(crate) fn stop(installation: &Installation<'_>) {
+    let guard = announced(installation, Role::Guard);
+    if has_services(installation) {
         let _ = services::stop(SERVICE);
     }
     // First the guard, which would start the waiter again; then a waiter that it has just started,
@@ -156,26 +159,26 @@ pub(crate) fn stop(stage: &Stage<'_>) {
             processes::end(pid, started);
         }
     }
-    if let Some(waiter) = announced(stage, Role::Wait) {
+    if let Some(waiter) = announced(installation, Role::Wait) {
         processes::end(waiter.pid, waiter.started);
     }
 }
 
 /// Is the service: guards a wait that is under way, and ends at once if there is none.
-pub(crate) fn serve(stage: &Stage<'_>) -> u8 {
-    let (root, folder) = (stage.root.clone(), stage.folder.clone());
-    let (handler, log) = (stage.handler.clone(), stage.log.clone());
+pub(crate) fn serve(installation: &Installation<'_>) -> u8 {
+    let (root, folder) = (installation.root.clone(), installation.folder.clone());
+    let (handler, log) = (installation.handler.clone(), installation.log.clone());
     let served = services::serve(SERVICE, move || {
-        let stage = Stage { root: &root, folder, handler, log };
-        let record = Record::load(&stage.folder);
+        let installation = Installation { root: &root, folder, handler, log };
+        let record = Record::load(&installation.folder);
         if let Some(record) = record.filter(|record| record.phase == Phase::Waiting) {
-            guard::run(&stage, record.number);
+            guard::run(&installation, record.number);
         }
     });
     match served {
         Ok(()) => exit::DONE,
         Err(error) => {
-            stage.log.line(&format!("service: {error}"));
+            installation.log.line(&format!("service: {error}"));
             exit::INTERNAL
         }
     }
