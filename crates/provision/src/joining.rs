@@ -12,7 +12,7 @@ use bringup_contract::join_config::{
     join_custom_data,
 };
 use bringup_flex::engine::Bootstrap;
-use bringup_flex::machine::provider_id;
+use bringup_flex::ids::provider_id;
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::flex::machine::Place;
 use kube::Client;

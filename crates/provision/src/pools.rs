@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use bringup_azure::arm::{Verb, Write};
 use bringup_azure::id::{Name, ResourceId, VirtualMachineId};
 use bringup_azure::{Arm, ArmError, Priority, Scopes};
-use bringup_flex::engine::vm_id;
+use bringup_flex::ids::vm_id;
 use bringup_flex::names;
 use bringup_flex::trouble::Trouble;
 use bringup_objects::flex::machine::{Failure, Phase, Place};

@@ -1,37 +1,28 @@
-//! Reads a resource and proves whose it is, before anything is written to it or deleted.
+//! Reads a resource and proves its ownership, before it is written or deleted.
 
 use bringup_azure::id::VirtualMachineId;
 use bringup_azure::{Arm, ArmError, Priority, ResourceId};
 use serde_json::Value;
 
-use super::cloud::{COMPUTE, DISKS, NETWORK};
+use super::kinds::api_version;
 use crate::audit::word;
 use crate::ownership::{Identity, Ownership, companions, goes_with, holder, owns};
 use crate::sweep::Kind;
 
-/// The version of a kind's interface.
-pub(super) fn api_version(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Vm => COMPUTE,
-        Kind::Nic => NETWORK,
-        Kind::Disk => DISKS,
-    }
-}
-
-/// What a look at a resource found.
+/// What a read of a resource found.
 pub(super) enum Look {
     /// Azure does not show it.
     Unseen,
-    /// It is ours, and so.
+    /// It is ours: its body.
     Ours(Value),
     /// It exists, and is not ours: which, and why.
     Foreign(String),
 }
 
-/// Why a resource could not be looked at.
+/// Why a resource could not be read.
 #[derive(Debug)]
 pub(super) enum LookError {
-    /// Its id is none.
+    /// Its id cannot be parsed.
     Id(String),
     /// Azure did not answer.
     Arm(ArmError),
@@ -56,7 +47,7 @@ impl std::fmt::Display for LookError {
 pub(super) async fn read(arm: &Arm, kind: Kind, id: &str) -> Result<Option<Value>, LookError> {
     let wrong = |error: &dyn std::fmt::Display| LookError::Id(format!("`{id}`: {error}"));
     let resource: ResourceId = id.parse().map_err(|error| wrong(&error))?;
-    // It is part of a write: nothing that is only looked at comes before.
+    // It is part of a write, which comes before any read that only observes.
     let turn = Priority::Event;
     let found = match kind {
         Kind::Vm => {
@@ -72,7 +63,7 @@ pub(super) async fn read(arm: &Arm, kind: Kind, id: &str) -> Result<Option<Value
     }
 }
 
-/// Reads a resource and decides whose it is.
+/// Reads a resource and decides whether it is ours.
 pub(super) async fn look(
     arm: &Arm,
     kind: Kind,
@@ -86,7 +77,7 @@ pub(super) async fn look(
     })
 }
 
-/// What is said of a resource that is not ours.
+/// The message about a resource that is not ours.
 pub(super) fn foreign(kind: Kind, id: &str, why: &str) -> String {
     format!("{} {id} exists and does not belong to this machine: {why}", word(kind))
 }

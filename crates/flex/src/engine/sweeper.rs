@@ -9,8 +9,8 @@ use bringup_azure::{Arm, ArmError, Priority, ResourceId};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cloud::{COMPUTE, DISKS, NETWORK, deletion};
-use super::proof::{LookError, api_version, foreign, foreign_companion, read};
+use super::kinds::{COMPUTE, DISKS, NETWORK, api_version, deletion};
+use super::proof::{LookError, foreign, foreign_companion, read};
 use crate::names::{CREATED, MACHINE_UID};
 use crate::ownership::{Identity, Ownership, owns, vm_id};
 use crate::sweep::{Kind, Leak, Resource, Wanted, is_ours, plan};
@@ -20,13 +20,13 @@ use crate::sweep::{Kind, Leak, Resource, Wanted, is_ours, plan};
 pub struct Swept {
     /// The orphaned resources.
     pub leaks: Vec<Leak>,
-    /// Those whose removal Azure has accepted.
+    /// Those whose deletion Azure has accepted.
     pub removed: Vec<String>,
-    /// Those it has not, and why.
+    /// Those that were not deleted, and why.
     pub refused: Vec<(String, String)>,
 }
 
-/// Finds and removes. It remembers since when it has seen what Azure gives no time for.
+/// Finds and deletes orphaned resources. It remembers when it first saw those that carry no time.
 pub struct Sweeper {
     arm: Arm,
     cluster: String,
@@ -34,12 +34,12 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// For what bears the tag of this cluster.
+    /// For resources with the tag of this cluster.
     pub fn new(arm: Arm, cluster: &str) -> Self {
         Self { arm, cluster: cluster.to_owned(), seen: Mutex::default() }
     }
 
-    /// Lists what is in a resource group. Machines have to be listed after this.
+    /// Lists the resources of a resource group. Machines have to be listed after this.
     pub async fn list(
         &self,
         subscription: &Name,
@@ -89,15 +89,15 @@ impl Sweeper {
         swept
     }
 
-    /// Deletes a leftover, if it is still what was listed and still proven to be this cluster's.
+    /// Deletes an orphan, if it is still what was listed and still proven to be this cluster's.
     async fn remove(
         &self,
         leak: &Leak,
         listed: Option<&Resource>,
         now: Timestamp,
     ) -> Result<(), String> {
-        let said = |error: LookError| error.to_string();
-        let Some(body) = read(&self.arm, leak.kind, &leak.id).await.map_err(said)? else {
+        let text = |error: LookError| error.to_string();
+        let Some(body) = read(&self.arm, leak.kind, &leak.id).await.map_err(text)? else {
             return Ok(());
         };
         let fresh = self.resource(leak.kind, &body, now);
@@ -118,7 +118,7 @@ impl Sweeper {
         }
         if leak.kind == Kind::Vm
             && let Some(what) =
-                foreign_companion(&self.arm, &body, &identity).await.map_err(said)?
+                foreign_companion(&self.arm, &body, &identity).await.map_err(text)?
         {
             return Err(what);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bringup_flex::class::Class;
-use bringup_flex::engine::vm_id;
+use bringup_flex::ids::vm_id;
 use bringup_flex::names;
 use bringup_objects::condition::find;
 use bringup_objects::flex::machine::{Failure, FlexMachineSpec, Phase};

@@ -1,6 +1,4 @@
-//! Azure by its own interface.
-
-use std::sync::Arc;
+//! Azure through ARM: every write and every deletion comes after a read that proves ownership.
 
 use async_trait::async_trait;
 use bringup_azure::arm::{Condition, PollError, Verb, Write};
@@ -11,46 +9,18 @@ use bringup_contract::flex::FailureCause;
 use bringup_objects::flex::machine::{AzureFlexMachine, Place};
 use serde_json::Value;
 
-use super::Cloud;
-use super::proof::{Look, LookError, api_version, foreign_companion, foreign_holder, look};
+use super::interfaces::{Bootstrap, Cloud};
+use super::kinds::{api_version, deletion};
+use super::proof::{Look, LookError, foreign_companion, foreign_holder, look};
 use crate::bodies;
-use crate::machine::{Ask, Told, Vm};
+use crate::ids::{disk_id, nic_id, vm_id};
+use crate::machine::{Answer, Request, Vm};
 use crate::ownership::{Identity, holder, vm_id as vm_id_of};
 use crate::sweep::Kind;
 use crate::time::pause;
 use crate::trouble::{Class, Trouble};
 
-pub(crate) const COMPUTE: &str = "2024-11-01";
-/// The version of the network provider's interface.
-pub const NETWORK: &str = "2024-05-01";
-pub(crate) const DISKS: &str = "2024-03-02";
-
-/// What the guest is given to bootstrap with. It holds secrets, so it is made when it is needed and
-/// kept nowhere.
-#[async_trait]
-pub trait Bootstrap: Send + Sync {
-    /// CustomData, in base64; or why there is none.
-    async fn custom_data(&self, machine: &AzureFlexMachine) -> Result<String, String>;
-
-    /// Why a machine at this place could never join, if that is certain. It is asked before anything is
-    /// made in Azure, and makes no token.
-    async fn check(&self, _machine: &AzureFlexMachine, _place: &Place) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl<B: Bootstrap> Bootstrap for Arc<B> {
-    async fn custom_data(&self, machine: &AzureFlexMachine) -> Result<String, String> {
-        (**self).custom_data(machine).await
-    }
-
-    async fn check(&self, machine: &AzureFlexMachine, place: &Place) -> Result<(), String> {
-        (**self).check(machine, place).await
-    }
-}
-
-/// Azure by its own interface.
+/// Azure through ARM.
 pub struct ArmCloud<B> {
     arm: Arm,
     cluster: String,
@@ -58,84 +28,84 @@ pub struct ArmCloud<B> {
 }
 
 impl<B: Bootstrap> ArmCloud<B> {
-    /// The cluster's id goes into the tags of everything.
+    /// Machines of a cluster, whose id goes into the tags of every resource.
     pub fn new(arm: Arm, cluster: &str, bootstrap: B) -> Self {
         Self { arm, cluster: cluster.to_owned(), bootstrap }
     }
 
-    async fn write(&self, write: Asked<'_>, spot: bool) -> Told {
-        let Asked { verb, kind, id, query, body, condition } = write;
+    async fn write(&self, write: ResourceWrite<'_>, spot: bool) -> Answer {
+        let ResourceWrite { verb, kind, id, query, body, condition } = write;
         let resource: ResourceId = match id.parse() {
             Ok(resource) => resource,
-            Err(error) => return Told::Trouble(Trouble::request(&error.to_string())),
+            Err(error) => return Answer::Trouble(Trouble::request(&error.to_string())),
         };
         let api_version = api_version(kind);
         let write = Write { verb, resource: &resource, action: None, api_version, query, body };
         match self.arm.start_if(&write, condition).await {
-            Ok(Started { status: 204 | 404, .. }) => Told::Absent,
+            Ok(Started { status: 204 | 404, .. }) => Answer::Absent,
             Ok(Started { operation: Ok(operation), retry_after, body, .. }) => {
                 let ended = body.pointer("/properties/provisioningState").and_then(Value::as_str);
                 let ended = ended.is_some_and(|state| state.eq_ignore_ascii_case("succeeded"));
                 // A NIC often exists at once, and its operation need not be followed.
                 let operation = operation.filter(|_| !(ended && verb == Verb::Put));
-                Told::Accepted {
+                Answer::Accepted {
                     operation: operation.map(|address| address.to_store().to_owned()),
                     wait: pause(retry_after),
                     vm_id: vm_id_of(&body).map(str::to_owned),
                 }
             }
-            // It was accepted, and where to follow it is unknown: look at the resource.
-            Ok(Started { operation: Err(_), .. }) => Told::Lost,
-            Err(error) if error.is_not_found() && verb == Verb::Delete => Told::Absent,
-            Err(error) => Told::Trouble(Trouble::of_error(&error, spot)),
+            // It was accepted, and its operation is unknown: the resource is to be read.
+            Ok(Started { operation: Err(_), .. }) => Answer::Lost,
+            Err(error) if error.is_not_found() && verb == Verb::Delete => Answer::Absent,
+            Err(error) => Answer::Trouble(Trouble::of_error(&error, spot)),
         }
     }
 
-    async fn poll(&self, machine: &AzureFlexMachine, spot: bool) -> Told {
+    async fn poll(&self, machine: &AzureFlexMachine, spot: bool) -> Answer {
         let call = machine.status.as_ref().and_then(|status| status.call.as_ref());
         let url = call.and_then(|call| call.operation_url.as_deref()).unwrap_or_default();
         let Ok(address) = OperationAddress::parse(url, self.arm.endpoint()) else {
-            return Told::Lost;
+            return Answer::Lost;
         };
         match self.arm.poll(&address, Priority::Schedule).await {
             Ok(OperationState::Running { retry_after, .. }) => {
-                Told::Running { wait: pause(retry_after) }
+                Answer::Running { wait: pause(retry_after) }
             }
-            Ok(OperationState::Succeeded(_)) => Told::Done,
+            Ok(OperationState::Succeeded(_)) => Answer::Done,
             Ok(OperationState::Failed(failure)) => preempted_or(&failure, spot),
             Ok(OperationState::Canceled(_) | OperationState::Expired)
-            | Err(PollError::Address(_)) => Told::Lost,
-            Err(PollError::Arm(error)) => Told::Trouble(Trouble::of_error(&error, spot)),
+            | Err(PollError::Address(_)) => Answer::Lost,
+            Err(PollError::Arm(error)) => Answer::Trouble(Trouble::of_error(&error, spot)),
         }
     }
 
-    async fn read(&self, place: &Place, identity: &Identity<'_>, spot: bool) -> Told {
+    async fn read(&self, place: &Place, identity: &Identity<'_>, spot: bool) -> Answer {
         match look(&self.arm, Kind::Vm, &vm_id(place), identity).await {
-            Ok(Look::Ours(vm)) => told_vm(&vm, spot),
-            Ok(Look::Foreign(what)) => Told::Foreign(what),
-            Ok(Look::Unseen) => Told::Absent,
-            Err(error) => trouble(&error, spot),
+            Ok(Look::Ours(vm)) => vm_answer(&vm, spot),
+            Ok(Look::Foreign(what)) => Answer::Foreign(what),
+            Ok(Look::Unseen) => Answer::Absent,
+            Err(error) => read_error(&error, spot),
         }
     }
 
-    /// Makes the NIC, unless something is there under its name.
-    async fn put_nic(&self, machine: &AzureFlexMachine, place: &Place, spot: bool) -> Told {
+    /// Creates the NIC, unless a resource of its name exists.
+    async fn put_nic(&self, machine: &AzureFlexMachine, place: &Place, spot: bool) -> Answer {
         let (id, identity) = (nic_id(place), self.identity(machine, place));
         match look(&self.arm, Kind::Nic, &id, &identity).await {
-            Err(error) => return trouble(&error, spot),
-            Ok(Look::Foreign(what)) => return Told::Foreign(what),
+            Err(error) => return read_error(&error, spot),
+            Ok(Look::Foreign(what)) => return Answer::Foreign(what),
             Ok(Look::Unseen) => {}
             Ok(Look::Ours(nic)) => {
-                if let Some(told) = self.used((Kind::Nic, &id, &nic), place, &identity, spot).await
-                {
-                    return told;
+                let nic_of_id = (Kind::Nic, id.as_str(), &nic);
+                if let Some(answer) = self.used(nic_of_id, place, &identity, spot).await {
+                    return answer;
                 }
                 let state = nic.pointer("/properties/provisioningState").and_then(Value::as_str);
                 match state.unwrap_or_default().to_ascii_lowercase().as_str() {
-                    "succeeded" => return Told::Done,
-                    // Its creation has failed: it is made anew.
+                    "succeeded" => return Answer::Done,
+                    // Its creation has failed: it is created again.
                     "failed" => {}
-                    _ => return Told::Running { wait: None },
+                    _ => return Answer::Running { wait: None },
                 }
                 let etag = nic["etag"].as_str().map(Condition::Unchanged);
                 return self.send_nic(machine, place, etag, spot).await;
@@ -150,52 +120,51 @@ impl<B: Bootstrap> ArmCloud<B> {
         place: &Place,
         condition: Option<Condition<'_>>,
         spot: bool,
-    ) -> Told {
+    ) -> Answer {
         let body = bodies::nic(place, &bodies::tags(machine, place, &self.cluster));
         let id = nic_id(place);
-        self.write(Asked::put(Kind::Nic, &id, &body, condition), spot).await
+        self.write(ResourceWrite::put(Kind::Nic, &id, &body, condition), spot).await
     }
 
-    /// Makes the VM, unless something is there under its name. Its NIC must be ours, and no disk may
-    /// have the name of its disk: both go with it when it is deleted.
-    async fn put_vm(&self, machine: &AzureFlexMachine, place: &Place, spot: bool) -> Told {
+    /// Creates the VM, unless a resource of its name exists. Its NIC must be ours, and no disk may
+    /// have the name of its disk: Azure deletes both with the VM.
+    async fn put_vm(&self, machine: &AzureFlexMachine, place: &Place, spot: bool) -> Answer {
         let identity = self.identity(machine, place);
         let (vm, nic, disk) = (vm_id(place), nic_id(place), disk_id(place));
         match look(&self.arm, Kind::Vm, &vm, &identity).await {
-            Err(error) => return trouble(&error, spot),
-            Ok(Look::Foreign(what)) => return Told::Foreign(what),
-            Ok(Look::Ours(vm)) => return told_vm(&vm, spot),
+            Err(error) => return read_error(&error, spot),
+            Ok(Look::Foreign(what)) => return Answer::Foreign(what),
+            Ok(Look::Ours(vm)) => return vm_answer(&vm, spot),
             Ok(Look::Unseen) => {}
         }
         match look(&self.arm, Kind::Nic, &nic, &identity).await {
-            Err(error) => return trouble(&error, spot),
-            Ok(Look::Foreign(what)) => return Told::Foreign(what),
-            Ok(Look::Unseen) => return Told::Unseen,
+            Err(error) => return read_error(&error, spot),
+            Ok(Look::Foreign(what)) => return Answer::Foreign(what),
+            Ok(Look::Unseen) => return Answer::Unseen,
             Ok(Look::Ours(body)) => {
-                if let Some(told) =
-                    self.used((Kind::Nic, &nic, &body), place, &identity, spot).await
-                {
-                    return told;
+                let nic_of_id = (Kind::Nic, nic.as_str(), &body);
+                if let Some(answer) = self.used(nic_of_id, place, &identity, spot).await {
+                    return answer;
                 }
             }
         }
         match look(&self.arm, Kind::Disk, &disk, &identity).await {
-            Err(error) => return trouble(&error, spot),
-            Ok(Look::Foreign(what)) => return Told::Foreign(what),
+            Err(error) => return read_error(&error, spot),
+            Ok(Look::Foreign(what)) => return Answer::Foreign(what),
             Ok(Look::Ours(_)) => {
                 let what = format!("disk {disk} of an earlier attempt still exists");
-                return Told::Failed(Trouble::transient(&what));
+                return Answer::Failed(Trouble::transient(&what));
             }
             Ok(Look::Unseen) => {}
         }
         let custom_data = match self.bootstrap.custom_data(machine).await {
             Ok(custom_data) => custom_data,
-            Err(why) => return Told::Trouble(Trouble::transient(&why)),
+            Err(why) => return Answer::Trouble(Trouble::transient(&why)),
         };
         let tags = bodies::tags(machine, place, &self.cluster);
         let body = bodies::vm(machine, place, &tags, &custom_data);
-        let asked = Asked::put(Kind::Vm, &vm, &body, Some(Condition::Absent));
-        self.write(asked, spot).await
+        let put = ResourceWrite::put(Kind::Vm, &vm, &body, Some(Condition::Absent));
+        self.write(put, spot).await
     }
 
     /// Deletes a resource that was just proven to be ours.
@@ -205,7 +174,7 @@ impl<B: Bootstrap> ArmCloud<B> {
         machine: &AzureFlexMachine,
         place: &Place,
         spot: bool,
-    ) -> Told {
+    ) -> Answer {
         let identity = self.identity(machine, place);
         let id = match kind {
             Kind::Vm => vm_id(place),
@@ -213,59 +182,59 @@ impl<B: Bootstrap> ArmCloud<B> {
             Kind::Disk => disk_id(place),
         };
         let body = match look(&self.arm, kind, &id, &identity).await {
-            Err(error) => return trouble(&error, spot),
-            Ok(Look::Unseen) => return Told::Unseen,
-            Ok(Look::Foreign(what)) => return Told::Foreign(what),
+            Err(error) => return read_error(&error, spot),
+            Ok(Look::Unseen) => return Answer::Unseen,
+            Ok(Look::Foreign(what)) => return Answer::Foreign(what),
             Ok(Look::Ours(body)) => body,
         };
-        let told = match kind {
+        let refusal = match kind {
             Kind::Vm => match foreign_companion(&self.arm, &body, &identity).await {
-                Ok(found) => found.map(Told::Foreign),
-                Err(error) => Some(trouble(&error, spot)),
+                Ok(found) => found.map(Answer::Foreign),
+                Err(error) => Some(read_error(&error, spot)),
             },
             Kind::Nic | Kind::Disk => self.used((kind, &id, &body), place, &identity, spot).await,
         };
-        let told = match told {
+        let refusal = match refusal {
             None if holder(kind, &body).is_some() => {
                 self.kept(machine, place, &identity, spot).await
             }
-            told => told,
+            refusal => refusal,
         };
-        match told {
-            Some(told) => told,
-            None => self.write(Asked::delete(kind, &id, &body), spot).await,
+        match refusal {
+            Some(answer) => answer,
+            None => self.write(ResourceWrite::delete(kind, &id, &body), spot).await,
         }
     }
 
-    /// What is told where a foreign VM uses a NIC or a disk of ours; none: no foreign one does.
+    /// The answer where a foreign VM uses a NIC or a disk of ours; none: no foreign one does.
     async fn used(
         &self,
         resource: (Kind, &str, &Value),
         place: &Place,
         identity: &Identity<'_>,
         spot: bool,
-    ) -> Option<Told> {
+    ) -> Option<Answer> {
         match foreign_holder(&self.arm, resource, &vm_id(place), identity).await {
-            Ok(found) => found.map(Told::Foreign),
-            Err(error) => Some(trouble(&error, spot)),
+            Ok(found) => found.map(Answer::Foreign),
+            Err(error) => Some(read_error(&error, spot)),
         }
     }
 
-    /// What is told of a NIC or disk whose VM is kept because something foreign would go with it: it is
-    /// kept too. None: the VM is not kept.
+    /// The answer for a NIC or disk whose VM is kept, because Azure would delete something foreign with
+    /// it: the NIC or disk is kept too. None: the VM is not kept.
     async fn kept(
         &self,
         machine: &AzureFlexMachine,
         place: &Place,
         identity: &Identity<'_>,
         spot: bool,
-    ) -> Option<Told> {
+    ) -> Option<Answer> {
         let failure = machine.status.as_ref().and_then(|status| status.failure.as_ref());
         failure.filter(|failure| failure.cause == FailureCause::ForeignResource)?;
         match look(&self.arm, Kind::Vm, &vm_id(place), identity).await {
-            Ok(Look::Ours(_)) => Some(Told::Foreign(format!("{} is kept", vm_id(place)))),
+            Ok(Look::Ours(_)) => Some(Answer::Foreign(format!("{} is kept", vm_id(place)))),
             Ok(Look::Unseen | Look::Foreign(_)) => None,
-            Err(error) => Some(trouble(&error, spot)),
+            Err(error) => Some(read_error(&error, spot)),
         }
     }
 
@@ -280,8 +249,8 @@ impl<B: Bootstrap> ArmCloud<B> {
     }
 }
 
-/// A write that is asked for.
-pub(super) struct Asked<'a> {
+/// A write to a resource, before its id is parsed.
+pub(super) struct ResourceWrite<'a> {
     verb: Verb,
     kind: Kind,
     id: &'a str,
@@ -290,7 +259,7 @@ pub(super) struct Asked<'a> {
     condition: Option<Condition<'a>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ResourceWrite<'a> {
     fn put(kind: Kind, id: &'a str, body: &'a Value, condition: Option<Condition<'a>>) -> Self {
         Self { verb: Verb::Put, kind, id, query: &[], body: Some(body), condition }
     }
@@ -303,27 +272,14 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// How a resource is deleted that was just read: with which parameters, and on which condition. The
-/// deletion of VMs and disks knows no conditions.
-pub(super) fn deletion(
-    kind: Kind,
-    read: &Value,
-) -> (&'static [(&'static str, &'static str)], Option<Condition<'_>>) {
-    match kind {
-        Kind::Vm => (&[("forceDeletion", "true")], None),
-        Kind::Nic => (&[], read["etag"].as_str().map(Condition::Unchanged)),
-        Kind::Disk => (&[], None),
-    }
-}
-
-fn trouble(error: &LookError, spot: bool) -> Told {
-    Told::Trouble(match error {
+fn read_error(error: &LookError, spot: bool) -> Answer {
+    Answer::Trouble(match error {
         LookError::Id(why) => Trouble::request(why),
         LookError::Arm(error) => Trouble::of_error(error, spot),
     })
 }
 
-fn told_vm(vm: &Value, spot: bool) -> Told {
+fn vm_answer(vm: &Value, spot: bool) -> Answer {
     let word = vm.pointer("/properties/provisioningState").and_then(Value::as_str);
     let state = match word.unwrap_or_default().to_ascii_lowercase().as_str() {
         "succeeded" => Vm::Succeeded,
@@ -331,54 +287,35 @@ fn told_vm(vm: &Value, spot: bool) -> Told {
         "deleting" => Vm::Deleting,
         _ => Vm::Underway,
     };
-    Told::Vm { state, id: vm_id_of(vm).map(str::to_owned) }
+    Answer::Vm { state, id: vm_id_of(vm).map(str::to_owned) }
 }
 
 #[async_trait]
 impl<B: Bootstrap> Cloud for ArmCloud<B> {
-    async fn ask(&self, ask: Ask, machine: &AzureFlexMachine, place: &Place) -> Told {
+    async fn send(&self, request: Request, machine: &AzureFlexMachine, place: &Place) -> Answer {
         let spot = machine.spec.is_spot();
-        match ask {
-            Ask::Poll => self.poll(machine, spot).await,
-            Ask::ReadVm => self.read(place, &self.identity(machine, place), spot).await,
-            Ask::PutNic => self.put_nic(machine, place, spot).await,
-            Ask::PutVm => self.put_vm(machine, place, spot).await,
-            Ask::DeleteVm => self.delete(Kind::Vm, machine, place, spot).await,
-            Ask::DeleteNic => self.delete(Kind::Nic, machine, place, spot).await,
-            Ask::DeleteDisk => self.delete(Kind::Disk, machine, place, spot).await,
+        match request {
+            Request::Poll => self.poll(machine, spot).await,
+            Request::ReadVm => self.read(place, &self.identity(machine, place), spot).await,
+            Request::PutNic => self.put_nic(machine, place, spot).await,
+            Request::PutVm => self.put_vm(machine, place, spot).await,
+            Request::DeleteVm => self.delete(Kind::Vm, machine, place, spot).await,
+            Request::DeleteNic => self.delete(Kind::Nic, machine, place, spot).await,
+            Request::DeleteDisk => self.delete(Kind::Disk, machine, place, spot).await,
         }
     }
 }
 
-fn under(place: &Place, kind: &str, name: &str) -> String {
-    let (subscription, group) = (&place.subscription_id, &place.resource_group);
-    format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/{kind}/{name}")
-}
-
-/// The id of a machine's VM.
-pub fn vm_id(place: &Place) -> String {
-    under(place, "Microsoft.Compute/virtualMachines", &place.vm)
-}
-
-/// The id of its NIC.
-pub fn nic_id(place: &Place) -> String {
-    under(place, "Microsoft.Network/networkInterfaces", &place.nic)
-}
-
-fn disk_id(place: &Place) -> String {
-    under(place, "Microsoft.Compute/disks", &place.disk)
-}
-
-/// An operation that something newer took the place of did not fail.
-fn preempted_or(failure: &ArmFailure, spot: bool) -> Told {
+/// An operation that a newer one preempted did not fail.
+fn preempted_or(failure: &ArmFailure, spot: bool) -> Answer {
     let trouble = Trouble::of_failure(failure, spot);
     match trouble.class {
-        Class::Conflict if trouble.code.as_deref() == Some("OperationPreempted") => Told::Lost,
-        _ => Told::Failed(trouble),
+        Class::Conflict if trouble.code.as_deref() == Some("OperationPreempted") => Answer::Lost,
+        _ => Answer::Failed(trouble),
     }
 }
 
-/// What the platform says of a VM that failed: the code stands at the end of the status.
+/// Why a VM failed, by its instance view: the code is the end of the status code.
 fn failure(raw: &Value) -> ArmFailure {
     let statuses = raw.pointer("/properties/instanceView/statuses").and_then(Value::as_array);
     let mut failed = statuses.into_iter().flatten().filter_map(|status| {

@@ -1,5 +1,5 @@
-//! Azure, with a note of what it refuses: what was refused is not asked for again at once, also
-//! after a restart. The note is written before the machine is told.
+//! Azure, with a record of what it refuses in the ledger: what was refused is not requested again at
+//! once, also after a restart. The record is written before the status of the machine.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use bringup_azure::clock::Clock;
 use bringup_flex::backoff::Wish;
 use bringup_flex::class::CapacityType;
 use bringup_flex::engine::{ArmCloud, Bootstrap, Cloud};
-use bringup_flex::machine::{Ask, Told, Vm};
+use bringup_flex::machine::{Answer, Request, Vm};
 use bringup_flex::sizes;
 use bringup_flex::trouble::Trouble;
 use bringup_objects::flex::machine::{AzureFlexMachine, Place};
@@ -16,24 +16,24 @@ use tracing::warn;
 
 use crate::ledger::Ledger;
 
-/// How often scarce capacity is asked for is decided where it is asked for.
+/// No limit: how often scarce capacity is requested is decided where machines are created.
 const ANY: u32 = u32::MAX;
 
-/// Azure, with a note of what it refuses.
-pub(super) struct NotingCloud<B> {
+/// Azure, with a record of what it refuses.
+pub(super) struct RecordingCloud<B> {
     cloud: ArmCloud<B>,
     ledger: Ledger,
     clock: Arc<dyn Clock>,
 }
 
-impl<B: Bootstrap> NotingCloud<B> {
+impl<B: Bootstrap> RecordingCloud<B> {
     pub(super) fn new(cloud: ArmCloud<B>, ledger: Ledger, clock: Arc<dyn Clock>) -> Self {
         Self { cloud, ledger, clock }
     }
 
-    async fn note(&self, machine: &AzureFlexMachine, place: &Place, trouble: Option<&Trouble>) {
+    async fn record(&self, machine: &AzureFlexMachine, place: &Place, trouble: Option<&Trouble>) {
         let now = self.clock.now();
-        let noted = self.ledger.update(|page| {
+        let recorded = self.ledger.update(|page| {
             let wish = wish(machine, place);
             page.back_off.tidy(now);
             match trouble {
@@ -44,8 +44,8 @@ impl<B: Bootstrap> NotingCloud<B> {
                 None => page.back_off.granted(&wish),
             }
         });
-        if let Err(error) = noted.await {
-            warn!(%error, "what Azure said could not be noted");
+        if let Err(error) = recorded.await {
+            warn!(machine = machine.metadata.name, %error, "back-off not recorded in the ledger");
         }
     }
 }
@@ -69,20 +69,20 @@ fn wish<'a>(machine: &'a AzureFlexMachine, place: &'a Place) -> Wish<'a> {
 }
 
 #[async_trait]
-impl<B: Bootstrap> Cloud for NotingCloud<B> {
-    async fn ask(&self, ask: Ask, machine: &AzureFlexMachine, place: &Place) -> Told {
-        let told = self.cloud.ask(ask, machine, place).await;
-        let is_making = machine.status.as_ref().is_some_and(|status| !status.phase.is_cleaning());
-        let trouble = match &told {
-            Told::Failed(trouble)
-            | Told::Trouble(trouble)
-            | Told::Vm { state: Vm::Failed(trouble), .. } => Some(trouble),
+impl<B: Bootstrap> Cloud for RecordingCloud<B> {
+    async fn send(&self, request: Request, machine: &AzureFlexMachine, place: &Place) -> Answer {
+        let answer = self.cloud.send(request, machine, place).await;
+        let is_creating = machine.status.as_ref().is_some_and(|status| !status.phase.is_cleaning());
+        let trouble = match &answer {
+            Answer::Failed(trouble)
+            | Answer::Trouble(trouble)
+            | Answer::Vm { state: Vm::Failed(trouble), .. } => Some(trouble),
             _ => None,
         };
-        let is_up = matches!(&told, Told::Vm { state: Vm::Succeeded, .. });
-        if is_making && (is_up || trouble.is_some_and(|trouble| trouble.back_off.is_some())) {
-            self.note(machine, place, trouble).await;
+        let is_up = matches!(&answer, Answer::Vm { state: Vm::Succeeded, .. });
+        if is_creating && (is_up || trouble.is_some_and(|trouble| trouble.back_off.is_some())) {
+            self.record(machine, place, trouble).await;
         }
-        told
+        answer
     }
 }
