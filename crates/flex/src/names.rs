@@ -1,5 +1,5 @@
-//! The names and tags of what is made in Azure. All of them follow from the machine, so that they
-//! are known before anything is asked for, and found again after everything is forgotten.
+//! Names and tags of resources in Azure. All of them follow from the machine, so that they are known
+//! before the first request, and found again after a restart.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,18 +12,18 @@ use sha2::{Digest as _, Sha256};
 const LONGEST: usize = 54;
 /// How much of a longer name is kept.
 const KEPT: usize = 43;
-/// The hexadecimal digits of the suffix of everything that is made for a machine.
+/// The number of hexadecimal digits in the suffix of a machine's resources.
 const SUFFIX: usize = 8;
 /// The longest value of a tag in Azure.
 const LONGEST_VALUE: usize = 256;
 
-/// Marks what is ours.
+/// Marks a resource as bringup's.
 pub const MANAGED_BY: (&str, &str) = ("bringup-managed-by", "bringup");
 /// The cluster that it belongs to.
 pub const CLUSTER: &str = "bringup-cluster";
-/// The machine that it is of.
+/// The machine that it was created for.
 pub const MACHINE: &str = "bringup-machine";
-/// The uid of that machine, which one of the same name made later does not share.
+/// The uid of that machine, which one of the same name created later does not share.
 pub const MACHINE_UID: &str = "bringup-machine-uid";
 /// The claim that it is for.
 pub const CLAIM: &str = "bringup-nodeclaim";
@@ -31,7 +31,7 @@ pub const CLAIM: &str = "bringup-nodeclaim";
 pub const CLAIM_UID: &str = "bringup-nodeclaim-uid";
 /// The claim's pool.
 pub const POOL: &str = "bringup-nodepool";
-/// Which attempt made it.
+/// The number of the attempt that created it.
 pub const ATTEMPT: &str = "bringup-attempt";
 
 /// The suffix of the names of a machine's VM, NIC and disk: they are like no other machine's, of this
@@ -101,29 +101,29 @@ fn digits(text: &str, count: usize) -> String {
     all[..count].to_owned()
 }
 
-/// When it was decided to make it: Azure does not say so of a NIC.
+/// When its creation was decided: Azure does not report that of a NIC.
 pub const CREATED: &str = "bringup-created-at";
 
-/// Whose a resource is.
+/// The owner of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
     /// The cluster.
     pub cluster: &'a str,
     /// The machine.
     pub machine: &'a str,
-    /// The machine's uid. None: it was planned before there was this tag.
+    /// The machine's uid. None: it was planned before this tag existed.
     pub machine_uid: Option<&'a str>,
-    /// The claim, if it is for one.
+    /// The claim, if the machine is for one.
     pub claim: Option<&'a ClaimReference>,
     /// The claim's pool.
     pub pool: Option<&'a str>,
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// When it was decided to make it.
+    /// When its creation was decided.
     pub created: Option<Timestamp>,
 }
 
-/// The tags of everything that is made for a machine. Other tags cannot override ours.
+/// The tags of a machine's resources. Other tags cannot override ours.
 pub fn tags(owner: Owner<'_>, others: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut tags = others.clone();
     tags.retain(|name, _| !name.to_ascii_lowercase().starts_with("bringup-"));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_overrides_our_tags() {
+    fn other_tags_do_not_override_ours() {
         let others =
             [("Bringup-cluster".to_owned(), "other".to_owned()), ("a".to_owned(), "b".to_owned())];
         let owner = Owner {

@@ -40,7 +40,7 @@ async fn case_02_a_claim_that_goes_between_nic_and_vm_is_cleaned_up() {
 }
 
 #[tokio::test]
-async fn case_03_a_nic_that_is_kept_is_asked_for_again_at_its_time_and_nobody_waits() {
+async fn case_03_a_reserved_nic_is_deleted_when_its_reservation_ends_and_no_task_waits() {
     let world = world(NO_QUOTA);
     world.shelf.put(machine("m", true));
     reach(&world, "m", Phase::CleanNic).await;

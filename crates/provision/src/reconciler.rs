@@ -17,5 +17,5 @@ mod sweeping;
 mod watches;
 
 pub use self::classes::is_ready;
-pub use self::flex::{Flex, Home};
+pub use self::flex::{Flex, Replica};
 pub use self::metrics::FlexMetrics;

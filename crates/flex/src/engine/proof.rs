@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::kinds::api_version;
 use crate::audit::word;
-use crate::ownership::{Identity, Ownership, companions, goes_with, holder, owns};
+use crate::ownership::{Identity, Ownership, companions, holder, may_be_deleted_with, owns};
 use crate::sweep::Kind;
 
 /// What a read of a resource found.
@@ -90,7 +90,7 @@ pub(super) async fn foreign_companion(
 ) -> Result<Option<String>, LookError> {
     for companion in companions(vm) {
         let Some(body) = read(arm, companion.kind, &companion.id).await? else { continue };
-        if let Ownership::Foreign(why) = goes_with(vm, &companion, &body, identity) {
+        if let Ownership::Foreign(why) = may_be_deleted_with(vm, &companion, &body, identity) {
             let (kind, id) = (word(companion.kind), &companion.id);
             let what = format!(
                 "{kind} {id} is attached to the VM with deleteOption Delete and does not belong to this machine: {why}; detach it, or set its deleteOption to Detach"

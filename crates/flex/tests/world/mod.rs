@@ -25,7 +25,7 @@ use bringup_flex::engine::{
 };
 use bringup_flex::machine::{Answer, Memory, Request, Snapshot};
 use bringup_flex::names;
-use bringup_flex::sweep::Wanted;
+use bringup_flex::sweep::Owners;
 use bringup_objects::flex::machine::{
     AzureFlexMachine, ClaimReference, FlexMachineSpec, Image, Phase, Place,
 };
@@ -383,8 +383,8 @@ impl World {
         let mut sweep = pin!(async {
             let found = sweeper.list(&names.0, &names.1, self.now()).await.unwrap();
             let cluster_uid = Some(CLUSTER_UID.to_owned());
-            let wanted = Wanted { cluster_uid, ..Wanted::default() };
-            sweeper.sweep(&found, &wanted, self.now(), false).await
+            let owners = Owners { cluster_uid, ..Owners::default() };
+            sweeper.sweep(&found, &owners, self.now(), false).await
         });
         loop {
             tokio::task::yield_now().await;

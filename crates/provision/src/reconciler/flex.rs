@@ -38,7 +38,7 @@ pub(super) enum Key {
 
 /// The cluster of the machines, and where this replica keeps its records.
 #[derive(Debug, Clone)]
-pub struct Home {
+pub struct Replica {
     /// The cluster's id, in the tags of every resource in Azure.
     pub cluster: String,
     /// The namespace of the ledger.
@@ -75,20 +75,26 @@ pub struct Flex<B> {
 
 impl<B: Bootstrap> Flex<B> {
     /// The reconciler of the machines of a cluster.
-    pub fn new(client: Client, arm: Arm, clock: Arc<dyn Clock>, home: &Home, bootstrap: B) -> Self {
-        let ledger = Ledger::new(client.clone(), &home.namespace);
+    pub fn new(
+        client: Client,
+        arm: Arm,
+        clock: Arc<dyn Clock>,
+        replica: &Replica,
+        bootstrap: B,
+    ) -> Self {
+        let ledger = Ledger::new(client.clone(), &replica.namespace);
         let store = KubeStore::new(client.clone(), ledger.clone());
-        let recorder = Recorder::new(client.clone(), &home.identity);
+        let recorder = Recorder::new(client.clone(), &replica.identity);
         let bootstrap = Arc::new(bootstrap);
-        let cloud = ArmCloud::new(arm.clone(), &home.cluster, bootstrap.clone());
+        let cloud = ArmCloud::new(arm.clone(), &replica.cluster, bootstrap.clone());
         let cloud = RecordingCloud::new(cloud, ledger.clone(), clock.clone());
         let claims = KubeClaims::new(client.clone(), recorder.clone(), clock.clone());
         Self {
-            cluster: home.cluster.clone(),
+            cluster: replica.cluster.clone(),
             agenda: Agenda::new(clock.clone()),
             index: Arc::default(),
             memory: Mutex::default(),
-            sweeper: Sweeper::new(arm.clone(), &home.cluster),
+            sweeper: Sweeper::new(arm.clone(), &replica.cluster),
             engine: Engine::new(store.clone(), cloud, claims),
             bootstrap,
             cluster_uid: OnceCell::new(),

@@ -41,8 +41,8 @@ type Group = (String, String);
 #[derive(Default)]
 struct Seen {
     index: Option<Arc<Mutex<Index>>>,
-    /// What the last sweep of each group found.
-    leaks: BTreeMap<Group, usize>,
+    /// How many orphans the last sweep of each group found.
+    orphans: BTreeMap<Group, usize>,
     /// Whether there was a sweep.
     is_swept: bool,
 }
@@ -129,16 +129,16 @@ impl FlexMetrics {
     }
 
     /// A group was swept: so many orphans were found, and so many of them deleted.
-    pub(super) fn swept(&self, group: Group, found: usize, removed: u64) {
-        self.swept.inc_by(removed);
-        self.seen().leaks.insert(group, found);
+    pub(super) fn swept(&self, group: Group, found: usize, deleted: u64) {
+        self.swept.inc_by(deleted);
+        self.seen().orphans.insert(group, found);
     }
 
     /// Every group was swept. The findings of other groups are dropped.
     pub(super) fn swept_all(&self, groups: impl Fn(&Group) -> bool) {
         let mut seen = self.seen();
         seen.is_swept = true;
-        seen.leaks.retain(|group, _| groups(group));
+        seen.orphans.retain(|group, _| groups(group));
     }
 }
 
@@ -184,7 +184,7 @@ impl Collector for FlexMetrics {
         let help = "Resources in Azure that no machine wants, found by the last sweep";
         let leaks = encoder.encode_descriptor("flex_leaks", help, None, gauge)?;
         if seen.is_swept {
-            number(seen.leaks.values().sum()).encode(leaks)?;
+            number(seen.orphans.values().sum()).encode(leaks)?;
         }
         Ok(())
     }

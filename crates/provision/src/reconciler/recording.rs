@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bringup_azure::clock::Clock;
-use bringup_flex::backoff::Wish;
+use bringup_flex::backoff::VmRequest;
 use bringup_flex::class::CapacityType;
 use bringup_flex::engine::{ArmCloud, Bootstrap, Cloud};
 use bringup_flex::machine::{Answer, Request, Vm};
@@ -33,15 +33,15 @@ impl<B: Bootstrap> RecordingCloud<B> {
 
     async fn record(&self, machine: &AzureFlexMachine, place: &Place, trouble: Option<&Trouble>) {
         let now = self.clock.now();
-        let recorded = self.ledger.update(|page| {
-            let wish = wish(machine, place);
-            page.back_off.tidy(now);
+        let recorded = self.ledger.update(|content| {
+            let request = vm_request(machine, place);
+            content.back_off.prune(now);
             match trouble {
                 Some(trouble) => {
-                    page.back_off.note(&wish, trouble, now);
+                    content.back_off.refused(&request, trouble, now);
                     true
                 }
-                None => page.back_off.granted(&wish),
+                None => content.back_off.granted(&request),
             }
         });
         if let Err(error) = recorded.await {
@@ -50,9 +50,9 @@ impl<B: Bootstrap> RecordingCloud<B> {
     }
 }
 
-fn wish<'a>(machine: &'a AzureFlexMachine, place: &'a Place) -> Wish<'a> {
+fn vm_request<'a>(machine: &'a AzureFlexMachine, place: &'a Place) -> VmRequest<'a> {
     let size = sizes::find(&machine.spec.vm_size);
-    Wish {
+    VmRequest {
         subscription: &place.subscription_id,
         region: &place.location,
         size: size.map_or(machine.spec.vm_size.as_str(), |size| size.name),

@@ -112,7 +112,7 @@ impl Store for KubeStore {
         let is_released = !machine.finalizers().iter().any(|held| held == FINALIZER);
         // Counted before it is gone; a ledger that cannot be written does not keep the machine.
         if is_released
-            && let Err(error) = self.ledger.update(|page| page.tally.count(machine)).await
+            && let Err(error) = self.ledger.update(|content| content.tally.count(machine)).await
         {
             warn!(machine = name, %error, "deleted machine not counted in the ledger");
         }

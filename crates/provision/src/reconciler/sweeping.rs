@@ -9,7 +9,7 @@ use bringup_flex::class::Class;
 use bringup_flex::engine::Bootstrap;
 use bringup_flex::ids::vm_id;
 use bringup_flex::machine::Memory;
-use bringup_flex::sweep::{Resource, Wanted};
+use bringup_flex::sweep::{Owners, Resource};
 use bringup_flex::time::later;
 use bringup_objects::NodeClaim;
 use bringup_objects::flex::AzureFlexMachine;
@@ -71,8 +71,8 @@ impl<B: Bootstrap> Flex<B> {
             }));
         }
         audit.at = Some(self.clock.now());
-        let noted = self.ledger.update(|page| {
-            page.audit = audit.clone();
+        let noted = self.ledger.update(|content| {
+            content.audit = audit.clone();
             true
         });
         if let Err(error) = noted.await {
@@ -120,21 +120,21 @@ impl<B: Bootstrap> Flex<B> {
         let claims = self.claims_that_exist().await.map_err(|error| text(&error))?;
         let machines = machines.items.iter().map(kube::ResourceExt::name_any).collect();
         let cluster_uid = Some(self.cluster_uid().await.map_err(|error| text(&error))?);
-        let wanted = Wanted { machines, claims, cluster_uid };
-        let swept = self.sweeper.sweep(&resources, &wanted, now, false).await;
-        audit.add(self.sweeper.ours(&resources), &swept.leaks);
-        for leak in &swept.leaks {
-            info!(id = leak.id, resource_group = %group, age = %leak.age, "deleting orphaned resource");
+        let owners = Owners { machines, claims, cluster_uid };
+        let swept = self.sweeper.sweep(&resources, &owners, now, false).await;
+        audit.add(self.sweeper.ours(&resources), &swept.orphans);
+        for orphan in &swept.orphans {
+            info!(id = orphan.id, resource_group = %group, age = %orphan.age, "deleting orphaned resource");
         }
         for (id, why) in &swept.refused {
             warn!(id, resource_group = %group, why, "orphaned resource not deleted");
         }
-        let removed = swept.removed.len() as u64;
+        let deleted = swept.deleted.len() as u64;
         let place = (subscription.to_string(), group.to_string());
-        self.metrics.swept(place, swept.leaks.len(), removed);
-        if removed > 0 {
-            let counted = self.ledger.update(|page| {
-                page.tally.swept += removed;
+        self.metrics.swept(place, swept.orphans.len(), deleted);
+        if deleted > 0 {
+            let counted = self.ledger.update(|content| {
+                content.tally.swept += deleted;
                 true
             });
             counted.await.map_err(|error| text(&error))?;

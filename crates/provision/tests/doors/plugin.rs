@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use bringup_provision::grpc::listen::Door;
+use bringup_provision::grpc::listen::GrpcListener;
 use bringup_provision::grpc::plugin::agentpools::InstanceRestartRequest;
 use bringup_provision::grpc::plugin::agentpools::agent_pools_client::AgentPoolsClient;
 use bringup_provision::grpc::plugin::agentpools::azure::flexvm::{
@@ -47,7 +47,7 @@ impl World {
         let memory = Arc::new(Memory::default());
         let routes = Routes::new(AgentPoolsService::server(memory.clone()))
             .add_service(InstancesService::server(memory.clone()));
-        let open = Open::new(Door::bind(unix(&path), None).await?, routes);
+        let open = Open::new(GrpcListener::bind(unix(&path), None).await?, routes);
         let channel = on_socket(&path).await?;
         Ok(Self {
             memory,

@@ -1,4 +1,4 @@
-//! The names by which clients are allowed in: subject alternative names of their certificates.
+//! Names of clients: the subject alternative names of their certificates.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -65,7 +65,7 @@ impl<T> Handshakes<T> {
         ended
     }
 
-    /// What became of the next handshake that is done; pending while none is under way.
+    /// The result of the next handshake that ends; pending while none is under way.
     pub(super) async fn next(&mut self) -> T {
         loop {
             match self.running.next().await {
