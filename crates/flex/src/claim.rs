@@ -12,7 +12,7 @@ pub const BOOT_TIMEOUT: &str = "BootTimeout";
 /// A claim of one of our classes, reduced to what decides about its machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Its uid, which a claim of the same name made later does not share.
+    /// Its uid, which a claim of the same name created later does not share.
     pub uid: String,
     /// The name of its `AzureFlexNodeClass`.
     pub class: String,

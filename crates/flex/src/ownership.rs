@@ -114,13 +114,13 @@ pub fn companions(vm: &Value) -> Vec<Companion> {
     let (group, name) = id
         .split_once("/providers/")
         .map_or(("", ""), |(group, rest)| (group, rest.rsplit('/').next().unwrap_or_default()));
-    let goes = |options: &Value| {
+    let is_deleted_with_vm = |options: &Value| {
         let option = options["deleteOption"].as_str();
         option.is_some_and(|option| option.eq_ignore_ascii_case("delete"))
     };
     let list = |path: &str| vm.pointer(path).and_then(Value::as_array).into_iter().flatten();
     let nics = list("/properties/networkProfile/networkInterfaces")
-        .filter(|nic| goes(&nic["properties"]))
+        .filter(|nic| is_deleted_with_vm(&nic["properties"]))
         .map(|nic| {
             let id = nic["id"].as_str().unwrap_or_default().to_owned();
             Companion { kind: Kind::Nic, id, is_own_disk: false }
@@ -132,8 +132,9 @@ pub fn companions(vm: &Value) -> Vec<Companion> {
         let is_own_disk = is_os && named.eq_ignore_ascii_case(&names::disk(name));
         Companion { kind: Kind::Disk, id: id.map_or_else(beside, str::to_owned), is_own_disk }
     };
-    let os = vm.pointer("/properties/storageProfile/osDisk").filter(|disk| goes(disk));
-    let data = list("/properties/storageProfile/dataDisks").filter(|disk| goes(disk));
+    let os =
+        vm.pointer("/properties/storageProfile/osDisk").filter(|disk| is_deleted_with_vm(disk));
+    let data = list("/properties/storageProfile/dataDisks").filter(|disk| is_deleted_with_vm(disk));
     nics.chain(os.map(|one| disk(one, true))).chain(data.map(|one| disk(one, false))).collect()
 }
 

@@ -13,7 +13,7 @@ pub fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
     at.plus(by)
 }
 
-/// A pause that Azure asks for, at most the longest.
+/// The pause of a `Retry-After`, at most the longest.
 pub fn pause(asked: Option<Duration>) -> Option<SignedDuration> {
     asked.map(|wait| SignedDuration::try_from(bounds::wait(wait)).unwrap_or(LONGEST_PAUSE))
 }

@@ -18,7 +18,7 @@ pub enum Scope {
     RegionFamily,
     /// The region.
     Region,
-    /// A size in the region, or in the zone if one was asked for.
+    /// A size in the region, or in the zone if one was requested.
     Size,
     /// Every machine of the class.
     Class,

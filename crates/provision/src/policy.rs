@@ -1,10 +1,11 @@
-//! Whether an admission policy limits which Secrets we may write.
+//! Whether an admission policy limits the Secrets that bringup may write.
 //!
 //! The right to create and delete Secrets in kube-system is as good as cluster-admin: a token of any
-//! service account can be created that way, and a DELETE with dryRun shows what it would delete. The chart brings a `ValidatingAdmissionPolicy` that leaves of it what bootstrap tokens
-//! need. Without it no machine is created, unless `--flex-without-policy` is set.
+//! service account can be created that way, and a DELETE with dryRun shows what it would delete. The
+//! chart brings a `ValidatingAdmissionPolicy` that allows only what bootstrap tokens need. Without it no
+//! machine is created, unless `--flex-without-policy` is set.
 //!
-//! The policy is tried out instead of being looked for: an object that exists may be bound to another
+//! The policy is checked by a dry run and not by reading it: an object that exists may be bound to another
 //! account, be changed, or be ignored by an old API server. A Secret that the policy must refuse is
 //! sent with dryRun, so that nothing is stored where there is no policy. That needs no further right.
 

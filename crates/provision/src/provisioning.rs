@@ -116,7 +116,7 @@ impl Provisioning {
         flex.run().await;
     }
 
-    /// Serves Karpenter's provider, and aks-flex if that is asked for, until `stop`.
+    /// Serves Karpenter's provider, and aks-flex if the plugin is enabled, until `stop`.
     pub async fn serve<S>(&self, dependencies: Dependencies, stop: S) -> Result<()>
     where
         S: Future<Output = ()> + Send + 'static,

@@ -336,8 +336,8 @@ impl Provider for Service {
     }
 
     async fn get(&self, request: Request<v1::GetRequest>) -> Answer<v1::GetResponse> {
-        let asked = request.into_inner().provider_id;
-        let id: ProviderId = asked
+        let provider_id = request.into_inner().provider_id;
+        let id: ProviderId = provider_id
             .parse()
             .map_err(|error| refusal::wrong_request(format!("provider_id: {error}")))?;
         let InstanceId::VirtualMachine(vm) = &id.instance else {
@@ -349,14 +349,14 @@ impl Provider for Service {
             let known = machine.status.as_ref().and_then(|status| status.provider_id.as_deref());
             known.is_some_and(|known| known.parse::<ProviderId>().is_ok_and(|known| known == id))
         });
-        let gone = || refusal::not_found(format!("{asked} does not exist"));
+        let gone = || refusal::not_found(format!("{provider_id} does not exist"));
         match self.arm.virtual_machine(vm, Priority::Schedule).await {
             Ok(found) => {
                 let instance = match &machine {
                     Some(machine) => messages::instance(machine),
                     // No machine owns this VM any more: the sweep deletes it.
                     None => v1::Instance {
-                        provider_id: asked,
+                        provider_id,
                         claim: found.raw["tags"][names::CLAIM]
                             .as_str()
                             .unwrap_or_default()

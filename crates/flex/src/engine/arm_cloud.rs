@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::interfaces::{Bootstrap, Cloud};
 use super::kinds::{api_version, deletion};
-use super::proof::{Look, LookError, foreign_companion, foreign_holder, look};
+use super::proof::{Proof, ReadError, foreign_companion, foreign_holder, prove};
 use crate::bodies;
 use crate::ids::{disk_id, nic_id, vm_id};
 use crate::machine::{Answer, Request, Vm};
@@ -80,10 +80,10 @@ impl<B: Bootstrap> ArmCloud<B> {
     }
 
     async fn read(&self, place: &Place, identity: &Identity<'_>, spot: bool) -> Answer {
-        match look(&self.arm, Kind::Vm, &vm_id(place), identity).await {
-            Ok(Look::Ours(vm)) => vm_answer(&vm, spot),
-            Ok(Look::Foreign(what)) => Answer::Foreign(what),
-            Ok(Look::Unseen) => Answer::Absent,
+        match prove(&self.arm, Kind::Vm, &vm_id(place), identity).await {
+            Ok(Proof::Ours(vm)) => vm_answer(&vm, spot),
+            Ok(Proof::Foreign(what)) => Answer::Foreign(what),
+            Ok(Proof::Unseen) => Answer::Absent,
             Err(error) => read_error(&error, spot),
         }
     }
@@ -91,11 +91,11 @@ impl<B: Bootstrap> ArmCloud<B> {
     /// Creates the NIC, unless a resource of its name exists.
     async fn put_nic(&self, machine: &AzureFlexMachine, place: &Place, spot: bool) -> Answer {
         let (id, identity) = (nic_id(place), self.identity(machine, place));
-        match look(&self.arm, Kind::Nic, &id, &identity).await {
+        match prove(&self.arm, Kind::Nic, &id, &identity).await {
             Err(error) => return read_error(&error, spot),
-            Ok(Look::Foreign(what)) => return Answer::Foreign(what),
-            Ok(Look::Unseen) => {}
-            Ok(Look::Ours(nic)) => {
+            Ok(Proof::Foreign(what)) => return Answer::Foreign(what),
+            Ok(Proof::Unseen) => {}
+            Ok(Proof::Ours(nic)) => {
                 let nic_of_id = (Kind::Nic, id.as_str(), &nic);
                 if let Some(answer) = self.used(nic_of_id, place, &identity, spot).await {
                     return answer;
@@ -131,31 +131,31 @@ impl<B: Bootstrap> ArmCloud<B> {
     async fn put_vm(&self, machine: &AzureFlexMachine, place: &Place, spot: bool) -> Answer {
         let identity = self.identity(machine, place);
         let (vm, nic, disk) = (vm_id(place), nic_id(place), disk_id(place));
-        match look(&self.arm, Kind::Vm, &vm, &identity).await {
+        match prove(&self.arm, Kind::Vm, &vm, &identity).await {
             Err(error) => return read_error(&error, spot),
-            Ok(Look::Foreign(what)) => return Answer::Foreign(what),
-            Ok(Look::Ours(vm)) => return vm_answer(&vm, spot),
-            Ok(Look::Unseen) => {}
+            Ok(Proof::Foreign(what)) => return Answer::Foreign(what),
+            Ok(Proof::Ours(vm)) => return vm_answer(&vm, spot),
+            Ok(Proof::Unseen) => {}
         }
-        match look(&self.arm, Kind::Nic, &nic, &identity).await {
+        match prove(&self.arm, Kind::Nic, &nic, &identity).await {
             Err(error) => return read_error(&error, spot),
-            Ok(Look::Foreign(what)) => return Answer::Foreign(what),
-            Ok(Look::Unseen) => return Answer::Unseen,
-            Ok(Look::Ours(body)) => {
+            Ok(Proof::Foreign(what)) => return Answer::Foreign(what),
+            Ok(Proof::Unseen) => return Answer::Unseen,
+            Ok(Proof::Ours(body)) => {
                 let nic_of_id = (Kind::Nic, nic.as_str(), &body);
                 if let Some(answer) = self.used(nic_of_id, place, &identity, spot).await {
                     return answer;
                 }
             }
         }
-        match look(&self.arm, Kind::Disk, &disk, &identity).await {
+        match prove(&self.arm, Kind::Disk, &disk, &identity).await {
             Err(error) => return read_error(&error, spot),
-            Ok(Look::Foreign(what)) => return Answer::Foreign(what),
-            Ok(Look::Ours(_)) => {
+            Ok(Proof::Foreign(what)) => return Answer::Foreign(what),
+            Ok(Proof::Ours(_)) => {
                 let what = format!("disk {disk} of an earlier attempt still exists");
                 return Answer::Failed(Trouble::transient(&what));
             }
-            Ok(Look::Unseen) => {}
+            Ok(Proof::Unseen) => {}
         }
         let custom_data = match self.bootstrap.custom_data(machine).await {
             Ok(custom_data) => custom_data,
@@ -181,11 +181,11 @@ impl<B: Bootstrap> ArmCloud<B> {
             Kind::Nic => nic_id(place),
             Kind::Disk => disk_id(place),
         };
-        let body = match look(&self.arm, kind, &id, &identity).await {
+        let body = match prove(&self.arm, kind, &id, &identity).await {
             Err(error) => return read_error(&error, spot),
-            Ok(Look::Unseen) => return Answer::Unseen,
-            Ok(Look::Foreign(what)) => return Answer::Foreign(what),
-            Ok(Look::Ours(body)) => body,
+            Ok(Proof::Unseen) => return Answer::Unseen,
+            Ok(Proof::Foreign(what)) => return Answer::Foreign(what),
+            Ok(Proof::Ours(body)) => body,
         };
         let refusal = match kind {
             Kind::Vm => match foreign_companion(&self.arm, &body, &identity).await {
@@ -231,9 +231,9 @@ impl<B: Bootstrap> ArmCloud<B> {
     ) -> Option<Answer> {
         let failure = machine.status.as_ref().and_then(|status| status.failure.as_ref());
         failure.filter(|failure| failure.cause == FailureCause::ForeignResource)?;
-        match look(&self.arm, Kind::Vm, &vm_id(place), identity).await {
-            Ok(Look::Ours(_)) => Some(Answer::Foreign(format!("{} is kept", vm_id(place)))),
-            Ok(Look::Unseen | Look::Foreign(_)) => None,
+        match prove(&self.arm, Kind::Vm, &vm_id(place), identity).await {
+            Ok(Proof::Ours(_)) => Some(Answer::Foreign(format!("{} is kept", vm_id(place)))),
+            Ok(Proof::Unseen | Proof::Foreign(_)) => None,
             Err(error) => Some(read_error(&error, spot)),
         }
     }
@@ -272,10 +272,10 @@ impl<'a> ResourceWrite<'a> {
     }
 }
 
-fn read_error(error: &LookError, spot: bool) -> Answer {
+fn read_error(error: &ReadError, spot: bool) -> Answer {
     Answer::Trouble(match error {
-        LookError::Id(why) => Trouble::request(why),
-        LookError::Arm(error) => Trouble::of_error(error, spot),
+        ReadError::Id(why) => Trouble::request(why),
+        ReadError::Arm(error) => Trouble::of_error(error, spot),
     })
 }
 

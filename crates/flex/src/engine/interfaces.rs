@@ -47,8 +47,8 @@ pub struct CurrentClaim {
 pub trait Claims: Send + Sync {
     /// Reads a claim; none: it no longer exists, or another one has its name.
     async fn read(&self, claim: &ClaimReference) -> Result<Option<CurrentClaim>, StoreError>;
-    /// Creates the Event on a claim that says why its machine failed: once for each machine. That
-    /// it cannot be created is logged, and stops nothing.
+    /// Creates the Event on a claim about the failure of its machine, once for each machine. If that
+    /// fails, it is logged, and nothing else.
     async fn announce_failure(
         &self,
         claim: &ClaimReference,
@@ -66,7 +66,7 @@ pub trait Cloud: Send + Sync {
     async fn send(&self, request: Request, machine: &AzureFlexMachine, place: &Place) -> Answer;
 }
 
-/// What the guest bootstraps with. It holds secrets, so it is made when it is needed and stored
+/// What the guest bootstraps with. It holds secrets, so it is created when it is needed and stored
 /// nowhere.
 #[async_trait]
 pub trait Bootstrap: Send + Sync {

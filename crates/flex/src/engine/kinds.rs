@@ -1,4 +1,4 @@
-//! What ARM has to be told of each kind of resource.
+//! API version and deletion parameters of each kind of resource.
 
 use bringup_azure::arm::Condition;
 use serde_json::Value;

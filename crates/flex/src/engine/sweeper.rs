@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::kinds::{COMPUTE, DISKS, NETWORK, api_version, deletion};
-use super::proof::{LookError, foreign, foreign_companion, read};
+use super::proof::{ReadError, foreign, foreign_companion, read};
 use crate::names::{CREATED, MACHINE_UID};
 use crate::ownership::{Identity, Ownership, owns, vm_id};
 use crate::sweep::{Kind, Orphan, Owners, Resource, is_ours, plan};
@@ -96,7 +96,7 @@ impl Sweeper {
         listed: Option<&Resource>,
         now: Timestamp,
     ) -> Result<(), String> {
-        let text = |error: LookError| error.to_string();
+        let text = |error: ReadError| error.to_string();
         let Some(body) = read(&self.arm, orphan.kind, &orphan.id).await.map_err(text)? else {
             return Ok(());
         };

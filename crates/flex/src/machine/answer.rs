@@ -24,7 +24,7 @@ const AGAIN: SignedDuration = SignedDuration::from_mins(2);
 const FOREIGN: SignedDuration = SignedDuration::from_mins(10);
 
 impl Snapshot<'_> {
-    /// What is to be stored and remembered after an answer. Nothing is stored that says nothing new.
+    /// What is to be stored and remembered after an answer. A status without news is not stored.
     pub fn after(&self, request: Request, answer: Answer) -> (Option<Box<Status>>, Memory) {
         let status = self.status();
         let wait = |pause: Option<SignedDuration>| {
@@ -88,7 +88,7 @@ impl Snapshot<'_> {
     fn done(&self, status: Status) -> (Option<Box<Status>>, Memory) {
         let next = match status.phase {
             Phase::NicPut => Status { phase: Phase::NicReady, call: None, ..status },
-            // The operation has ended; the VM itself says how.
+            // The operation has ended; the VM itself shows how.
             Phase::VmPut | Phase::VmAccepted => {
                 let accepted_at = status.accepted_at.clone().or(Some(Time(self.now)));
                 let call = faultless(status.call.clone().unwrap_or_default());
@@ -129,13 +129,13 @@ impl Snapshot<'_> {
                 let gone = Trouble::transient("another client is deleting the VM");
                 self.store(self.failed(status, &gone))
             }
-            // From now on it is told from a VM that is made later under the same name.
+            // The vmId distinguishes it from a VM that is created later under the same name.
             Vm::Underway if known && is_identified => {
                 let stored = answered(status.clone()).unwrap_or_else(|| Box::new(status));
                 (Some(stored), wait)
             }
             Vm::Underway if known => (answered(status), wait),
-            // The answer to the request for it was lost; it was made all the same.
+            // The answer to the request was lost; the VM was created all the same.
             Vm::Underway => {
                 let call = faultless(status.call.clone().unwrap_or_default());
                 let status = Status { phase: Phase::VmAccepted, call: Some(call), ..status };
@@ -192,8 +192,8 @@ impl Snapshot<'_> {
         self.store(next)
     }
 
-    /// A resource under one of the machine's names is not the machine's. It is left as it is: what is
-    /// being deleted goes on with the next resource, and what is being made ends.
+    /// A resource under one of the machine's names is not the machine's. It is left as it is: a deletion
+    /// continues with the next resource, and a creation ends.
     fn foreign(&self, status: Status, what: String) -> (Option<Box<Status>>, Memory) {
         let failure = Failure {
             class: Class::Conflict.into(),
@@ -242,8 +242,8 @@ impl Snapshot<'_> {
         Status { call: Some(call), ..status }
     }
 
-    /// A read was refused, or not answered. That says nothing of the resource, so nothing is done but
-    /// to read it again, later.
+    /// A read was refused, or not answered. That proves nothing about the resource: it is read again,
+    /// later.
     fn unread(&self, request: Request, status: Status, trouble: &Trouble) -> Status {
         let operation = status.call.as_ref().and_then(|call| call.operation_url.clone());
         let (pause, cleaning) = (pause(&status, trouble), status.phase.is_cleaning());

@@ -22,7 +22,7 @@ impl Snapshot<'_> {
             ClaimState::Exists(claim) => claim,
         };
         // A claim is only deleted for the machine that it names itself, and never once its Node has
-        // registered: then Karpenter deletes it, when it finds that the instance is gone.
+        // registered: then Karpenter deletes it, when it finds that the instance no longer exists.
         let is_over = claim.is_deleting || self.memory.claim_deleted;
         if is_over || claim.is_registered || !claim.names(status) {
             return Step::Rest;
@@ -42,7 +42,7 @@ impl Snapshot<'_> {
             Some(Verdict::Failed { cause, message }) => {
                 delete(status, claim, format!("{cause}: {message}"))
             }
-            // Without a cause nothing is proven: the class says how long to wait.
+            // Without a cause nothing is proven: the class defines how long to wait.
             Some(Verdict::Unexplained) | None => {
                 let limit = status.place.as_ref().map_or(0, |place| place.boot_timeout_seconds);
                 match self.timeout(accepted, limit) {
@@ -114,11 +114,12 @@ fn cause<'a>(status: &'a Status, claim: &'a Claim) -> &'a str {
 #[cfg(test)]
 mod tests {
     use bringup_contract::Open;
+    use bringup_objects::flex::FINALIZER;
     use bringup_objects::flex::machine::{
         AzureFlexMachine, Call, ClaimReference, Failure, FlexMachineSpec, Place,
     };
 
-    use super::super::snapshot::Memory;
+    use super::super::snapshot::{Memory, Request};
     use super::*;
 
     /// As the machine has it, in other letters than the claim's.
@@ -298,6 +299,32 @@ mod tests {
         let none = Claim { provider_id: None, ..claim(None) };
         let step = step(&unnamed, ClaimState::Exists(&none), at(9_999));
         assert_eq!(step, Step::Rest, "none names none");
+    }
+
+    #[test]
+    fn the_machine_comes_first_and_of_two_waits_the_earlier_counts() {
+        let mut up = machine(Phase::Running, None);
+        up.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
+        up.status.as_mut().unwrap().call = None;
+        let waiting = claim(None);
+        let mut snapshot = Snapshot {
+            machine: &up,
+            place: None,
+            join_error: None,
+            claim: ClaimState::Exists(&waiting),
+            memory: Memory { missing_vm: 1, ..Memory::default() },
+            now: at(400),
+        };
+        assert_eq!(snapshot.next_step(), Step::Send(Request::ReadVm), "the node is overdue too");
+        snapshot.memory = Memory { not_before: Some(at(299)), ..snapshot.memory };
+        snapshot.now = at(200);
+        assert_eq!(snapshot.next_step(), Step::Wait(at(299)), "before the node is overdue");
+        assert_eq!(snapshot.machine_wait(), Some(at(299)));
+        snapshot.memory = Memory { not_before: Some(at(301)), ..snapshot.memory };
+        assert_eq!(snapshot.next_step(), Step::Wait(at(300)), "the node is overdue before");
+        snapshot.now = at(300);
+        assert!(matches!(snapshot.next_step(), Step::DeleteClaim(_)));
+        assert_eq!(snapshot.machine_wait(), Some(at(301)));
     }
 
     #[test]

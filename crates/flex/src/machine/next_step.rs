@@ -35,6 +35,13 @@ impl Snapshot<'_> {
         }
     }
 
+    /// Until when the machine itself waits, whatever its claim needs; none: it has something to do, or
+    /// rests.
+    pub fn machine_wait(&self) -> Option<Timestamp> {
+        let step = self.machine_step(self.status());
+        if let Step::Wait(until) = step { Some(until) } else { None }
+    }
+
     /// What is next for the machine and its resources in Azure.
     fn machine_step(&self, status: Status) -> Step {
         let held = self.machine.metadata.finalizers.iter().flatten().any(|held| held == FINALIZER);
@@ -94,7 +101,7 @@ impl Snapshot<'_> {
                 }
             }
             Phase::VmAccepted => Step::Send(Request::ReadVm),
-            // A read that was refused is still to be made.
+            // A read that was refused is repeated.
             Phase::Running if self.memory.missing_vm > 0 || is_refused => {
                 Step::Send(Request::ReadVm)
             }

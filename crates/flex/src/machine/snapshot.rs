@@ -31,7 +31,7 @@ pub struct Memory {
     pub absent_reads: u32,
     /// How many lists and reads in a row did not show the VM of a machine that runs.
     pub missing_vm: u32,
-    /// The Event on the claim that says why the machine failed has been created.
+    /// The Event on the claim about the failure of the machine has been created.
     pub failure_announced: bool,
     /// The claim has been deleted.
     pub claim_deleted: bool,
@@ -146,7 +146,7 @@ pub enum Step {
     RemoveFinalizer,
     /// Delete the machine: its claim no longer exists.
     DeleteMachine,
-    /// Create the Event on the claim that says why its machine failed.
+    /// Create the Event on the claim about the failure of its machine.
     AnnounceFailure(String),
     /// Delete the claim: its machine failed. The same Event comes first.
     DeleteClaim(FailedClaim),
@@ -161,7 +161,7 @@ pub enum Step {
 pub struct Snapshot<'a> {
     /// The machine as it is stored.
     pub machine: &'a AzureFlexMachine,
-    /// Where it is to be, as its class says now; none: its class is not ready, or it is placed already.
+    /// The place that follows from its class now; none: the class is not ready, or it is placed already.
     pub place: Option<&'a Place>,
     /// Why a machine at this place could never join: then nothing is requested of Azure.
     pub join_error: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! The plugin of aks-flex: pools of one Azure VM each, kept by an implementation of [`Pools`].
+//! The plugin of aks-flex: pools of one Azure VM each, stored by an implementation of [`Pools`].
 //!
 //! Items of aks-flex can be of any type. Pools of single VMs are handled here; items of other types are
 //! left alone and not shown.

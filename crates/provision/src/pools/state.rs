@@ -382,15 +382,15 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let told = change(|pool| pool.class.max_pods_per_node = Some(20));
-        assert!(told.contains("another spec;"), "{told}");
-        let told = change(|pool| pool.taints.push("a=b:NoExecute".to_owned()));
-        assert!(told.contains("spec.kubeadm.register_with_taints"), "{told}");
-        let told = change(|pool| {
+        let refusal = change(|pool| pool.class.max_pods_per_node = Some(20));
+        assert!(refusal.contains("another spec;"), "{refusal}");
+        let refusal = change(|pool| pool.taints.push("a=b:NoExecute".to_owned()));
+        assert!(refusal.contains("spec.kubeadm.register_with_taints"), "{refusal}");
+        let refusal = change(|pool| {
             pool.size = "Standard_NC24ads_A100_v4".to_owned();
             pool.labels.insert("a".to_owned(), "b".to_owned());
         });
-        assert!(told.contains("spec.vm_size and spec.kubeadm.node_labels"), "{told}");
+        assert!(refusal.contains("spec.vm_size and spec.kubeadm.node_labels"), "{refusal}");
         // Written otherwise, it is the same.
         let mut same = pool();
         same.class.location = "East US 2".to_owned();

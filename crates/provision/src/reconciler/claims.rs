@@ -111,8 +111,8 @@ mod tests {
 
     use super::*;
 
-    /// A claim as it is in the API server, with a condition that says this of its bootstrap.
-    fn judged(reason: &str) -> Option<Verdict> {
+    /// The verdict of a claim whose condition about its bootstrap has this reason.
+    fn verdict_of(reason: &str) -> Option<Verdict> {
         let condition = json!({
             "type": BOOTSTRAP_SUCCEEDED,
             "status": "False",
@@ -132,9 +132,9 @@ mod tests {
 
     #[test]
     fn case_47_a_condition_without_a_cause_is_no_failure() {
-        assert_eq!(judged("Unknown"), Some(Verdict::Unexplained));
+        assert_eq!(verdict_of("Unknown"), Some(Verdict::Unexplained));
         let message = "in words".to_owned();
         let failed = Verdict::Failed { cause: "DnsFailure".to_owned(), message };
-        assert_eq!(judged("DnsFailure"), Some(failed));
+        assert_eq!(verdict_of("DnsFailure"), Some(failed));
     }
 }

@@ -53,8 +53,8 @@ impl<B: Bootstrap> Flex<B> {
         self.classes.write_status(&class, &findings, now).await.map(Some)
     }
 
-    /// The names of the claims and machines of a class. They are listed, and not looked up in the
-    /// index: one that the watch has not shown yet needs the class all the same.
+    /// The names of the claims and machines of a class. They are listed from the API server: one
+    /// that the watch has not shown yet uses the class all the same.
     async fn users_of_class(&self, class: &str) -> Result<Vec<String>, kube::Error> {
         let all = ListParams::default();
         let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());

@@ -42,6 +42,8 @@ impl<B: Bootstrap> Flex<B> {
             memory: self.memory().take_machine(name),
             now,
         };
+        // Also where its claim cannot be read or deleted.
+        let machine_due = snapshot.machine_wait();
         let passed = self.engine.pass(&mut snapshot).await;
         self.memory().keep_machine(name, snapshot.memory);
         let next = match passed {
@@ -55,7 +57,7 @@ impl<B: Bootstrap> Flex<B> {
             }
             Err(error) => Some(failed(name, &error, now)),
         };
-        [next, place_due].into_iter().flatten().min()
+        [next, place_due, machine_due].into_iter().flatten().min()
     }
 
     fn log_and_count(&self, machine: &AzureFlexMachine, change: Option<&Change>) {
@@ -80,8 +82,7 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// Where a machine is to be, if that is to be decided now; and when to look that up again, if it
-    /// could not be found out.
+    /// The place of a machine that has none yet; and when to resolve it again, if that failed.
     async fn place_of(&self, machine: &AzureFlexMachine) -> (Option<Place>, Option<Timestamp>) {
         let phase = machine.status.as_ref().map_or(Phase::Planned, |status| status.phase);
         let class_name = &machine.spec.node_class;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use bringup_flex::machine;
 use jiff::Timestamp;
 
-/// A failure of a machine, or of a look-up, that is the fault of its class.
+/// A failure that is the fault of a class: of one of its machines, or of its image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClassFailure {
     /// The generation of the class at that time.

@@ -63,7 +63,7 @@ impl fmt::Debug for FlexMetrics {
     }
 }
 
-/// Marks that this process runs machines, until it is dropped.
+/// Marks that this process reconciles machines, until it is dropped.
 pub(super) struct Running(FlexMetrics);
 
 impl Drop for Running {
@@ -106,7 +106,7 @@ impl FlexMetrics {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows what an index knows until the answer is dropped.
+    /// Shows the machines and classes of an index until the returned value is dropped.
     pub(super) fn run(&self, index: Arc<Mutex<Index>>) -> Running {
         self.seen().index = Some(index);
         Running(self.clone())
@@ -163,7 +163,7 @@ impl Collector for FlexMetrics {
         let gauge = MetricType::Gauge;
         let number = |count: usize| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
         let seen = self.seen();
-        // Only the process that runs machines knows; from others the series are absent, not zero.
+        // Only the process that reconciles machines has them; from others the series are absent, not zero.
         let index = seen.index.as_ref();
         let index = index.map(|index| index.lock().unwrap_or_else(PoisonError::into_inner));
         let help = "Machines, by phase";
@@ -219,9 +219,9 @@ mod tests {
         let metrics = Metrics::default();
         let flex = FlexMetrics::registered(&metrics);
         let cause = Some("QuotaExceeded");
-        let asked = machine(Phase::VmPut, None);
+        let requested = machine(Phase::VmPut, None);
         let (cleaning, gone) = (machine(Phase::CleanVm, cause), machine(Phase::Gone, cause));
-        stored(&flex, &asked, &cleaning);
+        stored(&flex, &requested, &cleaning);
         stored(&flex, &cleaning, &gone);
         stored(&flex, &gone, &gone);
         // Another attempt, whose machine is deleted before it ends.

@@ -36,7 +36,7 @@ impl<B: Bootstrap> Flex<B> {
             let due = later(self.clock.now(), wait);
             tokio::select! {
                 () = self.clock.reach(due) => {}
-                // A clock that stands still is asked again.
+                // A clock that stands still is read again.
                 () = tokio::time::sleep(Duration::from_hours(1)) => {}
             }
         }

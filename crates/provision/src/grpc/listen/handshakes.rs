@@ -1,6 +1,6 @@
 //! Connections that have not shown a certificate yet.
 //!
-//! A client that connects and says nothing must not keep others out. So a handshake has little time,
+//! A client that connects and sends nothing must not keep others out. So a handshake has little time,
 //! and there is room for a few from each address and for some more from all: where there is none, the
 //! oldest handshake is ended for the newest. An honest client needs milliseconds, so it is done before
 //! its turn to be ended comes, even if it shares its address with others that hold connections open.
