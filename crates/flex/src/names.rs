@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 /// The longest name of a VM; so its Node can have the same, and its NIC and disk a longer one.
 const LONGEST: usize = 54;
-/// How much of a longer name is kept.
+/// How much of a longer name is used.
 const KEPT: usize = 43;
 /// The number of hexadecimal digits in the suffix of a machine's resources.
 const SUFFIX: usize = 8;
@@ -44,8 +44,8 @@ pub fn suffix(cluster_uid: &str, machine_uid: &str) -> String {
 /// The name of the VM of a machine.
 pub fn vm(name: &str, suffix: &str) -> String {
     let most = LONGEST - SUFFIX - 1;
-    let kept = if is_legal(name) && name.len() <= most { name.to_owned() } else { plain(name) };
-    format!("{kept}-{suffix}")
+    let stem = if is_legal(name) && name.len() <= most { name.to_owned() } else { plain(name) };
+    format!("{stem}-{suffix}")
 }
 
 /// The name of the machine and the class of a pool, which has an id of any form.
@@ -71,14 +71,14 @@ fn shortened(name: &str, uid: &str) -> String {
 
 /// The beginning of a name, in letters that Azure takes.
 fn plain(name: &str) -> String {
-    let kept: String = name
+    let stem: String = name
         .chars()
         .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
         .skip_while(|letter| *letter == '-')
         .take(KEPT)
         .collect();
-    let kept = if kept.is_empty() { "vm" } else { kept.trim_end_matches('-') };
-    kept.to_owned()
+    let stem = if stem.is_empty() { "vm" } else { stem.trim_end_matches('-') };
+    stem.to_owned()
 }
 
 /// The name of its NIC.

@@ -44,14 +44,14 @@ async fn case_03_a_reserved_nic_is_deleted_when_its_reservation_ends_and_no_task
     let world = world(NO_QUOTA);
     world.shelf.put(machine("m", true));
     reach(&world, "m", Phase::CleanNic).await;
-    let kept = status(&world, "m").nic_reserved_until.unwrap().0;
+    let reserved = status(&world, "m").nic_reserved_until.unwrap().0;
     let process = world.process(&Crash::default());
     let registered = registered_claim();
     let claim = ClaimState::Exists(&registered);
     let next =
         process.pass(&world.shelf, "m", (&place("m"), None), claim, world.now()).await.unwrap();
     let Next::At(at) = next else { panic!("{next:?}") };
-    assert_eq!(kept.duration_until(at).as_secs(), 10, "ten seconds after the reservation");
+    assert_eq!(reserved.duration_until(at).as_secs(), 10, "ten seconds after the reservation");
     // Another client requests a VM with the NIC: Azure reserves the NIC anew.
     answer(&world, "DELETE", "networkInterfaces", 400, &error("NicReservedForAnotherVm"));
     settle(&world, "m").await;
@@ -241,7 +241,7 @@ impl Flaky {
     }
 }
 
-fn told(is_lost: bool, done: Result<(), StoreError>) -> Result<(), StoreError> {
+fn flaky_answer(is_lost: bool, done: Result<(), StoreError>) -> Result<(), StoreError> {
     if is_lost { Err(StoreError::Failed("the API server is not well".to_owned())) } else { done }
 }
 
@@ -250,13 +250,13 @@ impl Store for Flaky {
     async fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         let (is_done, is_lost) = self.trouble();
         let done = if is_done { self.shelf.write_status(machine) } else { Ok(()) };
-        told(is_lost || !is_done, done)
+        flaky_answer(is_lost || !is_done, done)
     }
 
     async fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         let (is_done, is_lost) = self.trouble();
         let done = if is_done { self.shelf.write_finalizers(machine) } else { Ok(()) };
-        told(is_lost || !is_done, done)
+        flaky_answer(is_lost || !is_done, done)
     }
 
     async fn delete(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {

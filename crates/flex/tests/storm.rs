@@ -256,7 +256,7 @@ async fn the_same_storm_leaks_with_the_old_and_not_with_the_new() {
     println!("VMs leaked               {:>4}  {:>4}", old.vms, new.vms);
     println!("disks leaked             {:>4}  {:>4}", old.disks, new.disks);
     println!("writes to ARM            {:>4}  {:>4}", old.writes, new.writes);
-    println!("until a refusal is told     -  {:>4} s", longest.as_secs());
+    println!("until a refusal is shown    -  {:>4} s", longest.as_secs());
     println!("attempts in an hour for what there is no quota for: {plain}; hunting: {hunting}");
     println!(
         "receipt: {} refused, {} NICs removed, {} left",

@@ -35,9 +35,9 @@ async fn an_operation_that_fails_with_an_unknown_code_is_the_fault_of_no_class()
     for (error, code) in
         [(new, Some("SomethingNew")), ("{}", None), ("null", None), ("{\"code\":\"\"}", Some(""))]
     {
-        let (class, cause, told) = failure_after("operations", &failed(error)).await;
+        let (class, cause, arm_code) = failure_after("operations", &failed(error)).await;
         assert_eq!((class.as_str(), cause.as_str()), ("transient", "PlatformTransient"), "{error}");
-        assert_eq!(told.as_deref(), code);
+        assert_eq!(arm_code.as_deref(), code);
     }
 }
 

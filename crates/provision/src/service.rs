@@ -195,12 +195,12 @@ impl Service {
         let now = self.clock.now();
         let request =
             || offers::vm_request(class, &claim.node_class, offer.size, offer.zone.as_deref());
-        let noted = self.ledger.update(|content| {
+        let recorded = self.ledger.update(|content| {
             let is_taken = content.back_off.blocks(&request(), now).is_some();
             taken.store(is_taken, Ordering::Relaxed);
             !is_taken && content.back_off.attempted(&request(), now)
         });
-        noted.await.map_err(|error| failed("cannot write the ledger", &error))?;
+        recorded.await.map_err(|error| failed("cannot write the ledger", &error))?;
         if taken.load(Ordering::Relaxed) {
             let none = NoOffer::AllRefused(1, offer.size.name.to_owned());
             return Err(refusal::of_failure(&self.why_none(claim, class, &none).await));

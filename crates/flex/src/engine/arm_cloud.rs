@@ -97,7 +97,7 @@ impl<B: Bootstrap> ArmCloud<B> {
             Ok(Proof::Unseen) => {}
             Ok(Proof::Ours(nic)) => {
                 let nic_of_id = (Kind::Nic, id.as_str(), &nic);
-                if let Some(answer) = self.used(nic_of_id, place, &identity, spot).await {
+                if let Some(answer) = self.foreign_use(nic_of_id, place, &identity, spot).await {
                     return answer;
                 }
                 let state = nic.pointer("/properties/provisioningState").and_then(Value::as_str);
@@ -143,7 +143,7 @@ impl<B: Bootstrap> ArmCloud<B> {
             Ok(Proof::Unseen) => return Answer::Unseen,
             Ok(Proof::Ours(body)) => {
                 let nic_of_id = (Kind::Nic, nic.as_str(), &body);
-                if let Some(answer) = self.used(nic_of_id, place, &identity, spot).await {
+                if let Some(answer) = self.foreign_use(nic_of_id, place, &identity, spot).await {
                     return answer;
                 }
             }
@@ -192,11 +192,13 @@ impl<B: Bootstrap> ArmCloud<B> {
                 Ok(found) => found.map(Answer::Foreign),
                 Err(error) => Some(read_error(&error, spot)),
             },
-            Kind::Nic | Kind::Disk => self.used((kind, &id, &body), place, &identity, spot).await,
+            Kind::Nic | Kind::Disk => {
+                self.foreign_use((kind, &id, &body), place, &identity, spot).await
+            }
         };
         let refusal = match refusal {
             None if holder(kind, &body).is_some() => {
-                self.kept(machine, place, &identity, spot).await
+                self.kept_with_vm(machine, place, &identity, spot).await
             }
             refusal => refusal,
         };
@@ -207,7 +209,7 @@ impl<B: Bootstrap> ArmCloud<B> {
     }
 
     /// The answer where a foreign VM uses a NIC or a disk of ours; none: no foreign one does.
-    async fn used(
+    async fn foreign_use(
         &self,
         resource: (Kind, &str, &Value),
         place: &Place,
@@ -222,7 +224,7 @@ impl<B: Bootstrap> ArmCloud<B> {
 
     /// The answer for a NIC or disk whose VM is kept, because Azure would delete something foreign with
     /// it: the NIC or disk is kept too. None: the VM is not kept.
-    async fn kept(
+    async fn kept_with_vm(
         &self,
         machine: &AzureFlexMachine,
         place: &Place,
@@ -232,7 +234,10 @@ impl<B: Bootstrap> ArmCloud<B> {
         let failure = machine.status.as_ref().and_then(|status| status.failure.as_ref());
         failure.filter(|failure| failure.cause == FailureCause::ForeignResource)?;
         match prove(&self.arm, Kind::Vm, &vm_id(place), identity).await {
-            Ok(Proof::Ours(_)) => Some(Answer::Foreign(format!("{} is kept", vm_id(place)))),
+            Ok(Proof::Ours(_)) => Some(Answer::Foreign(format!(
+                "VM {} is kept, and so is what it uses",
+                vm_id(place)
+            ))),
             Ok(Proof::Unseen | Proof::Foreign(_)) => None,
             Err(error) => Some(read_error(&error, spot)),
         }

@@ -39,7 +39,7 @@ type Group = (String, String);
 
 /// What is shown besides counters.
 #[derive(Default)]
-struct Seen {
+struct Shown {
     index: Option<Arc<Mutex<Index>>>,
     /// How many orphans the last sweep of each group found.
     orphans: BTreeMap<Group, usize>,
@@ -54,7 +54,7 @@ pub struct FlexMetrics {
     claims_deleted: Family<CauseLabel, Counter>,
     swept: Counter,
     panics: Counter,
-    seen: Arc<Mutex<Seen>>,
+    shown: Arc<Mutex<Shown>>,
 }
 
 impl fmt::Debug for FlexMetrics {
@@ -68,7 +68,7 @@ pub(super) struct Running(FlexMetrics);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        *self.0.seen() = Seen::default();
+        *self.0.shown() = Shown::default();
     }
 }
 
@@ -102,13 +102,13 @@ impl FlexMetrics {
         &self.panics
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shows the machines and classes of an index until the returned value is dropped.
     pub(super) fn run(&self, index: Arc<Mutex<Index>>) -> Running {
-        self.seen().index = Some(index);
+        self.shown().index = Some(index);
         Running(self.clone())
     }
 
@@ -131,14 +131,14 @@ impl FlexMetrics {
     /// A group was swept: so many orphans were found, and so many of them deleted.
     pub(super) fn swept(&self, group: Group, found: usize, deleted: u64) {
         self.swept.inc_by(deleted);
-        self.seen().orphans.insert(group, found);
+        self.shown().orphans.insert(group, found);
     }
 
     /// Every group was swept. The findings of other groups are dropped.
     pub(super) fn swept_all(&self, groups: impl Fn(&Group) -> bool) {
-        let mut seen = self.seen();
-        seen.is_swept = true;
-        seen.orphans.retain(|group, _| groups(group));
+        let mut shown = self.shown();
+        shown.is_swept = true;
+        shown.orphans.retain(|group, _| groups(group));
     }
 }
 
@@ -162,9 +162,9 @@ impl Collector for FlexMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let gauge = MetricType::Gauge;
         let number = |count: usize| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-        let seen = self.seen();
+        let shown = self.shown();
         // Only the process that reconciles machines has them; from others the series are absent, not zero.
-        let index = seen.index.as_ref();
+        let index = shown.index.as_ref();
         let index = index.map(|index| index.lock().unwrap_or_else(PoisonError::into_inner));
         let help = "Machines, by phase";
         let mut machines = encoder.encode_descriptor("flex_machines", help, None, gauge)?;
@@ -183,8 +183,8 @@ impl Collector for FlexMetrics {
         }
         let help = "Resources in Azure that no machine wants, found by the last sweep";
         let leaks = encoder.encode_descriptor("flex_leaks", help, None, gauge)?;
-        if seen.is_swept {
-            number(seen.orphans.values().sum()).encode(leaks)?;
+        if shown.is_swept {
+            number(shown.orphans.values().sum()).encode(leaks)?;
         }
         Ok(())
     }

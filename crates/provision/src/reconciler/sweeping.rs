@@ -71,11 +71,11 @@ impl<B: Bootstrap> Flex<B> {
             }));
         }
         audit.at = Some(self.clock.now());
-        let noted = self.ledger.update(|content| {
+        let stored = self.ledger.update(|content| {
             content.audit = audit.clone();
             true
         });
-        if let Err(error) = noted.await {
+        if let Err(error) = stored.await {
             warn!(%error, "sweep result not stored in the ledger");
         }
     }

@@ -18,7 +18,7 @@ use tower::service_fn;
 
 use crate::certificates::NAME;
 
-/// A listener that is open until it is told to close.
+/// A listener that is open until it is closed.
 pub(crate) struct Open {
     pub(crate) address: Address,
     stop: oneshot::Sender<()>,

@@ -225,12 +225,12 @@ async fn each_field_that_is_wrong_is_named() -> Result<()> {
         ..AgentPool::default()
     };
     let refused = world.put(packed(&empty)).await.unwrap_err();
-    let told = trouble_in(&refused).unwrap_or_default().message;
+    let message = trouble_in(&refused).unwrap_or_default().message;
     for field in ["subscription_id", "resource_group", "location", "subnet_id", "vm_size"] {
-        assert!(told.contains(&format!("spec.{field}: ")), "{told}");
+        assert!(message.contains(&format!("spec.{field}: ")), "{message}");
     }
     for field in ["server", "certificate_authority_data", "token"] {
-        assert!(told.contains(&format!("spec.kubeadm.{field}: ")), "{told}");
+        assert!(message.contains(&format!("spec.kubeadm.{field}: ")), "{message}");
     }
     assert!(world.memory.ids().is_empty());
     Ok(())

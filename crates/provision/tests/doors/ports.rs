@@ -178,7 +178,7 @@ async fn renewed_files_are_used_without_a_restart() -> Result<()> {
 }
 
 /// What is said of files that are not as they must be, with its cause.
-async fn said(files: TlsFiles) -> String {
+async fn error_of(files: TlsFiles) -> String {
     let refused = GrpcListener::bind(any_port(), Some(files)).await.expect_err("a refusal");
     format!("{:#}", anyhow::Error::from(refused))
 }
@@ -188,20 +188,26 @@ async fn files_that_are_not_as_they_must_be_are_named_with_their_options() -> Re
     let ours = Authority::new()?;
     let files = ours.write_into(&ours)?;
     let missing = TlsFiles { certificate: ours.file("nowhere.crt"), ..files.clone() };
-    let told = said(missing).await;
-    assert!(told.contains("--flex-cert-file") && told.contains("nowhere.crt"), "{told}");
-    let told = said(TlsFiles { key: files.certificate.clone(), ..files.clone() }).await;
-    assert!(told.contains("--flex-key-file") && told.contains("server.crt"), "{told}");
-    let told = said(TlsFiles { authority: files.key.clone(), ..files.clone() }).await;
-    assert!(told.contains("--flex-client-ca-file") && told.contains("server.key"), "{told}");
+    let message = error_of(missing).await;
+    assert!(message.contains("--flex-cert-file") && message.contains("nowhere.crt"), "{message}");
+    let message = error_of(TlsFiles { key: files.certificate.clone(), ..files.clone() }).await;
+    assert!(message.contains("--flex-key-file") && message.contains("server.crt"), "{message}");
+    let message = error_of(TlsFiles { authority: files.key.clone(), ..files.clone() }).await;
+    assert!(
+        message.contains("--flex-client-ca-file") && message.contains("server.key"),
+        "{message}"
+    );
     let other = Authority::new()?;
     let others = other.write_into(&other)?;
-    let told = said(TlsFiles { key: others.key, ..files.clone() }).await;
-    assert!(told.contains("--flex-cert-file") && told.contains("--flex-key-file"), "{told}");
+    let message = error_of(TlsFiles { key: others.key, ..files.clone() }).await;
+    assert!(
+        message.contains("--flex-cert-file") && message.contains("--flex-key-file"),
+        "{message}"
+    );
     // The words of a key are in no message.
     let key = std::fs::read_to_string(&files.key)?;
     let line = key.lines().nth(1).unwrap_or_default();
-    assert!(!told.contains(line), "{told}");
+    assert!(!message.contains(line), "{message}");
     Ok(())
 }
 

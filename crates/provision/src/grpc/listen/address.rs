@@ -97,8 +97,8 @@ mod tests {
             ("[]:8443", "host"),
             ("::1:8443", "brackets"),
         ] {
-            let told = text.parse::<Address>().unwrap_err().to_string();
-            assert!(told.contains(&format!("`{text}`")) && told.contains(why), "{told}");
+            let message = text.parse::<Address>().unwrap_err().to_string();
+            assert!(message.contains(&format!("`{text}`")) && message.contains(why), "{message}");
         }
     }
 }
