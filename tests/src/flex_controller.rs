@@ -9,7 +9,7 @@ use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::simulator::Simulator;
 use bringup_flex::engine::Bootstrap;
 use bringup_objects::flex::AzureFlexMachine;
-use bringup_provision::{Flex, Home};
+use bringup_provision::{Flex, Replica};
 use kube::{Client, ResourceExt as _};
 use tokio::task::JoinHandle;
 
@@ -39,9 +39,9 @@ pub fn arm(azure: &Simulator) -> Arm {
     )
 }
 
-/// The home of the controller: its ledger is in `default`.
-pub fn home() -> Home {
-    Home {
+/// The replica of the controller: its ledger is in `default`.
+pub fn replica() -> Replica {
+    Replica {
         cluster: "cluster-1".to_owned(),
         namespace: "default".to_owned(),
         identity: "test-0".to_owned(),
@@ -56,7 +56,7 @@ impl FlexController {
     /// Begins.
     pub fn start(client: Client, azure: &Simulator) -> Self {
         let clock = Arc::new(SimulatedClock(azure.clone()));
-        let flex = Flex::new(client, arm(azure), clock, &home(), Nothing);
+        let flex = Flex::new(client, arm(azure), clock, &replica(), Nothing);
         Self(tokio::spawn(async move { Box::pin(flex.run()).await }))
     }
 

@@ -11,7 +11,7 @@ use bringup_azure_sim::simulator::Simulator;
 use bringup_objects::flex::class::FlexNodeClassSpec;
 use bringup_objects::flex::machine::{FlexMachineSpec, FlexMachineStatus, Phase, Place};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
-use bringup_provision::grpc::listen::{Address, Door};
+use bringup_provision::grpc::listen::{Address, GrpcListener};
 use bringup_provision::grpc::plugin::agentpools::agent_pools_client::AgentPoolsClient;
 use bringup_provision::grpc::plugin::agentpools::azure::flexvm::{AgentPool, AgentPoolSpec};
 use bringup_provision::grpc::plugin::api::{
@@ -225,9 +225,9 @@ async fn case_25_a_token_is_not_at_rest_and_in_no_answer() -> Result<()> {
     let (client, pools, cluster) = still().await?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("plugin.sock");
-    let door = Door::bind(Address::Unix(path.clone()), None).await?;
+    let listener = GrpcListener::bind(Address::Unix(path.clone()), None).await?;
     let routes = Routes::new(AgentPoolsService::server(Arc::new(pools)));
-    let serving = tokio::spawn(door.serve(routes, std::future::pending()));
+    let serving = tokio::spawn(listener.serve(routes, std::future::pending()));
     let connector = tower::service_fn(move |_| {
         let path = path.clone();
         async move { UnixStream::connect(path).await.map(TokioIo::new) }

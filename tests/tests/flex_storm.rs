@@ -16,7 +16,7 @@ use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::flex::LEDGER;
 use bringup_objects::{BootstrapReport, NodeClaim};
 use bringup_observe::Settings;
-use bringup_provision::Page;
+use bringup_provision::LedgerContent;
 use bringup_world::vm_fleet::controller;
 use futures::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
@@ -189,7 +189,7 @@ async fn in_the_storm_every_node_that_never_joins_has_its_cause() -> Result<()> 
     // Nothing is left, and the receipt says what became of all.
     field.until_held(&[]).await?;
     let ledger: Api<ConfigMap> = Api::namespaced(field.client.clone(), "default");
-    let tally = Page::of(Some(&ledger.get(LEDGER).await?)).tally;
+    let tally = LedgerContent::of(Some(&ledger.get(LEDGER).await?)).tally;
     assert_eq!((tally.machines, tally.failures()), (250, 200), "{tally:?}");
     assert_eq!((tally.nics_removed, tally.vms_removed), (250, 50), "{tally:?}");
 

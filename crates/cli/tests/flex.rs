@@ -16,7 +16,7 @@ use bringup_objects::flex::LEDGER;
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
 use bringup_objects::report::definition;
-use bringup_provision::Page;
+use bringup_provision::LedgerContent;
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::arm::Arm;
 use bringup_world::flex_controller::FlexController;
@@ -129,8 +129,9 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     );
     let kept: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let begun = azure.clock().now();
-    let swept =
-        move |kept: Option<&ConfigMap>| Page::of(kept).audit.at.is_some_and(|at| at > begun);
+    let swept = move |kept: Option<&ConfigMap>| {
+        LedgerContent::of(kept).audit.at.is_some_and(|at| at > begun)
+    };
     tokio::time::timeout(FOREVER, await_condition(kept, LEDGER, swept)).await??;
 
     let kubeconfig = plane.kubeconfig_path().to_owned();

@@ -12,7 +12,7 @@ use axum::Router;
 use bringup_azure::Arm;
 use bringup_azure::clock::Clock;
 use bringup_observe::{Observer, ObserverMetrics, Settings};
-use bringup_provision::{FlexMetrics, Means, Provisioning};
+use bringup_provision::{Dependencies, FlexMetrics, Provisioning};
 use bringup_runtime::effect_hook::EffectHook;
 use bringup_runtime::health::{Health, advice};
 use bringup_runtime::metrics::Metrics;
@@ -116,8 +116,8 @@ impl Controller {
         Box::pin(observer.run()).await;
     }
 
-    fn means(&self, metrics: &FlexMetrics) -> Means {
-        Means {
+    fn dependencies(&self, metrics: &FlexMetrics) -> Dependencies {
+        Dependencies {
             client: self.client.clone(),
             arm: self.arm.clone(),
             clock: self.clock.clone(),
@@ -131,7 +131,7 @@ impl Controller {
     /// Makes machines for ever, if that is asked for.
     async fn provision(&self) {
         if let Some((provisioning, metrics)) = &self.provisioning {
-            provisioning.run(self.means(metrics)).await;
+            provisioning.run(self.dependencies(metrics)).await;
         }
     }
 
@@ -185,7 +185,7 @@ impl Controller {
         };
         let provider = match &self.provisioning {
             Some((provisioning, metrics)) => {
-                let served = provisioning.serve(self.means(metrics), told(stopped.clone()));
+                let served = provisioning.serve(self.dependencies(metrics), told(stopped.clone()));
                 Either::Left(Box::pin(served))
             }
             None => Either::Right(std::future::pending()),

@@ -1,22 +1,22 @@
-//! What the last sweep found: for people who ask whether anything is left.
+//! The result of the last sweep, as `bringup flex status` shows it.
 
 use bringup_azure::id::Name;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::sizes::SIZES;
-use crate::sweep::{Kind, Leak};
+use crate::sweep::{Kind, Orphan};
 
-/// So many leftovers are named.
+/// So many orphans are named.
 const NAMED: usize = 20;
 
-/// What the last sweep found.
+/// The result of the last sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Audit {
-    /// The cluster's id, in the tags of everything.
+    /// The cluster's id, in the tags of every resource.
     pub cluster: String,
-    /// When it was.
+    /// When the sweep ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
     /// How many resources of the cluster there were.
@@ -25,9 +25,9 @@ pub struct Audit {
     pub leftovers: u64,
     /// Some of those.
     pub named: Vec<Leftover>,
-    /// Groups that could not be looked at, and why.
+    /// Resource groups that could not be swept, and why.
     pub unseen: Vec<String>,
-    /// What the quotas of the regions leave.
+    /// The quotas of the regions.
     pub quotas: Vec<QuotaRow>,
 }
 
@@ -51,28 +51,28 @@ pub struct QuotaRow {
     pub subscription: String,
     /// The region.
     pub region: String,
-    /// What it is of.
+    /// The name of the quota: a family, `cores` or `lowPriorityCores`.
     pub name: String,
     /// How many processors are used.
     pub used: i64,
-    /// How many there may be.
+    /// How many there may be at most.
     pub limit: i64,
 }
 
 impl Audit {
-    /// Adds what was found in a group.
-    pub fn add(&mut self, resources: usize, leaks: &[Leak]) {
+    /// Adds the orphans of a resource group.
+    pub fn add(&mut self, resources: usize, orphans: &[Orphan]) {
         self.resources += resources as u64;
-        self.leftovers += leaks.len() as u64;
+        self.leftovers += orphans.len() as u64;
         let room = NAMED.saturating_sub(self.named.len());
-        self.named.extend(leaks.iter().take(room).map(|leak| Leftover {
-            id: leak.id.clone(),
-            kind: word(leak.kind).to_owned(),
-            age_seconds: leak.age.as_secs(),
+        self.named.extend(orphans.iter().take(room).map(|orphan| Leftover {
+            id: orphan.id.clone(),
+            kind: word(orphan.kind).to_owned(),
+            age_seconds: orphan.age.as_secs(),
         }));
     }
 
-    /// Adds a group that could not be looked at.
+    /// Adds a resource group that could not be swept.
     pub fn miss(&mut self, group: &Name, why: &str) {
         self.unseen.push(format!("{group}: {why}"));
     }
@@ -85,7 +85,7 @@ impl Leftover {
     }
 }
 
-/// Whether a quota is of interest: of all processors, of spot, or of a family that is offered.
+/// Whether a quota is shown: of all processors, of spot, or of a family that is offered.
 pub fn is_of_interest(name: &str) -> bool {
     let common = ["cores", "lowPriorityCores"].iter().any(|one| one.eq_ignore_ascii_case(name));
     common || SIZES.iter().any(|size| size.family.eq_ignore_ascii_case(name))
@@ -106,16 +106,16 @@ mod tests {
 
     #[test]
     fn all_leftovers_are_counted_and_some_are_named() {
-        let leak = |number: usize| Leak {
+        let orphan = |number: usize| Orphan {
             id: format!("nic-{number}"),
             kind: Kind::Nic,
             machine: None,
             age: SignedDuration::from_mins(6),
         };
-        let leaks: Vec<Leak> = (0..30).map(leak).collect();
+        let orphans: Vec<Orphan> = (0..30).map(orphan).collect();
         let mut audit = Audit::default();
-        audit.add(40, &leaks);
-        audit.add(1, &leaks[..1]);
+        audit.add(40, &orphans);
+        audit.add(1, &orphans[..1]);
         assert_eq!((audit.resources, audit.leftovers, audit.named.len()), (41, 31, NAMED));
         assert_eq!(audit.named[0].age(), SignedDuration::from_mins(6));
     }

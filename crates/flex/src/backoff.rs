@@ -1,4 +1,4 @@
-//! What is not asked for again yet, because Azure has said no.
+//! Back-off: which VMs are not requested yet, because Azure has refused them.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use crate::class::CapacityType;
 use crate::time::later;
 use crate::trouble::{Scope, Trouble};
 
-/// The first pause of a hunter.
+/// The first pause of a class that hunts for scarce capacity.
 const HUNT: SignedDuration = SignedDuration::from_mins(2);
-/// The longest pause of a hunter.
+/// The longest pause of a class that hunts.
 const LONGEST_HUNT: SignedDuration = SignedDuration::from_mins(30);
-/// What was refused before is asked for at most so often in a minute, all together.
+/// The most requests in a minute, over all classes, for what was refused before.
 const MOST_A_MINUTE: usize = 2;
-/// An attempt is answered within this time, or counts as lost.
+/// An attempt that is not answered within this time counts as lost.
 const ANSWERED: SignedDuration = SignedDuration::from_mins(5);
 
-/// What was asked for.
+/// A VM that is requested, as far as a refusal of it speaks of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wish<'a> {
+pub struct VmRequest<'a> {
     /// The subscription.
     pub subscription: &'a str,
     /// The region.
@@ -32,16 +32,16 @@ pub struct Wish<'a> {
     pub family: &'a str,
     /// Spot or not.
     pub capacity_type: CapacityType,
-    /// The zone, if one was asked for.
+    /// The zone, if one is requested.
     pub zone: Option<&'a str>,
     /// The class.
     pub class: &'a str,
-    /// At most so many attempts an hour, where scarce capacity is hunted for.
+    /// The most attempts an hour, where the class hunts for scarce capacity.
     pub hunting: Option<u32>,
 }
 
-impl Wish<'_> {
-    /// The key of a scope of it: what is refused in one region says nothing of another.
+impl VmRequest<'_> {
+    /// The key of one of its scopes: a refusal in one region proves nothing about another.
     fn key(&self, scope: Scope) -> String {
         let Self { subscription, region, size, family, class, .. } = self;
         let (kind, zone) = (self.capacity_type.word(), self.zone.unwrap_or("-"));
@@ -60,34 +60,34 @@ impl Wish<'_> {
     }
 }
 
-/// A no of Azure.
+/// A refusal of Azure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// No request is sent before this time.
     pub until: Timestamp,
-    /// When it was said.
+    /// When Azure refused last.
     pub last: Timestamp,
     /// Why.
     pub cause: String,
     /// Azure's code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// How often in a row.
+    /// How many refusals in a row.
     pub times: u32,
     /// Since when a new attempt is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asking: Option<Timestamp>,
 }
 
-/// An attempt to get what was refused before.
+/// A request for what was refused before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Attempt {
     at: Timestamp,
     class: String,
 }
 
-/// All that is not asked for again yet. It is stored, and so survives a restart.
+/// All refusals that still hold. They are stored in the ledger, and so survive a restart.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BackOff {
@@ -95,26 +95,26 @@ pub struct BackOff {
     attempts: Vec<Attempt>,
 }
 
-/// The pause of a hunter after so many refusals.
+/// The pause of a class that hunts, after so many refusals in a row.
 pub fn hunting_pause(times: u32) -> SignedDuration {
     (HUNT * (1 << times.saturating_sub(1).min(4))).min(LONGEST_HUNT)
 }
 
 impl BackOff {
-    /// Notes a no.
-    pub fn note(&mut self, wish: &Wish<'_>, trouble: &Trouble, now: Timestamp) {
+    /// Records a refusal.
+    pub fn refused(&mut self, request: &VmRequest<'_>, trouble: &Trouble, now: Timestamp) {
         let Some((scope, time)) = trouble.back_off else { return };
-        let key = wish.key(scope);
+        let key = request.key(scope);
         let known = self.refusals.get(&key);
-        // Callers that asked at the same time get the same refusal: it counts once.
+        // Requests that were sent at the same time get the same refusal: it counts once.
         let is_echo = known.is_some_and(|entry| entry.until > now && entry.asking.is_none());
         let times = known.map_or(0, |entry| entry.times).saturating_add(u32::from(!is_echo));
         let scarce = matches!(
             trouble.cause,
             Cause::QuotaExceeded | Cause::AllocationFailed | Cause::SkuUnavailable
         );
-        // A hunter keeps asking, ever more seldom.
-        let time = if wish.hunting.is_some() && scarce { hunting_pause(times) } else { time };
+        // A class that hunts keeps trying, ever more seldom.
+        let time = if request.hunting.is_some() && scarce { hunting_pause(times) } else { time };
         let entry = Entry {
             until: later(now, time),
             last: now,
@@ -126,50 +126,50 @@ impl BackOff {
         self.refusals.insert(key, entry);
     }
 
-    /// A yes: whatever was said before of exactly this holds no longer. Whether anything did.
-    pub fn granted(&mut self, wish: &Wish<'_>) -> bool {
+    /// Azure has created such a VM: no earlier refusal of it holds any longer. Whether there was one.
+    pub fn granted(&mut self, request: &VmRequest<'_>) -> bool {
         let before = self.refusals.len();
-        for scope in wish.scopes() {
-            self.refusals.remove(&wish.key(scope));
+        for scope in request.scopes() {
+            self.refusals.remove(&request.key(scope));
         }
         self.refusals.len() < before
     }
 
-    /// What keeps this from being requested now: the refusal that holds longest; or, where a
-    /// refusal has expired, another attempt that is under way, or too many recent attempts.
-    pub fn keeps(&self, wish: &Wish<'_>, now: Timestamp) -> Option<&Entry> {
-        let known = || wish.scopes().filter_map(|scope| self.refusals.get(&wish.key(scope)));
+    /// What prevents this request now: the refusal that holds longest; or, where a refusal has
+    /// expired, another attempt that is under way, or too many recent attempts.
+    pub fn blocks(&self, request: &VmRequest<'_>, now: Timestamp) -> Option<&Entry> {
+        let known = || request.scopes().filter_map(|scope| self.refusals.get(&request.key(scope)));
         let holds = known().filter(|entry| entry.until > now).max_by_key(|entry| entry.until);
-        let crowded = self.is_crowded(wish, now);
-        holds.or_else(|| known().find(|entry| crowded || entry.is_asked_for(now)))
+        let exhausted = self.is_exhausted(request, now);
+        holds.or_else(|| known().find(|entry| exhausted || entry.is_under_way(now)))
     }
 
-    /// Whether what was refused before has been asked for too often, by all or by this class.
-    fn is_crowded(&self, wish: &Wish<'_>, now: Timestamp) -> bool {
+    /// Whether there were too many recent attempts, of all classes or of this one.
+    fn is_exhausted(&self, request: &VmRequest<'_>, now: Timestamp) -> bool {
         let since = |time| self.attempts.iter().filter(move |one| later(one.at, time) > now);
-        let hour = since(SignedDuration::from_hours(1)).filter(|one| one.class == wish.class);
+        let hour = since(SignedDuration::from_hours(1)).filter(|one| one.class == request.class);
         since(SignedDuration::from_mins(1)).count() >= MOST_A_MINUTE
-            || wish.hunting.is_some_and(|most| hour.count() >= most as usize)
+            || request.hunting.is_some_and(|most| hour.count() >= most as usize)
     }
 
-    /// Notes that what was refused before is asked for again. Whether it was.
-    pub fn asked(&mut self, wish: &Wish<'_>, now: Timestamp) -> bool {
+    /// Records an attempt at what was refused before. Whether it was refused before.
+    pub fn attempted(&mut self, request: &VmRequest<'_>, now: Timestamp) -> bool {
         let mut again = false;
-        for scope in wish.scopes() {
-            if let Some(entry) = self.refusals.get_mut(&wish.key(scope)) {
+        for scope in request.scopes() {
+            if let Some(entry) = self.refusals.get_mut(&request.key(scope)) {
                 entry.asking = Some(now);
                 again = true;
             }
         }
         if again {
             self.attempts.retain(|one| later(one.at, SignedDuration::from_hours(1)) > now);
-            self.attempts.push(Attempt { at: now, class: wish.class.to_owned() });
+            self.attempts.push(Attempt { at: now, class: request.class.to_owned() });
         }
         again
     }
 
-    /// Drops what has not mattered for a day.
-    pub fn tidy(&mut self, now: Timestamp) {
+    /// Drops refusals that expired a day ago.
+    pub fn prune(&mut self, now: Timestamp) {
         self.refusals.retain(|_, entry| later(entry.until, SignedDuration::from_hours(24)) > now);
     }
 
@@ -181,7 +181,7 @@ impl BackOff {
 
 impl Entry {
     /// Whether an attempt is under way and not answered yet.
-    fn is_asked_for(&self, now: Timestamp) -> bool {
+    fn is_under_way(&self, now: Timestamp) -> bool {
         self.asking.is_some_and(|since| later(since, ANSWERED) > now)
     }
 }
@@ -192,8 +192,8 @@ mod tests {
 
     use super::*;
 
-    fn wish<'a>(region: &'a str, size: &'a str) -> Wish<'a> {
-        Wish {
+    fn request<'a>(region: &'a str, size: &'a str) -> VmRequest<'a> {
+        VmRequest {
             subscription: "s",
             region,
             size,
@@ -219,105 +219,113 @@ mod tests {
     }
 
     #[test]
-    fn case_42_a_no_holds_for_its_region_and_size_and_for_nobody_else() {
+    fn case_42_a_refusal_holds_for_its_region_and_size_and_for_no_other() {
         let mut table = BackOff::default();
-        let (here, there) = (wish("eastus", "D8"), wish("westus", "D8"));
-        table.note(&here, &trouble("AllocationFailed", ""), at(0));
+        let (here, there) = (request("eastus", "D8"), request("westus", "D8"));
+        table.refused(&here, &trouble("AllocationFailed", ""), at(0));
         assert_eq!(
-            table.keeps(&here, at(1)).map(|entry| entry.cause.as_str()),
+            table.blocks(&here, at(1)).map(|entry| entry.cause.as_str()),
             Some("AllocationFailed")
         );
-        assert_eq!(table.keeps(&there, at(1)), None);
-        assert_eq!(table.keeps(&wish("eastus", "D4"), at(1)), None);
-        let spot = Wish { capacity_type: CapacityType::Spot, ..here };
-        assert_eq!(table.keeps(&spot, at(1)), None);
-        assert_eq!(table.keeps(&here, at(3_600)), None);
+        assert_eq!(table.blocks(&there, at(1)), None);
+        assert_eq!(table.blocks(&request("eastus", "D4"), at(1)), None);
+        let spot = VmRequest { capacity_type: CapacityType::Spot, ..here };
+        assert_eq!(table.blocks(&spot, at(1)), None);
+        assert_eq!(table.blocks(&here, at(3_600)), None);
     }
 
     #[test]
     fn case_42_a_quota_of_a_family_or_a_region_holds_for_all_of_it() {
         let mut table = BackOff::default();
-        table.note(
-            &wish("eastus", "D8"),
+        table.refused(
+            &request("eastus", "D8"),
             &trouble(
                 "OperationNotAllowed",
                 "exceeding approved standardDSv5Family Cores quota. Current Limit: 10,",
             ),
             at(0),
         );
-        assert!(table.keeps(&wish("eastus", "D4"), at(1)).is_some());
-        let other = Wish { family: "standardNDSv5Family", ..wish("eastus", "ND") };
-        assert_eq!(table.keeps(&other, at(1)), None);
-        table.note(
-            &wish("eastus", "D8"),
+        assert!(table.blocks(&request("eastus", "D4"), at(1)).is_some());
+        let other = VmRequest { family: "standardNDSv5Family", ..request("eastus", "ND") };
+        assert_eq!(table.blocks(&other, at(1)), None);
+        table.refused(
+            &request("eastus", "D8"),
             &trouble("OperationNotAllowed", "approved Total Regional Cores quota"),
             at(0),
         );
-        assert!(table.keeps(&other, at(1)).is_some());
+        assert!(table.blocks(&other, at(1)).is_some());
         table.granted(&other);
-        assert_eq!(table.keeps(&other, at(1)), None);
+        assert_eq!(table.blocks(&other, at(1)), None);
     }
 
     #[test]
-    fn a_hunter_asks_ever_more_seldom_and_at_least_each_half_hour() {
+    fn a_class_that_hunts_tries_ever_more_seldom_and_at_least_each_half_hour() {
         let mut table = BackOff::default();
-        let here = Wish { hunting: Some(60), ..wish("eastus", "D8") };
+        let here = VmRequest { hunting: Some(60), ..request("eastus", "D8") };
         let mut pauses = Vec::new();
         for _ in 0..6 {
-            table.asked(&here, at(0));
-            table.note(&here, &trouble("SkuNotAvailable", ""), at(0));
-            let entry = table.keeps(&here, at(0)).unwrap();
+            table.attempted(&here, at(0));
+            table.refused(&here, &trouble("SkuNotAvailable", ""), at(0));
+            let entry = table.blocks(&here, at(0)).unwrap();
             pauses.push(at(0).duration_until(entry.until).as_secs() / 60);
         }
         assert_eq!(pauses, [2, 4, 8, 16, 30, 30]);
         table.granted(&here);
-        table.note(&here, &trouble("SkuNotAvailable", ""), at(0));
-        assert_eq!(table.keeps(&here, at(0)).map(|entry| entry.times), Some(1));
+        table.refused(&here, &trouble("SkuNotAvailable", ""), at(0));
+        assert_eq!(table.blocks(&here, at(0)).map(|entry| entry.times), Some(1));
     }
 
     #[test]
-    fn many_who_asked_at_once_are_refused_once() {
+    fn requests_sent_at_once_are_refused_once() {
         let mut table = BackOff::default();
-        let here = Wish { hunting: Some(60), ..wish("eastus", "D8") };
+        let here = VmRequest { hunting: Some(60), ..request("eastus", "D8") };
         for second in 0..5 {
-            table.note(&here, &trouble("SkuNotAvailable", ""), at(second));
+            table.refused(&here, &trouble("SkuNotAvailable", ""), at(second));
         }
-        assert_eq!(table.keeps(&here, at(5)).map(|entry| entry.times), Some(1));
+        assert_eq!(table.blocks(&here, at(5)).map(|entry| entry.times), Some(1));
     }
 
     #[test]
-    fn only_one_asks_again_and_not_more_than_two_in_a_minute_or_the_classs_number_in_an_hour() {
+    fn one_attempt_at_a_time_two_in_a_minute_and_the_number_of_the_class_in_an_hour() {
         let mut table = BackOff::default();
-        let wishes = ["a", "b", "c"].map(|region| Wish { hunting: Some(3), ..wish(region, "D8") });
-        for wish in &wishes {
-            table.note(wish, &trouble("SkuNotAvailable", ""), at(0));
-            assert!(table.keeps(wish, at(119)).is_some());
-            assert_eq!(table.keeps(wish, at(120)), None, "the first pause is over");
+        let requests =
+            ["a", "b", "c"].map(|region| VmRequest { hunting: Some(3), ..request(region, "D8") });
+        for request in &requests {
+            table.refused(request, &trouble("SkuNotAvailable", ""), at(0));
+            assert!(table.blocks(request, at(119)).is_some());
+            assert_eq!(table.blocks(request, at(120)), None, "the first pause is over");
         }
-        assert!(table.asked(&wishes[0], at(120)));
-        assert!(table.keeps(&wishes[0], at(121)).is_some(), "somebody asks");
-        assert_eq!(table.keeps(&wishes[1], at(121)), None, "of another region nobody has asked");
-        assert!(table.asked(&wishes[1], at(121)));
-        assert!(table.keeps(&wishes[2], at(122)).is_some(), "two in a minute are enough");
-        assert_eq!(table.keeps(&wishes[2], at(181)), None);
-        assert!(table.asked(&wishes[2], at(181)));
-        let other = Wish { hunting: Some(3), ..wish("d", "D8") };
-        table.note(&other, &trouble("SkuNotAvailable", ""), at(181));
-        assert!(table.keeps(&other, at(1_000)).is_some(), "three in an hour are the class's limit");
-        assert_eq!(table.keeps(&other, at(4_000)), None);
-        let new = wish("e", "D8");
-        assert!(!table.asked(&new, at(4_000)), "what was never refused is not asked for again");
+        assert!(table.attempted(&requests[0], at(120)));
+        assert!(table.blocks(&requests[0], at(121)).is_some(), "an attempt is under way");
+        assert_eq!(
+            table.blocks(&requests[1], at(121)),
+            None,
+            "no attempt is under way in another region"
+        );
+        assert!(table.attempted(&requests[1], at(121)));
+        assert!(table.blocks(&requests[2], at(122)).is_some(), "two in a minute are enough");
+        assert_eq!(table.blocks(&requests[2], at(181)), None);
+        assert!(table.attempted(&requests[2], at(181)));
+        let other = VmRequest { hunting: Some(3), ..request("d", "D8") };
+        table.refused(&other, &trouble("SkuNotAvailable", ""), at(181));
+        assert!(
+            table.blocks(&other, at(1_000)).is_some(),
+            "three in an hour are the class's limit"
+        );
+        assert_eq!(table.blocks(&other, at(4_000)), None);
+        let new = request("e", "D8");
+        assert!(!table.attempted(&new, at(4_000)), "what was never refused is no attempt");
         // An attempt that was never answered does not block others for ever.
-        assert_eq!(table.keeps(&wishes[0], at(4_000)), None);
+        assert_eq!(table.blocks(&requests[0], at(4_000)), None);
     }
 
     #[test]
     fn the_table_is_stored_and_read_again() {
         let mut table = BackOff::default();
-        table.note(&wish("eastus", "D8"), &trouble("AllocationFailed", ""), at(0));
+        table.refused(&request("eastus", "D8"), &trouble("AllocationFailed", ""), at(0));
         let text = serde_json::to_string(&table).unwrap();
         assert_eq!(serde_json::from_str::<BackOff>(&text).unwrap(), table);
-        table.tidy(at(100_000));
+        table.prune(at(100_000));
         assert_eq!(table, BackOff::default());
     }
 }

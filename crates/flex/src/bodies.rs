@@ -1,4 +1,4 @@
-//! What Azure is sent.
+//! Bodies of requests to ARM.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::names::{self, Owner};
 /// The user that the image's own tools create; login with a password is disabled.
 const ADMINISTRATOR: &str = "azureuser";
 
-/// The tags of everything that is made for a machine.
+/// The tags of every resource of a machine.
 pub fn tags(machine: &AzureFlexMachine, place: &Place, cluster: &str) -> BTreeMap<String, String> {
     let status = machine.status.as_ref();
     let created = status.and_then(|status| status.created_at.as_ref());
@@ -26,7 +26,7 @@ pub fn tags(machine: &AzureFlexMachine, place: &Place, cluster: &str) -> BTreeMa
     names::tags(owner, &place.tags)
 }
 
-/// The NIC.
+/// The body of a NIC.
 pub fn nic(place: &Place, tags: &BTreeMap<String, String>) -> Value {
     json!({
         "location": place.location,
@@ -44,7 +44,7 @@ pub fn nic(place: &Place, tags: &BTreeMap<String, String>) -> Value {
     })
 }
 
-/// The VM, with its disk. NIC and disk go with it.
+/// The body of a VM with its disk. Azure deletes NIC and disk with the VM.
 pub fn vm(
     machine: &AzureFlexMachine,
     place: &Place,
@@ -77,7 +77,7 @@ pub fn vm(
         "tags": tags,
         "properties": {
             "hardwareProfile": { "vmSize": machine.spec.vm_size },
-            // Said, and not left to Azure, which may choose Trusted Launch.
+            // Explicit: Azure's own default may be Trusted Launch.
             "securityProfile": { "securityType": "Standard" },
             "storageProfile": {
                 "imageReference": image,

@@ -1,4 +1,4 @@
-//! A class as it is meant: checked, normalised, with its defaults.
+//! A class that is valid: checked, normalised, with its defaults.
 
 mod limits;
 
@@ -19,7 +19,7 @@ const OS_DISK: i32 = 128;
 const PODS: i32 = 110;
 const BOOT: Duration = Duration::from_mins(15);
 const LAUNCH: Duration = Duration::from_mins(5);
-/// How often scarce capacity is asked for, unless a class says otherwise.
+/// The most attempts an hour at scarce capacity, unless a class sets another number.
 const ATTEMPTS: u32 = 60;
 
 /// A field that is wrong.
@@ -32,7 +32,7 @@ pub struct FieldError {
     pub what: String,
 }
 
-/// A class as it is meant.
+/// A class that is valid and normalised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
     /// The subscription, in lower case.
@@ -61,7 +61,7 @@ pub struct Class {
     pub launch_timeout: Duration,
     /// Whether Azure keeps the serial console.
     pub boot_diagnostics: bool,
-    /// At most so many attempts an hour, where scarce capacity is hunted for.
+    /// The most attempts an hour, where the class hunts for scarce capacity.
     pub hunting: Option<u32>,
     /// Spot or not.
     pub capacity_type: CapacityType,
@@ -70,7 +70,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Reads a class. What the API server refuses at admission is refused here too: an object may
+    /// Validates a class. What the API server refuses at admission is refused here too: an object may
     /// be older than the rule.
     pub fn of(spec: &FlexNodeClassSpec) -> Result<Self, Vec<FieldError>> {
         let mut wrong = Vec::new();
@@ -148,7 +148,7 @@ impl Class {
             launch_timeout,
             boot_diagnostics: spec.boot_diagnostics.as_deref() != Some("Disabled"),
             hunting,
-            // The schema accepts no other word; one that got past it is not sold as spot.
+            // The schema accepts no other word; one that got past it is not requested as spot.
             capacity_type: spec
                 .capacity_type
                 .as_ref()
@@ -159,8 +159,8 @@ impl Class {
         if wrong.is_empty() { Ok(class) } else { Err(wrong) }
     }
 
-    /// Where a machine of this class is to be. `key` is for a class without SSH keys: Azure
-    /// requires one all the same.
+    /// The place of a machine of this class. `key` is for a class without SSH keys: Azure requires one
+    /// all the same.
     pub fn place(&self, machine: &str, uid: &str, cluster_uid: &str, key: &str) -> Place {
         let vm = names::vm(machine, &names::suffix(cluster_uid, uid));
         Place {
@@ -189,8 +189,8 @@ impl Class {
     }
 }
 
-/// What is wrong with kubelet's version beside that of the API server: it must not be newer, nor
-/// more than three minor versions older.
+/// The version skew between kubelet and the API server, if it is not supported: kubelet must not be
+/// newer, nor more than three minor versions older.
 pub fn skew(kubelet: &str, server: &str) -> Option<String> {
     let minor = |version: &str| version.split('.').nth(1)?.parse::<u32>().ok();
     let (Some(kubelet_is), Some(server_is)) = (minor(kubelet), minor(server)) else {
@@ -284,7 +284,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn case_29_and_33_what_is_wrong_is_named_before_azure_is_asked() {
+    fn case_29_and_33_every_invalid_field_is_named_before_any_request_to_azure() {
         let image = ImageReference { publisher: "p".to_owned(), ..ImageReference::default() };
         let wrong = FlexNodeClassSpec {
             subscription_id: "x".to_owned(),
@@ -313,7 +313,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn case_34_without_a_key_one_is_given_that_nobody_has() {
+    fn case_34_a_class_without_a_key_gets_one_whose_private_half_does_not_exist() {
         let class = Class::of(&spec()).unwrap();
         assert_eq!(
             class.place("m", "u", "c", "ssh-ed25519 MADE").ssh_public_keys,

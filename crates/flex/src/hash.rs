@@ -1,4 +1,4 @@
-//! Whether a node is still as its class says.
+//! Drift: whether a Node still matches its class, by a hash of the class.
 
 use std::fmt::Write as _;
 
@@ -9,15 +9,15 @@ use crate::class::Class;
 
 /// The annotation with the hash.
 pub const ANNOTATION: &str = "flex.aks.azure.com/azureflex-nodeclass-hash";
-/// The annotation with the version of how the hash is made.
+/// The annotation with the version of the hash.
 pub const VERSION_ANNOTATION: &str = "flex.aks.azure.com/azureflex-nodeclass-hash-version";
-/// How the hash is made.
+/// The version of the hash: how it is computed.
 pub const VERSION: &str = "v2";
-/// The reason of a node that is not as its class says any more.
+/// The reason of a Node that has drifted from its class.
 pub const DRIFTED: &str = "AzureFlexNodeClassChanged";
 
-/// The hash of what a node is made of: of the values as they are meant, so that a default and the
-/// same value written out are the same.
+/// The hash of a class over its normalised values: a default and the same value written out give the
+/// same hash.
 pub fn of(class: &Class) -> String {
     let mut digest = Sha256::new();
     let mut add = |value: &str| {
@@ -53,7 +53,7 @@ pub fn of(class: &Class) -> String {
     hexadecimal(&digest.finalize())
 }
 
-/// Why a node has drifted, if it has. A hash that was made otherwise says nothing.
+/// Why a Node has drifted, if it has. A hash of another version proves nothing.
 pub fn drift(class: &Class, hash: Option<&str>, version: Option<&str>) -> Option<&'static str> {
     (version == Some(VERSION) && hash.is_some_and(|hash| hash != of(class))).then_some(DRIFTED)
 }

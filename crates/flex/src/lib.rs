@@ -1,18 +1,20 @@
 //! Nodes on single Azure VMs in any region: what is next for each of them, and how nothing of them
 //! is ever left behind.
 //!
-//! The core is pure: [`next_step`](machine::Snapshot::next_step) says what to do with one machine,
-//! given what is stored of it, what was seen of it and the time. [`Engine`](engine::Engine) does
-//! it, one effect at a time, and stores each intent before the call to Azure that it is about.
+//! The core is pure: [`next_step`](machine::Snapshot::next_step) decides what to do with one machine
+//! and its claim from one [`Snapshot`](machine::Snapshot). [`Engine`](engine::Engine) executes the
+//! decision, one effect a pass, and stores each intent before the call to Azure that it is about.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
 
 pub mod audit;
 pub mod backoff;
 pub mod bodies;
+pub mod claim;
 pub mod class;
 pub mod engine;
 pub mod hash;
+pub mod ids;
 pub mod machine;
 pub mod names;
 pub mod offers;

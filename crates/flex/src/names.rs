@@ -1,5 +1,5 @@
-//! The names and tags of what is made in Azure. All of them follow from the machine, so that they
-//! are known before anything is asked for, and found again after everything is forgotten.
+//! Names and tags of resources in Azure. All of them follow from the machine, so that they are known
+//! before the first request, and found again after a restart.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,20 +10,20 @@ use sha2::{Digest as _, Sha256};
 
 /// The longest name of a VM; so its Node can have the same, and its NIC and disk a longer one.
 const LONGEST: usize = 54;
-/// How much of a longer name is kept.
+/// How much of a longer name is used.
 const KEPT: usize = 43;
-/// The hexadecimal digits of the suffix of everything that is made for a machine.
+/// The number of hexadecimal digits in the suffix of a machine's resources.
 const SUFFIX: usize = 8;
 /// The longest value of a tag in Azure.
 const LONGEST_VALUE: usize = 256;
 
-/// Marks what is ours.
+/// Marks a resource as bringup's.
 pub const MANAGED_BY: (&str, &str) = ("bringup-managed-by", "bringup");
 /// The cluster that it belongs to.
 pub const CLUSTER: &str = "bringup-cluster";
-/// The machine that it is of.
+/// The machine that it was created for.
 pub const MACHINE: &str = "bringup-machine";
-/// The uid of that machine, which one of the same name made later does not share.
+/// The uid of that machine, which one of the same name created later does not share.
 pub const MACHINE_UID: &str = "bringup-machine-uid";
 /// The claim that it is for.
 pub const CLAIM: &str = "bringup-nodeclaim";
@@ -31,7 +31,7 @@ pub const CLAIM: &str = "bringup-nodeclaim";
 pub const CLAIM_UID: &str = "bringup-nodeclaim-uid";
 /// The claim's pool.
 pub const POOL: &str = "bringup-nodepool";
-/// Which attempt made it.
+/// The number of the attempt that created it.
 pub const ATTEMPT: &str = "bringup-attempt";
 
 /// The suffix of the names of a machine's VM, NIC and disk: they are like no other machine's, of this
@@ -44,8 +44,8 @@ pub fn suffix(cluster_uid: &str, machine_uid: &str) -> String {
 /// The name of the VM of a machine.
 pub fn vm(name: &str, suffix: &str) -> String {
     let most = LONGEST - SUFFIX - 1;
-    let kept = if is_legal(name) && name.len() <= most { name.to_owned() } else { plain(name) };
-    format!("{kept}-{suffix}")
+    let stem = if is_legal(name) && name.len() <= most { name.to_owned() } else { plain(name) };
+    format!("{stem}-{suffix}")
 }
 
 /// The name of the machine and the class of a pool, which has an id of any form.
@@ -71,14 +71,14 @@ fn shortened(name: &str, uid: &str) -> String {
 
 /// The beginning of a name, in letters that Azure takes.
 fn plain(name: &str) -> String {
-    let kept: String = name
+    let stem: String = name
         .chars()
         .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
         .skip_while(|letter| *letter == '-')
         .take(KEPT)
         .collect();
-    let kept = if kept.is_empty() { "vm" } else { kept.trim_end_matches('-') };
-    kept.to_owned()
+    let stem = if stem.is_empty() { "vm" } else { stem.trim_end_matches('-') };
+    stem.to_owned()
 }
 
 /// The name of its NIC.
@@ -101,29 +101,29 @@ fn digits(text: &str, count: usize) -> String {
     all[..count].to_owned()
 }
 
-/// When it was decided to make it: Azure does not say so of a NIC.
+/// When its creation was decided: Azure does not report that of a NIC.
 pub const CREATED: &str = "bringup-created-at";
 
-/// Whose a resource is.
+/// The owner of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
     /// The cluster.
     pub cluster: &'a str,
     /// The machine.
     pub machine: &'a str,
-    /// The machine's uid. None: it was planned before there was this tag.
+    /// The machine's uid. None: it was planned before this tag existed.
     pub machine_uid: Option<&'a str>,
-    /// The claim, if it is for one.
+    /// The claim, if the machine is for one.
     pub claim: Option<&'a ClaimReference>,
     /// The claim's pool.
     pub pool: Option<&'a str>,
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// When it was decided to make it.
+    /// When its creation was decided.
     pub created: Option<Timestamp>,
 }
 
-/// The tags of everything that is made for a machine. Other tags cannot override ours.
+/// The tags of a machine's resources. Other tags cannot override ours.
 pub fn tags(owner: Owner<'_>, others: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut tags = others.clone();
     tags.retain(|name, _| !name.to_ascii_lowercase().starts_with("bringup-"));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_overrides_our_tags() {
+    fn other_tags_do_not_override_ours() {
         let others =
             [("Bringup-cluster".to_owned(), "other".to_owned()), ("a".to_owned(), "b".to_owned())];
         let owner = Owner {

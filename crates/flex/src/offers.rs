@@ -1,15 +1,15 @@
-//! Which size a claim gets: the cheapest that fits and can be had.
+//! Offers: which size a claim gets. The cheapest that fits and is available.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::backoff::{BackOff, Wish};
+use crate::backoff::{BackOff, VmRequest};
 use crate::class::{CapacityType, Class};
 use crate::requirements::{Requirement, fit};
 use crate::sizes::{SIZES, Size};
 
-/// What a spot VM costs of the list price, for the order of offers.
+/// The price of a spot VM as a part of the list price, for the order of offers.
 const SPOT: f64 = 0.3;
 
 /// What the pods of a claim need.
@@ -27,7 +27,7 @@ pub struct Needs {
     pub pods: u64,
 }
 
-/// A size that can be had, or not now.
+/// A size in a zone, available now or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
     /// The size.
@@ -38,18 +38,18 @@ pub struct Offer {
     pub capacity_type: CapacityType,
     /// The price of an hour in dollars, for the order.
     pub price: f64,
-    /// Whether it can be asked for now.
+    /// Whether it can be requested now.
     pub available: bool,
 }
 
 /// Why no size was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoOffer {
-    /// No size is large enough and as asked for.
-    #[error("no size fits what is asked for")]
+    /// No size is large enough and meets the requirements.
+    #[error("no size fits the requirements of the claim")]
     NothingFits,
-    /// Sizes would fit; Azure has said no to all of them.
-    #[error("of {0} that fit, Azure has said no to all: {1}")]
+    /// Sizes would fit, and none of them is available.
+    #[error("Azure has refused every size that fits ({0}): {1}")]
     AllRefused(usize, String),
 }
 
@@ -76,14 +76,14 @@ pub fn labels(class: &Class, offer: &Offer) -> BTreeMap<&'static str, String> {
     labels
 }
 
-/// A size of a class, as it is asked for.
-pub fn wish<'a>(
+/// The request for a size of a class.
+pub fn vm_request<'a>(
     class: &'a Class,
     name: &'a str,
     size: &'a Size,
     zone: Option<&'a str>,
-) -> Wish<'a> {
-    Wish {
+) -> VmRequest<'a> {
+    VmRequest {
         subscription: &class.subscription,
         region: &class.location,
         size: size.name,
@@ -95,8 +95,8 @@ pub fn wish<'a>(
     }
 }
 
-/// Everything that a class offers, whether it can be had or not.
-pub fn offers(class: &Class, name: &str, refused: &BackOff, now: Timestamp) -> Vec<Offer> {
+/// Everything that a class offers, available or not.
+pub fn offers(class: &Class, name: &str, back_off: &BackOff, now: Timestamp) -> Vec<Offer> {
     let zones: Vec<Option<&String>> = match class.zones.as_slice() {
         [] => vec![None],
         zones => zones.iter().map(Some).collect(),
@@ -106,13 +106,13 @@ pub fn offers(class: &Class, name: &str, refused: &BackOff, now: Timestamp) -> V
         .iter()
         .flat_map(|size| zones.iter().map(move |zone| (size, *zone)))
         .map(|(size, zone)| {
-            let wish = wish(class, name, size, zone.map(String::as_str));
+            let request = vm_request(class, name, size, zone.map(String::as_str));
             Offer {
                 size,
                 zone: zone.cloned(),
                 capacity_type: class.capacity_type,
                 price: size.price * factor,
-                available: refused.keeps(&wish, now).is_none(),
+                available: back_off.blocks(&request, now).is_none(),
             }
         })
         .collect();
@@ -122,7 +122,7 @@ pub fn offers(class: &Class, name: &str, refused: &BackOff, now: Timestamp) -> V
     offers
 }
 
-/// The cheapest offer that fits and can be had.
+/// The cheapest offer that fits and is available.
 pub fn choose(
     class: &Class,
     offers: &[Offer],
@@ -226,9 +226,9 @@ mod tests {
 
     #[test]
     fn what_azure_has_refused_is_passed_over_and_comes_back() {
-        let mut refused = BackOff::default();
+        let mut back_off = BackOff::default();
         let class = class();
-        let wish = Wish {
+        let request = VmRequest {
             subscription: &class.subscription,
             region: "eastus2",
             size: "Standard_D8s_v5",
@@ -240,12 +240,13 @@ mod tests {
         };
         let failure =
             ArmFailure { code: Some("AllocationFailed".to_owned()), ..ArmFailure::default() };
-        refused.note(&wish, &Trouble::of_failure(&failure, false), now());
-        assert_eq!(chosen(&[], Needs::default(), &refused), Ok("Standard_NC24ads_A100_v4"));
+        back_off.refused(&request, &Trouble::of_failure(&failure, false), now());
+        assert_eq!(chosen(&[], Needs::default(), &back_off), Ok("Standard_NC24ads_A100_v4"));
         let only = [("node.kubernetes.io/instance-type", "In", &["Standard_D8s_v5"][..])];
-        let told = chosen(&only, Needs::default(), &refused).unwrap_err();
-        assert_eq!(told.to_string(), "of 1 that fit, Azure has said no to all: Standard_D8s_v5");
-        refused.granted(&wish);
-        assert_eq!(chosen(&only, Needs::default(), &refused), Ok("Standard_D8s_v5"));
+        let error = chosen(&only, Needs::default(), &back_off).unwrap_err();
+        let text = "Azure has refused every size that fits (1): Standard_D8s_v5";
+        assert_eq!(error.to_string(), text);
+        back_off.granted(&request);
+        assert_eq!(chosen(&only, Needs::default(), &back_off), Ok("Standard_D8s_v5"));
     }
 }

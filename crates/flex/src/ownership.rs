@@ -1,4 +1,4 @@
-//! Whose a resource in Azure is, decided from what was just read of it.
+//! Whether a resource in Azure is ours, decided from its body as it was just read.
 //!
 //! A name proves nothing: anyone who may write to the resource group can create a VM, a NIC or a disk
 //! under any name. Ownership is proven by tags, and for a VM also by its vmId, which Azure assigns and
@@ -25,19 +25,20 @@ pub struct Identity<'a> {
 /// Whether a resource may be written to and deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ownership {
-    /// It carries our tags, and a VM has the stored vmId.
+    /// It has our tags, and a VM has the stored vmId.
     Ours,
-    /// It does not: the reason, for people.
+    /// It does not: the reason, in words.
     Foreign(String),
 }
 
-/// Decides whose a resource is from its body as ARM answers it.
+/// Decides whether a resource is ours from its body as ARM answers it.
 pub fn owns(kind: Kind, resource: &Value, identity: &Identity<'_>) -> Ownership {
     let wanted = [
         (MANAGED_BY.0, Some(MANAGED_BY.1)),
         (CLUSTER, Some(identity.cluster)),
         (MACHINE, Some(identity.machine)),
-        // What was made before this tag existed does not carry it; what carries another is another's.
+        // A resource that was created before this tag existed does not have it; one with another uid
+        // is of another machine.
         (MACHINE_UID, identity.uid),
     ];
     for (name, value) in wanted {
@@ -63,12 +64,12 @@ pub fn vm_id(vm: &Value) -> Option<&str> {
     vm.pointer("/properties/vmId").and_then(Value::as_str)
 }
 
-/// What a resource says under a tag.
+/// The value of a tag of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tag<'a> {
     Absent,
     Is(&'a str),
-    /// Two names that differ in case only, with different values: then it says nothing.
+    /// Two names that differ in case only: that proves nothing.
     Ambiguous,
 }
 
@@ -80,12 +81,12 @@ impl std::fmt::Display for Tag<'_> {
                 let value: String = value.chars().take(64).collect();
                 write!(formatter, "is `{value}`")
             }
-            Self::Ambiguous => formatter.write_str("is there twice"),
+            Self::Ambiguous => formatter.write_str("exists twice"),
         }
     }
 }
 
-/// The names of tags have no case in Azure; their values do.
+/// In Azure the names of tags are case-insensitive; their values are not.
 fn tag<'a>(resource: &'a Value, name: &str) -> Tag<'a> {
     let tags = resource.get("tags").and_then(Value::as_object).into_iter().flatten();
     let mut same = tags.filter(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -103,7 +104,7 @@ pub struct Companion {
     pub kind: Kind,
     /// Its id.
     pub id: String,
-    /// It is the disk that was made with the VM, under the name that we chose for it.
+    /// It is the disk that was created with the VM, under the name that we chose for it.
     pub is_own_disk: bool,
 }
 
@@ -113,13 +114,13 @@ pub fn companions(vm: &Value) -> Vec<Companion> {
     let (group, name) = id
         .split_once("/providers/")
         .map_or(("", ""), |(group, rest)| (group, rest.rsplit('/').next().unwrap_or_default()));
-    let goes = |options: &Value| {
+    let is_deleted_with_vm = |options: &Value| {
         let option = options["deleteOption"].as_str();
         option.is_some_and(|option| option.eq_ignore_ascii_case("delete"))
     };
     let list = |path: &str| vm.pointer(path).and_then(Value::as_array).into_iter().flatten();
     let nics = list("/properties/networkProfile/networkInterfaces")
-        .filter(|nic| goes(&nic["properties"]))
+        .filter(|nic| is_deleted_with_vm(&nic["properties"]))
         .map(|nic| {
             let id = nic["id"].as_str().unwrap_or_default().to_owned();
             Companion { kind: Kind::Nic, id, is_own_disk: false }
@@ -131,14 +132,15 @@ pub fn companions(vm: &Value) -> Vec<Companion> {
         let is_own_disk = is_os && named.eq_ignore_ascii_case(&names::disk(name));
         Companion { kind: Kind::Disk, id: id.map_or_else(beside, str::to_owned), is_own_disk }
     };
-    let os = vm.pointer("/properties/storageProfile/osDisk").filter(|disk| goes(disk));
-    let data = list("/properties/storageProfile/dataDisks").filter(|disk| goes(disk));
+    let os =
+        vm.pointer("/properties/storageProfile/osDisk").filter(|disk| is_deleted_with_vm(disk));
+    let data = list("/properties/storageProfile/dataDisks").filter(|disk| is_deleted_with_vm(disk));
     nics.chain(os.map(|one| disk(one, true))).chain(data.map(|one| disk(one, false))).collect()
 }
 
-/// Decides whether a companion of one of our VMs may go with it. The disk that was made with the VM
-/// is part of it, also where Azure did not copy the VM's tags to it.
-pub fn goes_with(
+/// Decides whether a companion of one of our VMs may be deleted with it. The disk that was created
+/// with the VM is part of it, also where Azure did not copy the VM's tags to it.
+pub fn may_be_deleted_with(
     vm: &Value,
     companion: &Companion,
     resource: &Value,
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_with_a_vm_is_found_and_the_disk_made_with_it_is_part_of_it() {
+    fn what_may_be_deleted_with_a_vm_is_found_and_the_disk_made_with_it_is_part_of_it() {
         let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/v";
         let vm = json!({ "id": id, "properties": {
             "networkProfile": { "networkInterfaces": [
@@ -256,14 +258,18 @@ mod tests {
         assert_eq!(ids, ["/nic-1", own, "/d1"]);
         assert_eq!(found.iter().filter(|one| one.is_own_disk).count(), 1);
         let bare = json!({ "managedBy": id });
-        assert_eq!(goes_with(&vm, &found[1], &bare, &WE), Ownership::Ours);
+        assert_eq!(may_be_deleted_with(&vm, &found[1], &bare, &WE), Ownership::Ours);
         for foreign in [
             json!({}),
             json!({ "managedBy": "/another" }),
             json!({ "managedBy": id, "tags": { "bringup-cluster": "other" } }),
         ] {
-            assert_ne!(goes_with(&vm, &found[1], &foreign, &WE), Ownership::Ours, "{foreign}");
+            assert_ne!(
+                may_be_deleted_with(&vm, &found[1], &foreign, &WE),
+                Ownership::Ours,
+                "{foreign}"
+            );
         }
-        assert_ne!(goes_with(&vm, &found[2], &bare, &WE), Ownership::Ours, "a data disk");
+        assert_ne!(may_be_deleted_with(&vm, &found[2], &bare, &WE), Ownership::Ours, "a data disk");
     }
 }

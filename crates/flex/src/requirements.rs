@@ -1,4 +1,4 @@
-//! What a claim asks of its node's labels.
+//! Requirements of a claim on the labels of its Node.
 
 use std::collections::BTreeMap;
 
@@ -17,35 +17,35 @@ pub enum Operator {
     Gt(i64),
     /// It is a number below this.
     Lt(i64),
-    /// It is this number or one above; Karpenter writes so what was asked for with `Gt`.
+    /// It is this number or one above; Karpenter normalises `Gt` to it.
     Gte(i64),
     /// It is this number or one below.
     Lte(i64),
 }
 
-/// Why a requirement cannot be understood.
+/// A requirement that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("requirement of {key}: {what}")]
-pub struct NotUnderstood {
-    /// Its label.
+pub struct InvalidRequirement {
+    /// The label.
     pub key: String,
     /// What is wrong.
     pub what: String,
 }
 
-/// What is asked of one label.
+/// A requirement on one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
     /// The label.
     pub key: String,
-    /// What is asked of it.
+    /// How its value is compared.
     pub operator: Operator,
 }
 
 impl Requirement {
-    /// As Kubernetes writes it.
-    pub fn read(key: &str, operator: &str, values: &[String]) -> Result<Self, NotUnderstood> {
-        let wrong = |what: String| NotUnderstood { key: key.to_owned(), what };
+    /// Parses a requirement as Kubernetes writes it.
+    pub fn read(key: &str, operator: &str, values: &[String]) -> Result<Self, InvalidRequirement> {
+        let wrong = |what: String| InvalidRequirement { key: key.to_owned(), what };
         let number = || match values {
             [one] => one.parse().map_err(|_| wrong(format!("`{one}` is not a number"))),
             _ => Err(wrong(format!("{operator} takes one value"))),
@@ -64,7 +64,7 @@ impl Requirement {
         Ok(Self { key: key.to_owned(), operator })
     }
 
-    /// Whether a value, or none, is what is asked for.
+    /// Whether a value, or none, meets the requirement.
     pub fn allows(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(|value| value.parse::<i64>().ok());
         let one_of =
@@ -82,16 +82,16 @@ impl Requirement {
     }
 }
 
-/// Whether labels are what is asked for. Labels that are not named here are for others to set, and
-/// so are not asked about.
+/// Whether labels meet the requirements. Labels that an offer does not have are set by others, and
+/// requirements on them are not checked.
 pub fn fit(requirements: &[Requirement], labels: &BTreeMap<&str, String>) -> bool {
     let known = requirements.iter().filter(|asked| labels.contains_key(asked.key.as_str()));
     let mut unknown = requirements.iter().filter(|asked| !labels.contains_key(asked.key.as_str()));
-    let told =
+    let is_met =
         |asked: &&Requirement| asked.allows(labels.get(asked.key.as_str()).map(String::as_str));
     // A node without GPUs has no label that counts them: a requirement for a number needs a node
     // with GPUs.
-    known.into_iter().all(|asked| told(&asked))
+    known.into_iter().all(|asked| is_met(&asked))
         && !unknown
             .any(|asked| asked.key.starts_with("karpenter.azure.com/sku-") && !asked.allows(None))
 }

@@ -1,4 +1,4 @@
-//! The sizes of VMs that are offered, and what of each is left for pods.
+//! The VM sizes that are offered, and what is allocatable on each.
 
 /// A size.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Size {
     pub price: f64,
 }
 
-/// The sizes that are known from the start.
+/// All sizes.
 pub const SIZES: [Size; 5] = [
     Size {
         name: "Standard_D8s_v5",
@@ -70,7 +70,7 @@ pub fn find(name: &str) -> Option<&'static Size> {
 pub const EVICTION: u64 = 750;
 
 impl Size {
-    /// What is kept for the system of the processors, in thousandths: 6 % of the first, 4 % of the
+    /// The processors reserved for the system, in thousandths: 6 % of the first, 4 % of the
     /// second, 2 % of the next two, 1 % of the rest.
     pub fn reserved_cpu(&self) -> u64 {
         let cpus = u64::from(self.cpus);
@@ -78,7 +78,7 @@ impl Size {
         part(0, 1, 60) + part(1, 2, 40) + part(2, 4, 20) + part(4, u64::MAX, 10)
     }
 
-    /// What is kept for the system of the memory, in MiB: 25 % of the first 4 GiB, 20 % of the next
+    /// The memory reserved for the system, in MiB: 25 % of the first 4 GiB, 20 % of the next
     /// 4, 10 % of the next 8, 6 % of the next 112, 2 % of the rest.
     pub fn reserved_memory(&self) -> u64 {
         let memory = u64::from(self.memory) * 1024;
@@ -94,12 +94,12 @@ impl Size {
         hundredths / 100
     }
 
-    /// What is left of the processors, in thousandths.
+    /// The processors allocatable to pods, in thousandths.
     pub fn allocatable_cpu(&self) -> u64 {
         u64::from(self.cpus) * 1000 - self.reserved_cpu()
     }
 
-    /// What is left of the memory, in MiB.
+    /// The memory allocatable to pods, in MiB.
     pub fn allocatable_memory(&self) -> u64 {
         u64::from(self.memory) * 1024 - self.reserved_memory() - EVICTION
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_45_what_is_kept_for_the_system_is_as_aks_keeps_it() {
+    fn case_45_reserved_resources_are_those_of_aks() {
         let rows = [
             ("Standard_ND96isr_H200_v5", 1060, 45834),
             ("Standard_ND96amsr_A100_v4", 1060, 45834),

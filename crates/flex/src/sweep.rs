@@ -1,6 +1,6 @@
-//! Orphaned resources: those of this cluster that exist in Azure and that no machine or claim wants.
+//! Orphaned resources: those of this cluster that exist in Azure and that no machine or claim owns.
 //!
-//! Azure is listed first, then the machines: what was made in between is then known to be wanted.
+//! Azure is listed first, then the machines: what is created in between then has an owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use jiff::{SignedDuration, Timestamp};
 use crate::machine::RESERVATION;
 use crate::names::{self, CLAIM_UID, CLUSTER, MACHINE, MACHINE_UID, MANAGED_BY};
 
-/// Nothing younger is touched.
+/// Nothing younger is deleted.
 const GRACE: SignedDuration = SignedDuration::from_mins(5);
 
-/// What kind of resource it is.
+/// The kind of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A virtual machine. It goes first: it holds the others.
+    /// A virtual machine. It is deleted first: it uses the others.
     Vm,
     /// A network interface.
     Nic,
@@ -28,42 +28,42 @@ pub enum Kind {
 pub struct Resource {
     /// Its id.
     pub id: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
-    /// When it was made, if Azure says so; else when it was first seen.
+    /// When it was created, if Azure reports that; else when it was first seen.
     pub since: Timestamp,
-    /// Something uses it.
+    /// Whether another resource uses it.
     pub used: bool,
     /// The vmId of a VM: what is deleted must still be the VM that was listed.
     pub vm_id: Option<String>,
 }
 
-/// The objects that want resources.
+/// The objects that own resources.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct Owners {
     /// The names of the machines that exist.
     pub machines: BTreeSet<String>,
-    /// The uids of the claims that exist. Should machines be lost, a node that runs is not: its claim
-    /// goes first.
+    /// The uids of the claims that exist: a Node that runs is not deleted where only its machine is
+    /// lost.
     pub claims: BTreeSet<String>,
-    /// The uid of the namespace kube-system. The names of what this cluster made follow from it, so
+    /// The uid of the namespace kube-system. The names of this cluster's resources follow from it, so
     /// that two clusters which share an id by mistake do not delete each other's. None: not known.
     pub cluster_uid: Option<String>,
 }
 
-impl Wanted {
-    fn wants(&self, resource: &Resource) -> bool {
+impl Owners {
+    fn own(&self, resource: &Resource) -> bool {
         let of = |name: &str, all: &BTreeSet<String>| {
             resource.tags.get(name).is_some_and(|value| all.contains(value))
         };
         of(MACHINE, &self.machines) || of(CLAIM_UID, &self.claims)
     }
 
-    /// Whether a resource has a name that this cluster gave it. What was made before names carried a
-    /// suffix has no uid in its tags, and is known by its tags alone.
-    fn has_named(&self, resource: &Resource) -> bool {
+    /// Whether a resource has a name that this cluster gave it. One that was created before names
+    /// carried a suffix has no uid in its tags, and is recognised by its tags alone.
+    fn have_named(&self, resource: &Resource) -> bool {
         let name = resource.id.rsplit('/').next().unwrap_or_default();
         match (&self.cluster_uid, resource.tags.get(MACHINE_UID)) {
             (Some(cluster), Some(machine)) => {
@@ -78,12 +78,12 @@ impl Wanted {
 
 /// An orphaned resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leak {
+pub struct Orphan {
     /// Its id.
     pub id: String,
     /// What it is.
     pub kind: Kind,
-    /// The machine that it was of.
+    /// The machine that it was created for.
     pub machine: Option<String>,
     /// How old it is.
     pub age: SignedDuration,
@@ -97,23 +97,23 @@ pub fn is_ours(resource: &Resource, cluster: &str) -> bool {
         && tag(MACHINE).is_some_and(|machine| !machine.is_empty())
 }
 
-/// What is to be removed, VMs first: of this cluster, of no machine and no claim that exists, old
-/// enough, and used by nothing. Whatever does not bear our tags is never touched.
-pub fn plan(resources: &[Resource], wanted: &Wanted, cluster: &str, now: Timestamp) -> Vec<Leak> {
-    let mut leaks: Vec<Leak> = resources
+/// The orphans to delete, VMs first: of this cluster, without an owner, old enough, and not in use.
+/// A resource without our tags is never among them.
+pub fn plan(resources: &[Resource], owners: &Owners, cluster: &str, now: Timestamp) -> Vec<Orphan> {
+    let mut orphans: Vec<Orphan> = resources
         .iter()
-        .filter(|resource| is_ours(resource, cluster) && !wanted.wants(resource))
-        .filter(|resource| wanted.has_named(resource))
+        .filter(|resource| is_ours(resource, cluster) && !owners.own(resource))
+        .filter(|resource| owners.have_named(resource))
         .filter_map(|resource| {
             let machine = resource.tags.get(MACHINE);
             let age = resource.since.duration_until(now);
             let free = match resource.kind {
                 Kind::Vm => true,
-                // Azure keeps it for a VM that was asked for and refused.
+                // Azure reserves it for a VM that was requested and refused.
                 Kind::Nic => !resource.used && age > RESERVATION,
                 Kind::Disk => !resource.used,
             };
-            (free && age > GRACE).then(|| Leak {
+            (free && age > GRACE).then(|| Orphan {
                 id: resource.id.clone(),
                 kind: resource.kind,
                 machine: machine.cloned(),
@@ -121,8 +121,8 @@ pub fn plan(resources: &[Resource], wanted: &Wanted, cluster: &str, now: Timesta
             })
         })
         .collect();
-    leaks.sort_by(|left, right| (left.kind, &left.id).cmp(&(right.kind, &right.id)));
-    leaks
+    orphans.sort_by(|left, right| (left.kind, &left.id).cmp(&(right.kind, &right.id)));
+    orphans
 }
 
 #[cfg(test)]
@@ -149,14 +149,14 @@ mod tests {
         let machines = BTreeSet::from(["wanted".to_owned()]);
         let claims = BTreeSet::from(["uid-that-lives".to_owned()]);
         let cluster_uid = Some("k".to_owned());
-        plan(resources, &Wanted { machines, claims, cluster_uid }, "c", at(seconds))
+        plan(resources, &Owners { machines, claims, cluster_uid }, "c", at(seconds))
             .into_iter()
-            .map(|leak| leak.id)
+            .map(|orphan| orphan.id)
             .collect()
     }
 
     #[test]
-    fn case_10_what_belongs_to_no_machine_goes_vm_first() {
+    fn case_10_orphans_are_deleted_vm_first() {
         let all = [
             resource("disk", Kind::Disk, "c", "gone"),
             resource("nic", Kind::Nic, "c", "gone"),
@@ -164,11 +164,11 @@ mod tests {
             resource("kept", Kind::Vm, "c", "wanted"),
         ];
         assert_eq!(swept(&all, 301), ["vm", "nic", "disk"]);
-        assert!(swept(&all, 299).is_empty(), "nothing young is touched");
+        assert!(swept(&all, 299).is_empty(), "nothing young is deleted");
     }
 
     #[test]
-    fn what_a_claim_that_exists_was_made_for_stays_even_where_its_machine_is_lost() {
+    fn a_resource_whose_claim_exists_stays_even_where_its_machine_is_lost() {
         let of_claim = |id: &str, uid: &str| {
             let mut vm = resource(id, Kind::Vm, "c", "lost");
             vm.tags.insert(CLAIM_UID.to_owned(), uid.to_owned());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_second_cluster_with_the_same_id_made_is_left_alone() {
+    fn resources_of_a_second_cluster_with_the_same_id_are_left_alone() {
         let made_by = |cluster_uid: &str, end: &str| {
             let id = format!("/x/gone-{}{end}", names::suffix(cluster_uid, "u"));
             let mut made = resource(&id, Kind::Nic, "c", "gone");

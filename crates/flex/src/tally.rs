@@ -1,14 +1,14 @@
-//! What became of machines that are gone: a receipt that outlives them.
+//! The receipt: counts of machines that no longer exist, which outlive them.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bringup_objects::flex::AzureFlexMachine;
 use serde::{Deserialize, Serialize};
 
-/// So many of those counted last are remembered, so that none is counted twice.
+/// So many of the machines counted last are remembered, so that none is counted twice.
 const REMEMBERED: usize = 128;
 
-/// What became of machines.
+/// Counts of machines and of what was deleted with them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Tally {
@@ -18,20 +18,20 @@ pub struct Tally {
     pub ran: u64,
     /// How often a VM was refused or failed, by cause.
     pub failed: BTreeMap<String, u64>,
-    /// How many VMs were removed.
+    /// How many VMs were deleted.
     pub vms_removed: u64,
-    /// How many NICs were removed.
+    /// How many NICs were deleted.
     pub nics_removed: u64,
-    /// How many disks were removed.
+    /// How many disks were deleted.
     pub disks_removed: u64,
-    /// How many resources that belonged to no machine were removed.
+    /// How many orphaned resources were deleted.
     pub swept: u64,
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     counted: VecDeque<String>,
 }
 
 impl Tally {
-    /// Counts a machine of which Azure holds nothing any more. Whether it was not counted yet.
+    /// Counts a machine of which Azure holds nothing any more, unless it was counted. Whether it was not.
     pub fn count(&mut self, machine: &AzureFlexMachine) -> bool {
         let uid = machine.metadata.uid.clone().unwrap_or_default();
         if self.counted.contains(&uid) {
@@ -45,8 +45,8 @@ impl Tally {
         true
     }
 
-    /// Adds what a machine says of itself: each attempt had a NIC, and those that ran a VM and a
-    /// disk. Before the last, an attempt can only have failed.
+    /// Adds a machine by its status: each attempt had a NIC, and those that ran a VM and a disk. Every
+    /// attempt before the last can only have failed.
     pub fn add(&mut self, machine: &AzureFlexMachine) {
         let status = machine.status.clone().unwrap_or_default();
         let attempts = u64::from(status.attempt);
@@ -65,11 +65,11 @@ impl Tally {
             *known = known.saturating_add(failures);
         }
         if status.phase.is_cleaning() {
-            let asked = if status.place.is_some() { attempts } else { 0 };
-            self.nics_removed = self.nics_removed.saturating_add(asked);
-            let made = u64::from(status.accepted_at.is_some());
-            self.vms_removed = self.vms_removed.saturating_add(made);
-            self.disks_removed = self.disks_removed.saturating_add(made);
+            let nics = if status.place.is_some() { attempts } else { 0 };
+            self.nics_removed = self.nics_removed.saturating_add(nics);
+            let vms = u64::from(status.accepted_at.is_some());
+            self.vms_removed = self.vms_removed.saturating_add(vms);
+            self.disks_removed = self.disks_removed.saturating_add(vms);
         }
     }
 

@@ -1,5 +1,4 @@
-//! Moments and pauses as flex needs them; how they are kept from panicking is said in
-//! [`bringup_contract::bounds`].
+//! Times and pauses that cannot panic; see [`bringup_contract::bounds`].
 
 use std::time::Duration;
 
@@ -9,12 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 /// The longest pause that Azure can ask for.
 pub const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(1);
 
-/// A moment so much later; at most the last one that there is.
+/// The time after a pause, at most the last one that can be represented.
 pub fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
     at.plus(by)
 }
 
-/// A pause that Azure asks for, at most the longest.
+/// The pause of a `Retry-After`, at most the longest.
 pub fn pause(asked: Option<Duration>) -> Option<SignedDuration> {
     asked.map(|wait| SignedDuration::try_from(bounds::wait(wait)).unwrap_or(LONGEST_PAUSE))
 }

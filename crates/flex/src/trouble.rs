@@ -1,4 +1,4 @@
-//! What went wrong in Azure, what that means, and for how long.
+//! Errors of Azure: their kind, their cause, and what they make unavailable for how long.
 
 use bringup_azure::error::ArmFailure;
 use bringup_azure::{ArmError, ErrorKind};
@@ -18,16 +18,16 @@ pub enum Scope {
     RegionFamily,
     /// The region.
     Region,
-    /// A size in the region, or in the zone if one was asked for.
+    /// A size in the region, or in the zone if one was requested.
     Size,
-    /// Whatever is made from the class.
+    /// Every machine of the class.
     Class,
 }
 
-/// Trouble, in terms that can be decided by.
+/// An error of Azure, in the terms that decisions are made by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
-    /// What kind.
+    /// Its kind.
     pub class: Class,
     /// The cause.
     pub cause: Cause,
@@ -35,19 +35,19 @@ pub struct Trouble {
     pub code: Option<String>,
     /// The HTTP status.
     pub status: Option<u16>,
-    /// How long to stay away, if Azure says so.
+    /// How long to wait, if Azure asks for that.
     pub retry_after: Option<SignedDuration>,
     /// What is unavailable, and for how long.
     pub back_off: Option<(Scope, SignedDuration)>,
-    /// ARM's words.
+    /// ARM's message.
     pub message: String,
 }
 
-/// How much of ARM's words is kept.
+/// How many characters of ARM's message are stored.
 const WORDS: usize = 1024;
 
 impl Trouble {
-    /// What an error of a request means.
+    /// From the error of a request.
     pub fn of_error(error: &ArmError, spot: bool) -> Self {
         let retry_after = crate::time::pause(error.retry_after());
         let words = error.to_string();
@@ -55,7 +55,7 @@ impl Trouble {
             ErrorKind::Throttled { .. } => {
                 Self::plain(Class::Throttle, Cause::ArmThrottled, &words)
             }
-            // Without a token, a request was not refused: Azure has not looked at what it asks for.
+            // Without a token, a request was not refused: Azure has not read it.
             ErrorKind::Unavailable { .. }
             | ErrorKind::Network
             | ErrorKind::Malformed { .. }
@@ -69,18 +69,18 @@ impl Trouble {
         Self { status: error.status(), retry_after, ..trouble }
     }
 
-    /// What the failure of an operation, or of a VM, means. Azure had accepted the request, so an
-    /// unknown code does not prove that the request is wrong.
+    /// From the failure of an operation, or of a VM. Azure had accepted the request, so an unknown code
+    /// does not prove that the request is wrong.
     pub fn of_failure(failure: &ArmFailure, spot: bool) -> Self {
-        let told = failure.message.as_deref().filter(|message| !message.is_empty());
+        let message = failure.message.as_deref().filter(|message| !message.is_empty());
         let unknown = || Self {
             code: failure.code.clone(),
-            ..Self::transient(told.unwrap_or("it failed, and Azure does not say why"))
+            ..Self::transient(message.unwrap_or("it failed, and Azure reports no reason"))
         };
         Self::known(failure, spot).unwrap_or_else(unknown)
     }
 
-    /// What the outermost code means that is known; none: none is.
+    /// From the outermost code that is known; none: none is.
     fn known(failure: &ArmFailure, spot: bool) -> Option<Self> {
         failure.chain().into_iter().find_map(|one| {
             let message = one.message.as_deref().or(failure.message.as_deref()).unwrap_or_default();
@@ -91,7 +91,7 @@ impl Trouble {
         })
     }
 
-    /// What a refusal with an unknown code means: only its status tells something.
+    /// From a refusal with an unknown code: only its HTTP status can be judged.
     fn refused(status: Option<u16>, failure: &ArmFailure) -> Self {
         let (class, cause) = match status {
             Some(400 | 422) => (Class::Request, Cause::InvalidRequest),
@@ -109,17 +109,17 @@ impl Trouble {
         Self { class, cause, code, status, retry_after, back_off, message }
     }
 
-    /// What was asked for is wrong, as we know without asking Azure.
+    /// A request that is wrong, as is known without sending it.
     pub fn request(what: &str) -> Self {
         Self::plain(Class::Request, Cause::InvalidRequest, what)
     }
 
-    /// It passes: what is needed is not to be had now.
+    /// A transient error: something that is needed is not available now.
     pub fn transient(what: &str) -> Self {
         Self::plain(Class::Transient, Cause::PlatformTransient, what)
     }
 
-    /// The same as it is stored.
+    /// The failure as a machine stores it.
     pub fn stored(&self) -> Failure {
         Failure {
             class: self.class.into(),
@@ -134,7 +134,7 @@ impl Trouble {
 type Meaning = (Class, Cause, Option<(Scope, SignedDuration)>);
 
 /// The table of ARM's codes: by code first; only where one code has several meanings, by the fixed
-/// words in its text. None: it is not known whose fault it is.
+/// words in its message. None: the code is not known.
 fn table(code: &str, text: &str, spot: bool) -> Option<Meaning> {
     let (minutes, hours) = (SignedDuration::from_mins, SignedDuration::from_hours);
     let capacity = |cause, scope, time| (Class::Capacity, cause, Some((scope, time)));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_scarce_as_spot_comes_back_sooner() {
+    fn a_scarce_size_is_requested_again_sooner_as_spot() {
         let failure =
             ArmFailure { code: Some("SkuNotAvailable".to_owned()), ..ArmFailure::default() };
         let spot = Trouble::of_failure(&failure, true);

@@ -5,11 +5,11 @@ mod world;
 
 use bringup_azure_sim::fault::Fault;
 use bringup_contract::Open;
-use bringup_flex::engine::{Engine, Next, Store, StoreError};
-use bringup_flex::machine::Around;
+use bringup_flex::claim::ClaimState;
+use bringup_flex::engine::{Next, Store, StoreError};
 use bringup_objects::flex::machine::{AzureFlexMachine, Phase};
 use world::steps::{answer, error, journal, reach, settle, status, world};
-use world::{Crash, World, machine, phase, place};
+use world::{Crash, Process, World, machine, phase, place, registered_claim};
 
 const NO_QUOTA: &str = "quotas: [{region: eastus2, family: standardDSv5Family, limit: 0}]";
 
@@ -40,18 +40,18 @@ async fn case_02_a_claim_that_goes_between_nic_and_vm_is_cleaned_up() {
 }
 
 #[tokio::test]
-async fn case_03_a_nic_that_is_kept_is_asked_for_again_at_its_time_and_nobody_waits() {
+async fn case_03_a_reserved_nic_is_deleted_when_its_reservation_ends_and_no_task_waits() {
     let world = world(NO_QUOTA);
     world.shelf.put(machine("m", true));
     reach(&world, "m", Phase::CleanNic).await;
-    let kept = status(&world, "m").nic_reserved_until.unwrap().0;
+    let reserved = status(&world, "m").nic_reserved_until.unwrap().0;
     let process = world.process(&Crash::default());
-    let next = process
-        .pass("m", Around { place: Some(&place("m")), ..Around::default() }, world.now())
-        .await
-        .unwrap();
+    let registered = registered_claim();
+    let claim = ClaimState::Exists(&registered);
+    let next =
+        process.pass(&world.shelf, "m", (&place("m"), None), claim, world.now()).await.unwrap();
     let Next::At(at) = next else { panic!("{next:?}") };
-    assert_eq!(kept.duration_until(at).as_secs(), 10, "ten seconds after the reservation");
+    assert_eq!(reserved.duration_until(at).as_secs(), 10, "ten seconds after the reservation");
     // Another client requests a VM with the NIC: Azure reserves the NIC anew.
     answer(&world, "DELETE", "networkInterfaces", 400, &error("NicReservedForAnotherVm"));
     settle(&world, "m").await;
@@ -241,26 +241,26 @@ impl Flaky {
     }
 }
 
-fn told(is_lost: bool, done: Result<(), StoreError>) -> Result<(), StoreError> {
+fn flaky_answer(is_lost: bool, done: Result<(), StoreError>) -> Result<(), StoreError> {
     if is_lost { Err(StoreError::Failed("the API server is not well".to_owned())) } else { done }
 }
 
 #[async_trait::async_trait]
 impl Store for Flaky {
-    async fn read(&self, name: &str) -> Result<Option<AzureFlexMachine>, StoreError> {
-        Ok(self.shelf.get(name))
-    }
-
     async fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         let (is_done, is_lost) = self.trouble();
         let done = if is_done { self.shelf.write_status(machine) } else { Ok(()) };
-        told(is_lost || !is_done, done)
+        flaky_answer(is_lost || !is_done, done)
     }
 
     async fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         let (is_done, is_lost) = self.trouble();
         let done = if is_done { self.shelf.write_finalizers(machine) } else { Ok(()) };
-        told(is_lost || !is_done, done)
+        flaky_answer(is_lost || !is_done, done)
+    }
+
+    async fn delete(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        Err(StoreError::Failed(format!("{:?} has a claim", machine.metadata.name)))
     }
 }
 
@@ -269,16 +269,16 @@ async fn case_22_a_store_that_fails_again_and_again_loses_and_leaks_nothing() {
     let world = world("");
     world.shelf.put(machine("m", true));
     let shelf = world.shelf.clone();
-    let process = Engine::new(Flaky { shelf, writes: 0.into() }, world.cloud());
-    let place = place("m");
-    let around = Around { place: Some(&place), ..Around::default() };
+    let process = Process::new(Flaky { shelf, writes: 0.into() }, world.cloud());
+    let (place, registered) = (place("m"), registered_claim());
+    let claim = ClaimState::Exists(&registered);
     let run = async |wanted: Option<Phase>| {
         for _ in 0..500 {
             if phase(&world, "m") == wanted {
                 return;
             }
             tokio::task::yield_now().await;
-            match process.pass("m", around, world.now()).await {
+            match process.pass(&world.shelf, "m", (&place, None), claim, world.now()).await {
                 Ok(Next::At(at)) => world.wait_until(at),
                 Ok(_) | Err(_) => drop(world.azure.advance(std::time::Duration::from_secs(1))),
             }

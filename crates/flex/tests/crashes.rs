@@ -122,7 +122,7 @@ async fn run(operation: Operation, point: usize, fault: Option<Fault>) -> usize 
     }
     // Whatever Azure still has under way comes to its end.
     world.azure.advance(std::time::Duration::from_hours(2));
-    let told = || {
+    let context = || {
         format!(
             "{operation:?}, crash at {point}, {fault:?}\n{}",
             world.azure.with(|azure| azure.journal().text().to_owned())
@@ -132,17 +132,17 @@ async fn run(operation: Operation, point: usize, fault: Option<Fault>) -> usize 
     let mut wanted = operation.wanted();
     ours.sort_unstable();
     wanted.sort_unstable();
-    assert_eq!(ours, wanted, "{}", told());
-    assert!(world.foreign_is_untouched(), "{}", told());
+    assert_eq!(ours, wanted, "{}", context());
+    assert!(world.foreign_is_untouched(), "{}", context());
     match operation.deleted_at() {
-        Some(_) => assert!(world.shelf.get(NAME).is_none(), "{}", told()),
+        Some(_) => assert!(world.shelf.get(NAME).is_none(), "{}", context()),
         None if operation.wanted().is_empty() => {
-            assert_eq!(phase(&world, NAME), Some(Phase::Gone), "{}", told());
+            assert_eq!(phase(&world, NAME), Some(Phase::Gone), "{}", context());
         }
-        None => assert_eq!(phase(&world, NAME), Some(Phase::Running), "{}", told()),
+        None => assert_eq!(phase(&world, NAME), Some(Phase::Running), "{}", context()),
     }
     if operation == Operation::Create {
-        assert_eq!(world.created(), 1, "{}", told());
+        assert_eq!(world.created(), 1, "{}", context());
     }
     crash.passed()
 }

@@ -7,7 +7,8 @@ mod world;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bringup_flex::machine::{Around, READY};
+use bringup_flex::claim::ClaimState;
+use bringup_flex::machine::READY;
 use bringup_flex::names;
 use bringup_objects::condition::find;
 use bringup_objects::flex::machine::Phase;
@@ -15,7 +16,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use world::foreign::{DISK, NIC, Plant, VM, delete, foreign_body, put, read};
 use world::steps::{journal, reach, settle, status, world};
-use world::{Crash, World, all_names, machine, place, uid, vm};
+use world::{Crash, World, all_names, machine, place, registered_claim, uid, vm};
 
 const M: &str = "m";
 
@@ -161,7 +162,7 @@ async fn our_nic_that_a_foreign_vm_uses_is_left_alone_and_the_machine_is_release
     world.shelf.put(machine(M, true));
     reach(&world, M, Phase::NicReady).await;
     let mut body = foreign_body(VM, "thief", &json!({ "team": "blue" }));
-    let id = bringup_flex::engine::nic_id(&place(M));
+    let id = bringup_flex::ids::nic_id(&place(M));
     body["properties"]["networkProfile"] = json!({ "networkInterfaces": [{ "id": id }] });
     put(&world, VM, "thief", &body);
     settle(&world, M).await;
@@ -210,10 +211,12 @@ async fn a_machine_that_could_never_join_asks_nothing_of_azure() {
         let before = journal(&world);
         let process = world.process(&Crash::default());
         let place = place(name);
-        let refused = Some("node.labels[x y]: not a key that a label can have");
-        let around = Around { place: Some(&place), refused, ..Around::default() };
+        let join_error = Some("node.labels[x y]: not a key that a label can have");
+        let registered = registered_claim();
+        let claim = ClaimState::Exists(&registered);
         for _ in 0..5 {
-            process.pass(name, around, world.now()).await.unwrap();
+            let inputs = (&place, join_error);
+            process.pass(&world.shelf, name, inputs, claim, world.now()).await.unwrap();
         }
         let known = status(&world, name);
         assert_eq!(known.phase, Phase::Gone);

@@ -5,6 +5,7 @@ mod world;
 
 use std::sync::atomic::Ordering;
 
+use bringup_flex::machine::Memory;
 use bringup_objects::flex::machine::Phase;
 use world::steps::{answer, answer_often, error, journal, reach, settle, status, world};
 use world::{Crash, World, machine, phase};
@@ -91,7 +92,7 @@ async fn a_running_vm_that_may_not_be_looked_for_stays_and_the_look_is_made_late
     settle(&world, "m").await;
     let crash = Crash::default();
     let process = world.process(&crash);
-    process.doubt("m");
+    process.remember("m", Memory::vm_not_listed());
     answer_often(&world, ("GET", "virtualMachines/m"), 2, 403, &error("AuthorizationFailed"));
     let failures = |world: &World| status(world, "m").call.map_or(0, |call| call.failures);
     world.work(&process, &crash, "m", |world| failures(world) == 2).await;

@@ -11,7 +11,7 @@ mod world;
 use std::collections::BTreeMap;
 
 use bringup_azure::error::ArmFailure;
-use bringup_flex::backoff::{BackOff, Wish};
+use bringup_flex::backoff::{BackOff, VmRequest};
 use bringup_flex::class::CapacityType;
 use bringup_flex::engine::Next;
 use bringup_flex::tally::Tally;
@@ -213,7 +213,7 @@ async fn new() -> (Outcome, Tally, SignedDuration) {
 /// How often in an hour a client requests a VM without quota, if it asks as soon as the back-off allows.
 fn attempts_in_an_hour(hunting: Option<u32>) -> usize {
     let begun = Timestamp::from_second(1_700_000_000).unwrap();
-    let wish = Wish {
+    let request = VmRequest {
         subscription: "s",
         region: "eastus2",
         size: "Standard_NC24ads_A100_v4",
@@ -235,10 +235,10 @@ fn attempts_in_an_hour(hunting: Option<u32>) -> usize {
     let seconds = (0..3_600).map(|second| begun + SignedDuration::from_secs(second));
     seconds
         .filter(|now| {
-            let is_free = table.keeps(&wish, *now).is_none();
+            let is_free = table.blocks(&request, *now).is_none();
             if is_free {
-                table.asked(&wish, *now);
-                table.note(&wish, &refusal, *now);
+                table.attempted(&request, *now);
+                table.refused(&request, &refusal, *now);
             }
             is_free
         })
@@ -256,7 +256,7 @@ async fn the_same_storm_leaks_with_the_old_and_not_with_the_new() {
     println!("VMs leaked               {:>4}  {:>4}", old.vms, new.vms);
     println!("disks leaked             {:>4}  {:>4}", old.disks, new.disks);
     println!("writes to ARM            {:>4}  {:>4}", old.writes, new.writes);
-    println!("until a refusal is told     -  {:>4} s", longest.as_secs());
+    println!("until a refusal is shown    -  {:>4} s", longest.as_secs());
     println!("attempts in an hour for what there is no quota for: {plain}; hunting: {hunting}");
     println!(
         "receipt: {} refused, {} NICs removed, {} left",

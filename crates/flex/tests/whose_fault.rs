@@ -30,14 +30,14 @@ async fn failure_after(path: &str, body: &str) -> (String, String, Option<String
 }
 
 #[tokio::test]
-async fn an_operation_that_fails_with_a_code_nobody_knows_is_the_fault_of_no_class() {
+async fn an_operation_that_fails_with_an_unknown_code_is_the_fault_of_no_class() {
     let new = "{\"code\":\"SomethingNew\",\"message\":\"Try again.\"}";
     for (error, code) in
         [(new, Some("SomethingNew")), ("{}", None), ("null", None), ("{\"code\":\"\"}", Some(""))]
     {
-        let (class, cause, told) = failure_after("operations", &failed(error)).await;
+        let (class, cause, arm_code) = failure_after("operations", &failed(error)).await;
         assert_eq!((class.as_str(), cause.as_str()), ("transient", "PlatformTransient"), "{error}");
-        assert_eq!(told.as_deref(), code);
+        assert_eq!(arm_code.as_deref(), code);
     }
 }
 
@@ -104,7 +104,7 @@ async fn what_azure_may_not_let_us_do_is_a_matter_of_rights_whatever_the_code() 
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_for_what_nobody_knows_is_made_again() {
+async fn a_request_that_is_refused_for_an_unknown_reason_is_made_again() {
     let body = error("SomethingNew");
     for (code, body) in [(409, body.as_str()), (404, &body), (405, ""), (403, "<html>Proxy</html>")]
     {

@@ -1,9 +1,9 @@
-//! The gRPC doors of flex.
+//! The gRPC services of flex.
 //!
 //! Two clients connect: Karpenter's provider calls [`v1::provider_server::Provider`], aks-flex
-//! calls the services in [`plugin`]. Both come through a [`Door`](listen::Door): a unix socket, or
-//! TLS on which both sides show a certificate. Requests are refused in the form of [`refusal`], so
-//! that no client has to search a text for what went wrong.
+//! calls the services in [`plugin`]. Both connect to a
+//! [`GrpcListener`](listen::GrpcListener): a unix socket, or TLS on which both sides show a certificate.
+//! Refusals have the form of [`refusal`], so that no client has to parse a message.
 
 mod generated;
 pub mod listen;

@@ -1,5 +1,5 @@
-//! What is asked of Azure before anything is made: whether a class can be used, which version an
-//! image has, what a quota leaves.
+//! Reads of Azure before a machine is created: whether a class can be used, the latest version of an
+//! image, the quotas of a region.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,43 +16,43 @@ use bringup_objects::flex::machine::Image;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-/// How long an answer is good.
+/// How long an answer is cached.
 const IMAGES: SignedDuration = SignedDuration::from_mins(10);
 const QUOTAS: SignedDuration = SignedDuration::from_mins(1);
 
-/// What was found of a class in Azure.
+/// Whether a class can be used, by what Azure answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     /// It can be used.
     Usable,
-    /// A field names something that is not as it must be.
+    /// A field names something that does not exist or does not fit.
     Wrong(FieldError),
-    /// We may not.
+    /// Azure denied access.
     Denied(Trouble),
-    /// Azure did not say.
+    /// Azure did not answer.
     Unanswered(String),
 }
 
 /// A quota.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Quota {
-    /// What it is of: a family, `cores` or `lowPriorityCores`.
+    /// A family, `cores` or `lowPriorityCores`.
     pub name: String,
-    /// How many processors there may be.
+    /// How many processors there may be at most.
     pub limit: i64,
-    /// How many there are.
+    /// How many are used.
     pub used: i64,
 }
 
-type Kept<T> = Mutex<HashMap<String, (Timestamp, T)>>;
+type Cache<T> = Mutex<HashMap<String, (Timestamp, T)>>;
 
-/// Asks, and remembers for a while.
+/// Reads Azure, with a cache.
 #[derive(Clone)]
 pub(super) struct Inquiries {
     arm: Arm,
     clock: Arc<dyn Clock>,
-    images: Arc<Kept<String>>,
-    quotas: Arc<Kept<Vec<Quota>>>,
+    images: Arc<Cache<String>>,
+    quotas: Arc<Cache<Vec<Quota>>>,
 }
 
 impl Inquiries {
@@ -60,18 +60,18 @@ impl Inquiries {
         Self { arm, clock, images: Arc::default(), quotas: Arc::default() }
     }
 
-    /// Whether a class can be used: its group and subnet are there, and where they must be.
+    /// Whether a class can be used: its resource group and subnet exist, in its region.
     pub(super) async fn class(&self, class: &Class) -> Found {
         let parsed = (class.subscription.parse::<Name>(), class.resource_group.parse::<Name>());
         let (Ok(subscription), Ok(group)) = parsed else {
-            return wrong("resourceGroup", "it is no name of a resource group");
+            return wrong("resourceGroup", "it is not a name of a resource group");
         };
         let found = self.arm.resource_group(&subscription, &group, Priority::Schedule).await;
         if let Err(error) = found {
             return refused("resourceGroup", &error);
         }
         let Ok(subnet) = class.subnet.parse::<ResourceId>() else {
-            return wrong("subnetID", "it is no id of a subnet");
+            return wrong("subnetID", "it is not the id of a subnet");
         };
         if let Err(error) = self.arm.resource(&subnet, NETWORK, Priority::Schedule).await {
             return refused("subnetID", &error);
@@ -79,7 +79,7 @@ impl Inquiries {
         let network = class.subnet.to_ascii_lowercase();
         let end = network.rfind("/subnets/").unwrap_or(class.subnet.len());
         let Ok(network) = class.subnet[..end].parse::<ResourceId>() else {
-            return wrong("subnetID", "it is no id of a subnet");
+            return wrong("subnetID", "it is not the id of a subnet");
         };
         match self.arm.resource(&network, NETWORK, Priority::Schedule).await {
             Ok(network) => {
@@ -96,7 +96,7 @@ impl Inquiries {
         }
     }
 
-    /// The image with its version: `latest` is what is latest now.
+    /// The image of a class, with `latest` replaced by the version that is latest now.
     pub(super) async fn resolved(&self, class: &Class) -> Result<Image, Trouble> {
         let Image::Marketplace { publisher, offer, sku, version } = &class.image else {
             return Ok(class.image.clone());
@@ -113,7 +113,7 @@ impl Inquiries {
         let key = [&class.subscription, &class.location, publisher, offer, sku].map(String::as_str);
         let key = key.join("/").to_ascii_lowercase();
         let now = self.clock.now();
-        if let Some(version) = kept(&self.images, &key, now) {
+        if let Some(version) = cached(&self.images, &key, now) {
             return Ok(with(version));
         }
         let names: Result<Vec<Name>, _> =
@@ -123,7 +123,7 @@ impl Inquiries {
                 .collect();
         let names = names.map_err(|error| Trouble::request(&format!("imageReference: {error}")))?;
         let [subscription, region, publisher, offer, sku] = names.as_slice() else {
-            return Err(Trouble::request("imageReference: it is not whole"));
+            return Err(Trouble::request("imageReference: it is incomplete"));
         };
         let image = [publisher, offer, sku];
         let versions =
@@ -136,18 +136,18 @@ impl Inquiries {
             }
         })?;
         let Some(version) = versions.into_iter().next() else {
-            let what = format!("imageReference: there is no version of it in {region}");
+            let what = format!("imageReference: it has no version in {region}");
             return Err(Trouble::request(&what));
         };
-        keep(&self.images, key, later(now, IMAGES), version.clone());
+        cache(&self.images, key, later(now, IMAGES), version.clone());
         Ok(with(version))
     }
 
-    /// The quotas of a region; none if Azure does not say.
+    /// The quotas of a region; none if Azure does not answer.
     pub(super) async fn quotas(&self, subscription: &str, region: &str) -> Vec<Quota> {
         let key = format!("{subscription}/{region}");
         let now = self.clock.now();
-        if let Some(quotas) = kept(&self.quotas, &key, now) {
+        if let Some(quotas) = cached(&self.quotas, &key, now) {
             return quotas;
         }
         let (Ok(subscription), Ok(region)) = (subscription.parse::<Name>(), region.parse::<Name>())
@@ -156,13 +156,13 @@ impl Inquiries {
         };
         let found = self.arm.usages(&subscription, &region, Priority::Schedule).await;
         let quotas: Vec<Quota> = found.iter().flatten().filter_map(quota).collect();
-        keep(&self.quotas, key, later(now, QUOTAS), quotas.clone());
+        cache(&self.quotas, key, later(now, QUOTAS), quotas.clone());
         quotas
     }
 }
 
-/// The quota that leaves no room for a VM of a size.
-pub(super) fn short<'a>(
+/// The quota that is too small for another VM of a size.
+pub(super) fn exhausted_quota<'a>(
     quotas: &'a [Quota],
     size: &Size,
     capacity_type: CapacityType,
@@ -186,12 +186,12 @@ fn quota(value: &Value) -> Option<Quota> {
     })
 }
 
-fn kept<T: Clone>(all: &Kept<T>, key: &str, now: Timestamp) -> Option<T> {
+fn cached<T: Clone>(all: &Cache<T>, key: &str, now: Timestamp) -> Option<T> {
     let all = all.lock().unwrap_or_else(PoisonError::into_inner);
     all.get(key).filter(|(until, _)| *until > now).map(|(_, value)| value.clone())
 }
 
-fn keep<T>(all: &Kept<T>, key: String, until: Timestamp, value: T) {
+fn cache<T>(all: &Cache<T>, key: String, until: Timestamp, value: T) {
     all.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (until, value));
 }
 
@@ -218,18 +218,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_that_leaves_no_room_is_found_by_family_region_and_spot() {
+    fn an_exhausted_quota_is_found_by_family_region_and_spot() {
         let quota = |name: &str, limit, used| Quota { name: name.to_owned(), limit, used };
         let size = sizes::find("Standard_D8s_v5").unwrap();
         let (demand, spot) = (CapacityType::OnDemand, CapacityType::Spot);
         let room = [quota("standardDSv5Family", 16, 8), quota("cores", 100, 0)];
-        assert_eq!(short(&room, size, demand), None);
+        assert_eq!(exhausted_quota(&room, size, demand), None);
         let none = [quota("StandardDSv5Family", 15, 8)];
-        assert_eq!(short(&none, size, demand), Some(&none[0]), "in any case");
-        assert_eq!(short(&none, size, spot), None);
+        assert_eq!(exhausted_quota(&none, size, demand), Some(&none[0]), "in any case");
+        assert_eq!(exhausted_quota(&none, size, spot), None);
         let region = [quota("cores", 7, 0)];
-        assert!(short(&region, size, demand).is_some());
-        assert!(short(&[quota("lowPriorityCores", 0, 0)], size, spot).is_some());
-        assert_eq!(short(&[quota("standardNDSFamily", 0, 0)], size, demand), None);
+        assert!(exhausted_quota(&region, size, demand).is_some());
+        assert!(exhausted_quota(&[quota("lowPriorityCores", 0, 0)], size, spot).is_some());
+        assert_eq!(exhausted_quota(&[quota("standardNDSFamily", 0, 0)], size, demand), None);
     }
 }

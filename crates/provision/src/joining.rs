@@ -1,4 +1,4 @@
-//! What a machine is told so that it joins.
+//! The join configuration of a machine: its `CustomData`, with a bootstrap token of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use bringup_contract::join_config::{
     join_custom_data,
 };
 use bringup_flex::engine::Bootstrap;
-use bringup_flex::machine::provider_id;
+use bringup_flex::ids::provider_id;
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::flex::machine::Place;
 use kube::Client;
@@ -21,16 +21,16 @@ use tokio::sync::OnceCell;
 
 use crate::tokens::Tokens;
 
-/// Has the form of a token, for a check before there is one.
+/// Has the form of a token, for a check before a token is issued.
 const NO_TOKEN: &str = "000000.0000000000000000";
 
-/// What all machines of the cluster are told.
+/// The join settings that all machines of the cluster share.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JoinSettings {
-    /// The address of the API server, as nodes reach it.
+    /// The address at which nodes reach the API server.
     pub server: String,
-    /// Its authority: PEM, in base64.
+    /// The authority of the API server: PEM, in base64.
     pub certificate_authority_data: String,
     /// The agent that is installed first.
     pub agent: Agent,
@@ -39,7 +39,7 @@ pub struct JoinSettings {
     /// The programs of further versions of Kubernetes, by version.
     #[serde(default)]
     pub kubernetes: BTreeMap<String, Programs>,
-    /// The image of the pause container, where it is not the usual one.
+    /// The image of the pause container, where it is not the default.
     #[serde(default)]
     pub sandbox_image: Option<String>,
 }
@@ -57,7 +57,7 @@ pub struct Programs {
 }
 
 impl JoinSettings {
-    /// What is installed for a version of Kubernetes, if it is known where that is.
+    /// The artifacts of a version of Kubernetes, if the settings name them.
     pub fn artifacts_of(&self, version: &str) -> Option<Artifacts> {
         if self.artifacts.kubelet.version == version {
             return Some(self.artifacts.clone());
@@ -67,17 +67,17 @@ impl JoinSettings {
     }
 }
 
-/// Where the agent is.
+/// The agent, `bringup-node`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
-    /// Where it is.
+    /// Its download address.
     pub url: String,
-    /// What it must be.
+    /// Its checksum.
     pub sha256: String,
 }
 
-/// What a machine is told, with a token of its own.
+/// Makes join configurations.
 pub struct Joining {
     settings: JoinSettings,
     tokens: Tokens,
@@ -87,7 +87,7 @@ pub struct Joining {
 }
 
 impl Joining {
-    /// Machines that are told this.
+    /// Join configurations with these settings.
     pub fn new(settings: JoinSettings, client: Client, clock: Arc<dyn Clock>) -> Self {
         let tokens = Tokens::new(client.clone());
         Self { settings, tokens, client, clock, version: OnceCell::new() }
@@ -112,21 +112,21 @@ pub(super) async fn cluster_version(client: &Client) -> Result<String, kube::Err
 impl Bootstrap for Joining {
     async fn custom_data(&self, machine: &AzureFlexMachine) -> Result<String, String> {
         let place = machine.status.as_ref().and_then(|status| status.place.as_ref());
-        let place = place.ok_or("it is not decided where the machine is to be")?;
+        let place = place.ok_or("the machine has no place yet")?;
         let meta = &machine.metadata;
         let name = meta.name.as_deref().unwrap_or_default();
         let uid = meta.uid.as_deref().unwrap_or_default();
         let control_plane = self
             .cluster_version()
             .await
-            .map_err(|error| format!("cannot ask for the cluster's version: {error}"))?;
-        // Before a token is made that nothing could use.
+            .map_err(|error| format!("cannot read the version of the cluster: {error}"))?;
+        // Before a token is issued that nothing could use.
         config(&self.settings, machine, place, &control_plane, Secret::new(NO_TOKEN))?;
         let token = self
             .tokens
             .issue(name, uid, self.clock.now())
             .await
-            .map_err(|error| format!("cannot make a bootstrap token: {error}"))?;
+            .map_err(|error| format!("cannot issue a bootstrap token: {error}"))?;
         let config = config(&self.settings, machine, place, &control_plane, token)?;
         let agent = AgentArtifact {
             url: self.settings.agent.url.clone(),
@@ -137,14 +137,14 @@ impl Bootstrap for Joining {
     }
 
     async fn check(&self, machine: &AzureFlexMachine, place: &Place) -> Result<(), String> {
-        // Where the version of the cluster is not known yet, nothing is known to be wrong.
+        // Where the version of the cluster cannot be read, no error is certain.
         let Ok(control_plane) = self.cluster_version().await else { return Ok(()) };
         let token = Secret::new(NO_TOKEN);
         config(&self.settings, machine, place, &control_plane, token).map(drop)
     }
 }
 
-/// What a machine is told, checked as its agent will check it.
+/// The join configuration, validated as the agent will validate it.
 fn config(
     settings: &JoinSettings,
     machine: &AzureFlexMachine,
@@ -156,7 +156,7 @@ fn config(
     let version = place.kubernetes_version.clone().unwrap_or_else(|| control_plane.to_owned());
     let artifacts = settings
         .artifacts_of(&version)
-        .ok_or_else(|| format!("the settings of joins name no programs of Kubernetes {version}"))?;
+        .ok_or_else(|| format!("the join settings name no programs of Kubernetes {version}"))?;
     let config = JoinConfig {
         cluster: Cluster {
             server: settings.server.clone(),
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_or_taint_that_no_node_can_have_is_refused_before_a_token_is_made() {
+    fn a_label_or_taint_that_no_node_can_have_is_refused_before_a_token_is_issued() {
         let artifact = |version: &str| serde_json::json!({ "version": version, "url": "https://dl.example/a", "sha256": "0".repeat(64) });
         let program = artifact("1.34.0");
         let settings: JoinSettings = serde_json::from_value(serde_json::json!({
@@ -220,20 +220,20 @@ mod tests {
             max_pods: 110,
             ..Place::default()
         };
-        let told = |machine: &AzureFlexMachine, plane: &str| {
+        let error_of = |machine: &AzureFlexMachine, plane: &str| {
             config(&settings, machine, &place, plane, Secret::new(NO_TOKEN)).err()
         };
         let fine = AzureFlexMachine::default();
-        assert_eq!(told(&fine, "1.34.0"), None);
+        assert_eq!(error_of(&fine, "1.34.0"), None);
         let mut label = fine.clone();
         label.spec.labels.insert("a key\nwith a line".to_owned(), String::new());
-        assert!(told(&label, "1.34.0").unwrap().contains("join configuration is invalid"));
+        assert!(error_of(&label, "1.34.0").unwrap().contains("join configuration is invalid"));
         let mut tainted = fine.clone();
         tainted.spec.taints.push("a b=c:NoSchedule".to_owned());
-        assert!(told(&tainted, "1.34.0").is_some());
+        assert!(error_of(&tainted, "1.34.0").is_some());
         tainted.spec.taints = vec!["nonsense".to_owned()];
-        assert!(told(&tainted, "1.34.0").is_some());
-        assert!(told(&fine, "1.33.0").unwrap().contains("no programs of Kubernetes 1.33.0"));
+        assert!(error_of(&tainted, "1.34.0").is_some());
+        assert!(error_of(&fine, "1.33.0").unwrap().contains("no programs of Kubernetes 1.33.0"));
     }
 
     #[test]

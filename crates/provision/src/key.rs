@@ -1,4 +1,4 @@
-//! A key for VMs that no user is to log in to: Azure requires one where there is no password.
+//! An SSH key for VMs without users: Azure requires one where there is no password.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
@@ -12,7 +12,7 @@ pub(super) fn unusable_key() -> String {
     let pair = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new())
         .ok()
         .and_then(|document| Ed25519KeyPair::from_pkcs8(document.as_ref()).ok());
-    // Without randomness nothing here works; Azure then refuses an empty key in clear words.
+    // Without randomness nothing else works either; Azure then refuses the empty key.
     pair.map(|pair| written(pair.public_key().as_ref())).unwrap_or_default()
 }
 
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_34_a_key_is_a_key_of_openssh_and_each_is_another() {
+    fn case_34_a_key_has_the_form_of_openssh_and_each_is_different() {
         let (one, two) = (unusable_key(), unusable_key());
         assert_ne!(one, two);
         let blob = STANDARD.decode(one.strip_prefix("ssh-ed25519 ").unwrap()).unwrap();

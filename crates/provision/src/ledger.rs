@@ -1,5 +1,5 @@
-//! What has to be remembered beyond the life of a machine: what Azure has refused, and what became
-//! of those that are gone. It is a `ConfigMap`, so that it survives a restart.
+//! The ledger: what outlives machines, which is the back-off, the receipt and the result of the last
+//! sweep. It is a `ConfigMap`, so that it survives a restart.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,22 +20,22 @@ use tracing::warn;
 const BACK_OFF: &str = "back-off.json";
 const TALLY: &str = "tally.json";
 const AUDIT: &str = "audit.json";
-/// Others write too, if seldom.
+/// How many conflicts with other writers end an update.
 const ATTEMPTS: usize = 5;
 
-/// What is remembered.
+/// The content of the ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct LedgerContent {
     /// What Azure has refused.
     pub back_off: BackOff,
-    /// What became of machines that are gone.
+    /// Counts of machines that no longer exist.
     pub tally: Tally,
-    /// What the last sweep found.
+    /// The result of the last sweep.
     pub audit: Audit,
 }
 
-impl Page {
-    /// Reads it. What cannot be read is begun anew, and said.
+impl LedgerContent {
+    /// Parses the `ConfigMap`. A part that cannot be parsed starts empty, and that is logged.
     pub fn of(object: Option<&ConfigMap>) -> Self {
         let data = object.and_then(|object| object.data.as_ref());
         Self { back_off: read(data, BACK_OFF), tally: read(data, TALLY), audit: read(data, AUDIT) }
@@ -45,7 +45,7 @@ impl Page {
 fn read<T: DeserializeOwned + Default>(data: Option<&BTreeMap<String, String>>, key: &str) -> T {
     let Some(text) = data.and_then(|data| data.get(key)) else { return T::default() };
     serde_json::from_str(text).unwrap_or_else(|error| {
-        warn!(key, %error, "what was remembered cannot be read, and is begun anew");
+        warn!(key, %error, "ledger entry cannot be parsed; starting it empty");
         T::default()
     })
 }
@@ -54,7 +54,7 @@ fn written(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Where it is remembered.
+/// Reads and writes the ledger.
 #[derive(Clone)]
 pub(super) struct Ledger {
     api: Api<ConfigMap>,
@@ -67,26 +67,26 @@ impl Ledger {
         Self { api: Api::namespaced(client, namespace), known: Arc::default() }
     }
 
-    /// What is remembered now.
-    pub(super) async fn page(&self) -> Result<Page, kube::Error> {
-        Ok(Page::of(self.api.get_opt(LEDGER).await?.as_ref()))
+    /// The content as it is stored now.
+    pub(super) async fn read(&self) -> Result<LedgerContent, kube::Error> {
+        Ok(LedgerContent::of(self.api.get_opt(LEDGER).await?.as_ref()))
     }
 
-    /// Changes it, unless `change` says that there is nothing to change.
+    /// Changes the content, unless `change` answers that there is nothing to change.
     pub(super) async fn update(
         &self,
-        change: impl Fn(&mut Page) -> bool,
+        change: impl Fn(&mut LedgerContent) -> bool,
     ) -> Result<(), kube::Error> {
         let mut known = self.known.lock().await;
         for _ in 0..ATTEMPTS {
             if known.is_none() {
                 *known = self.api.get_opt(LEDGER).await?;
             }
-            let mut page = Page::of(known.as_ref());
-            if !change(&mut page) {
+            let mut content = LedgerContent::of(known.as_ref());
+            if !change(&mut content) {
                 return Ok(());
             }
-            match self.write(known.take(), &page).await {
+            match self.write(known.take(), &content).await {
                 Ok(object) => {
                     *known = Some(object);
                     return Ok(());
@@ -97,11 +97,15 @@ impl Ledger {
                 Err(error) => return Err(error),
             }
         }
-        warn!("others write all the time: something is not remembered");
+        warn!("ledger update dropped after {ATTEMPTS} conflicts");
         Ok(())
     }
 
-    async fn write(&self, known: Option<ConfigMap>, page: &Page) -> Result<ConfigMap, kube::Error> {
+    async fn write(
+        &self,
+        known: Option<ConfigMap>,
+        content: &LedgerContent,
+    ) -> Result<ConfigMap, kube::Error> {
         let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), dry_run: false };
         let is_new = known.is_none();
         let mut object = known.unwrap_or_else(|| ConfigMap {
@@ -109,9 +113,9 @@ impl Ledger {
             ..ConfigMap::default()
         });
         let data = object.data.get_or_insert_default();
-        data.insert(BACK_OFF.to_owned(), written(&page.back_off));
-        data.insert(TALLY.to_owned(), written(&page.tally));
-        data.insert(AUDIT.to_owned(), written(&page.audit));
+        data.insert(BACK_OFF.to_owned(), written(&content.back_off));
+        data.insert(TALLY.to_owned(), written(&content.tally));
+        data.insert(AUDIT.to_owned(), written(&content.audit));
         if is_new {
             self.api.create(&parameters, &object).await
         } else {
@@ -125,13 +129,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_22_a_page_that_cannot_be_read_is_begun_anew() {
+    fn case_22_an_entry_that_cannot_be_parsed_starts_empty() {
         let data = BTreeMap::from([
             (BACK_OFF.to_owned(), "{torn".to_owned()),
             (TALLY.to_owned(), r#"{"machines":7}"#.to_owned()),
         ]);
         let object = ConfigMap { data: Some(data), ..ConfigMap::default() };
-        let page = Page::of(Some(&object));
-        assert_eq!((page.back_off, page.tally.machines), (BackOff::default(), 7));
+        let content = LedgerContent::of(Some(&object));
+        assert_eq!((content.back_off, content.tally.machines), (BackOff::default(), 7));
     }
 }

@@ -21,7 +21,7 @@ mod service;
 mod tokens;
 
 pub use self::joining::{Agent, JoinSettings, Joining, Programs};
-pub use self::ledger::Page;
-pub use self::provisioning::{Means, Plugin, Provisioning};
-pub use self::reconciler::{Flex, FlexMetrics, Home, is_ready};
+pub use self::ledger::LedgerContent;
+pub use self::provisioning::{Dependencies, Plugin, Provisioning};
+pub use self::reconciler::{Flex, FlexMetrics, Replica, is_ready};
 pub use self::service::Service;

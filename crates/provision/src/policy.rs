@@ -1,11 +1,11 @@
-//! Whether an admission policy limits which Secrets we may write.
+//! Whether an admission policy limits the Secrets that bringup may write.
 //!
 //! The right to create and delete Secrets in kube-system is as good as cluster-admin: a token of any
-//! service account can be made that way, and a DELETE that is only tried out shows what it would
-//! delete. The chart brings a `ValidatingAdmissionPolicy` that leaves of it what bootstrap tokens
-//! need. Without it no machine is made, unless `--flex-without-policy` is set.
+//! service account can be created that way, and a DELETE with dryRun shows what it would delete. The
+//! chart brings a `ValidatingAdmissionPolicy` that allows only what bootstrap tokens need. Without it no
+//! machine is created, unless `--flex-without-policy` is set.
 //!
-//! The policy is tried out instead of being looked for: an object that exists may be bound to another
+//! The policy is checked by a dry run and not by reading it: an object that exists may be bound to another
 //! account, be changed, or be ignored by an old API server. A Secret that the policy must refuse is
 //! sent with dryRun, so that nothing is stored where there is no policy. That needs no further right.
 
@@ -19,26 +19,26 @@ use tracing::{info, warn};
 
 use bringup_runtime::health::{Health, advice};
 
-/// What the policy of the chart answers to a Secret that is no token of ours.
+/// The policy's refusal of a Secret that is not a bootstrap token of bringup.
 pub const REFUSAL: &str = "bringup may write only its own bootstrap tokens";
 const PROBE: &str = "bringup-policy-check";
-/// How often a policy that is missing is looked for again.
+/// The pause until a policy that is not in force is checked again.
 const EACH: Duration = Duration::from_secs(10);
-/// Under which name a missing policy is told.
+/// The name under which `/readyz` reports a missing policy.
 const WAITING: &str = "flex-policy";
 
-/// What is known of the policy.
+/// The result of a check of the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Policy {
-    /// It has refused what it must refuse.
+    /// The policy has refused what it must refuse.
     InForce,
     /// Any Secret could be written.
     Missing,
-    /// It could not be tried out, and why.
+    /// The check failed, and why.
     Unknown(String),
 }
 
-/// Tries the policy out.
+/// Checks the policy by a dry run.
 pub async fn check(client: &Client) -> Policy {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), TOKENS_NAMESPACE);
     let metadata = ObjectMeta { name: Some(PROBE.to_owned()), ..ObjectMeta::default() };

@@ -1,15 +1,15 @@
-//! Pools of the plugin of aks-flex, kept in Kubernetes: each is a class and a machine of one name.
+//! Pools of the plugin of aks-flex, stored in Kubernetes: each is a class and a machine of one name.
 //!
 //! # Guarantees
-//! Whatever is made is made whole in one write or not at all, and only what bears the id of the pool
-//! is changed or removed; so several may serve the same pools. The token that a client sends is
-//! neither kept nor used: a machine joins with one of its own.
+//! Each object is created whole in one write, and only objects with the id of the pool are changed or
+//! deleted; so several replicas may serve the same pools. The token that a client sends is neither stored
+//! nor used: a machine joins with one of its own.
 //!
-//! What Azure refuses is not kept: a client that was told so may never ask again, and must not pay
-//! for a VM that comes later.
+//! A pool that Azure refuses is not kept: its client may never ask again, and must not pay for a VM that
+//! is created later.
 
 mod limits;
-mod seen;
+mod state;
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use bringup_azure::arm::{Verb, Write};
 use bringup_azure::id::{Name, ResourceId, VirtualMachineId};
 use bringup_azure::{Arm, ArmError, Priority, Scopes};
-use bringup_flex::engine::vm_id;
+use bringup_flex::ids::vm_id;
 use bringup_flex::names;
 use bringup_flex::trouble::Trouble;
 use bringup_objects::flex::machine::{Failure, Phase, Place};
@@ -32,31 +32,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until};
 
-use self::seen::{Seen, Step, is_refused, is_settled};
+pub use self::state::{Cluster, ID, LABEL, TYPE};
+use self::state::{PoolState, Step, is_of, is_refused, is_settled};
 use crate::grpc::plugin::{Pool, PoolError, Pools, Record, Stored, same_authority};
 
-/// Marks the class and the machine of a pool; its value is the name of both.
-pub const LABEL: &str = "flex.aks.azure.com/agent-pool";
-/// The id of the pool, as its client wrote it.
-pub const ID: &str = "flex.aks.azure.com/agent-pool-id";
-/// The type of what is kept; none: a pool.
-pub const TYPE: &str = "flex.aks.azure.com/agent-pool-type";
-
-/// How long a client waits for Azure's answer, unless it is said otherwise. Every call ends within 10 seconds.
+/// How long a call waits for Azure's answer by default. Every call ends within 10 seconds.
 const PATIENCE: Duration = Duration::from_secs(7);
 /// How many conflicts with other writers are tolerated before an error is returned.
 const TRIES: usize = 8;
-/// The version of the interface by which a VM is restarted.
+/// The API version for the restart of a VM.
 const API_VERSION: &str = "2024-07-01";
-
-/// The cluster that machines join.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cluster {
-    /// Its API server, as a URL.
-    pub server: String,
-    /// Its authority, as PEM.
-    pub authority: Vec<u8>,
-}
 
 /// Pools in Kubernetes.
 #[derive(Clone)]
@@ -69,13 +54,13 @@ pub struct KubePools {
 }
 
 impl KubePools {
-    /// Pools whose machines join `cluster`, which `client` speaks to. The reconciler of machines
-    /// does the rest; `arm` only restarts VMs. Nothing outside `scopes` is used or restarted.
+    /// Pools whose machines join `cluster`, which `client` is connected to. The reconciler creates the
+    /// VMs; `arm` only restarts them. Nothing outside `scopes` is used or restarted.
     pub fn new(client: Client, arm: Arm, cluster: Cluster, scopes: Scopes) -> Self {
         Self { client, arm, cluster, scopes, patience: PATIENCE }
     }
 
-    /// The same, with another time for which a client waits for Azure's answer.
+    /// The same, with another time that a call waits for Azure's answer.
     #[must_use]
     pub fn waiting(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -85,18 +70,18 @@ impl KubePools {
         Api::all_with(self.client.clone(), &ApiResource::erase::<K>(&()))
     }
 
-    /// What is there of a pool. Read without its type, so that one that is broken is an answer.
-    async fn observe(&self, id: &str) -> Result<Seen, PoolError> {
+    /// Reads the objects of a pool, untyped, so that one that cannot be parsed is an answer.
+    async fn observe(&self, id: &str) -> Result<PoolState, PoolError> {
         let name = names::pool(id);
         let (classes, machines) =
             (self.api::<AzureFlexNodeClass>(), self.api::<AzureFlexMachine>());
         let (class, machine) = tokio::join!(classes.get_opt(&name), machines.get_opt(&name));
         let read = |read| failed_or("read", id, read);
-        Ok(Seen { class: read(class)?, machine: read(machine)? })
+        Ok(PoolState { class: read(class)?, machine: read(machine)? })
     }
 
-    /// Creates an object, or finds that another writer has.
-    async fn make<K>(&self, id: &str, object: &K) -> Result<(), PoolError>
+    /// Creates an object, unless another client has.
+    async fn create<K>(&self, id: &str, object: &K) -> Result<(), PoolError>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
     {
@@ -104,21 +89,21 @@ impl KubePools {
         match api.create(&PostParams::default(), object).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            // The rules of the definitions, which name the field.
+            // The validation rules of the definition, which name the field.
             Err(kube::Error::Api(status)) if status.code == 422 => {
                 Err(PoolError::Field { field: "spec".to_owned(), what: status.message })
             }
-            Err(error) => failed_or("make", id, Err(error)),
+            Err(error) => failed_or("create", id, Err(error)),
         }
     }
 
-    /// Removes what was seen, and nothing that has taken its place.
-    async fn remove(&self, id: &str, seen: &Seen) -> Result<(), PoolError> {
+    /// Deletes the objects that were read, and none that has taken their place.
+    async fn remove(&self, id: &str, seen: &PoolState) -> Result<(), PoolError> {
         // The class waits for its machine.
         let (classes, machines) =
             (self.api::<AzureFlexNodeClass>(), self.api::<AzureFlexMachine>());
         for (api, object) in [(machines, &seen.machine), (classes, &seen.class)] {
-            let Some(object) = object.as_ref().filter(|object| seen::is_of(object, id)) else {
+            let Some(object) = object.as_ref().filter(|object| is_of(object, id)) else {
                 continue;
             };
             let uid = object.metadata.uid.clone();
@@ -127,7 +112,7 @@ impl KubePools {
             match api.delete(&object.name_any(), &delete).await {
                 Ok(_) => {}
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-                Err(error) => return failed_or("remove", id, Err(error)),
+                Err(error) => return failed_or("delete", id, Err(error)),
             }
         }
         Ok(())
@@ -145,7 +130,7 @@ impl KubePools {
         }
     }
 
-    /// Where the VM of a pool is, and the vmId that Azure answered when it was made.
+    /// The place of a pool's VM, and the vmId that Azure answered when it was created.
     async fn place(&self, id: &str) -> Result<(Place, String), PoolError> {
         let seen = self.observe(id).await?;
         let machine = seen.machine().ok().flatten();
@@ -156,7 +141,7 @@ impl KubePools {
         place.ok_or_else(|| PoolError::Busy(format!("the VM of {id} does not run yet")))
     }
 
-    /// Reads the VM of a pool, and refuses one that has taken its place.
+    /// Reads the VM of a pool, and refuses another one that has taken its place.
     async fn prove(&self, vm: &ResourceId, vm_id: &str) -> Result<(), PoolError> {
         let what = || format!("cannot restart {vm}");
         let instance = VirtualMachineId::try_from(vm).map_err(|error| failed(what(), error))?;
@@ -165,19 +150,19 @@ impl KubePools {
         match found.vm_id {
             Some(found) if found.eq_ignore_ascii_case(vm_id) => Ok(()),
             found => Err(PoolError::Fixed(format!(
-                "{vm} is another VM than the one that was made for this pool: its vmId is {}, not {vm_id}",
+                "{vm} is another VM than the one that was created for this pool: its vmId is {}, not {vm_id}",
                 found.unwrap_or_default()
             ))),
         }
     }
 }
 
-/// What was read or made, or that it could not be.
+/// Adds the action and the pool to an error of Kubernetes.
 fn failed_or<T>(verb: &str, id: &str, result: Result<T, kube::Error>) -> Result<T, PoolError> {
     result.map_err(|source| failed(format!("cannot {verb} the pool {id}"), source))
 }
 
-/// What Azure refused.
+/// An error of Azure.
 fn azure_failed(error: &ArmError) -> PoolError {
     let failure: Failure = Trouble::of_error(error, false).stored();
     PoolError::Azure(failure)
@@ -193,7 +178,8 @@ impl Pools for KubePools {
         if !same_authority(&pool.authority, &self.cluster.authority) {
             return Err(PoolError::Field {
                 field: "spec.kubeadm.certificate_authority_data".to_owned(),
-                what: "it is not that of this cluster, and machines join no other".to_owned(),
+                what: "it is not the authority of this cluster, and machines join no other"
+                    .to_owned(),
             });
         }
         limits::check(&self.scopes, &pool.class)?;
@@ -202,8 +188,8 @@ impl Pools for KubePools {
         for _ in 0..TRIES {
             let seen = self.observe(&pool.id).await?;
             match seen.next_step(&pool, &self.cluster) {
-                Step::MakeClass(class) => self.make(&pool.id, &*class).await?,
-                Step::MakeMachine(machine) => self.make(&pool.id, &*machine).await?,
+                Step::MakeClass(class) => self.create(&pool.id, &*class).await?,
+                Step::MakeMachine(machine) => self.create(&pool.id, &*machine).await?,
                 Step::Wait(stored) => {
                     if !self.wait(&pool.id, until).await {
                         return Ok(*stored);
@@ -217,7 +203,7 @@ impl Pools for KubePools {
                 }
             }
         }
-        Err(PoolError::Busy(format!("somebody else changes the pool {}", pool.id)))
+        Err(PoolError::Busy(format!("another client is changing the pool {}", pool.id)))
     }
 
     async fn get(&self, id: &str) -> Result<Option<Record>, PoolError> {
@@ -234,7 +220,7 @@ impl Pools for KubePools {
             let list = list.map_err(|source| failed("cannot list pools".to_owned(), source))?;
             Ok::<Vec<DynamicObject>, PoolError>(list.items)
         };
-        let all = Seen::all(read(classes)?, read(machines)?);
+        let all = PoolState::all(read(classes)?, read(machines)?);
         Ok(all.into_iter().map(|seen| (seen.id(), seen.record(&self.cluster))).collect())
     }
 

@@ -1,5 +1,4 @@
-//! Making machines, put together: the reconciler that runs them, and the servers for the clients
-//! that ask for them.
+//! Provisioning, put together: the reconciler of machines, and the gRPC services that create them.
 
 use std::sync::Arc;
 
@@ -13,23 +12,23 @@ use kube::Client;
 use tonic::service::Routes;
 use tracing::{info, warn};
 
-use crate::grpc::listen::{Address, AllowedClients, Door, LARGEST, Restricted, TlsFiles};
+use crate::grpc::listen::{Address, AllowedClients, GrpcListener, LARGEST, Restricted, TlsFiles};
 use crate::grpc::plugin::{AgentPoolsService, InstancesService};
 use crate::grpc::v1::provider_server::ProviderServer;
 use crate::joining::{JoinSettings, Joining};
 use crate::policy;
 use crate::pools::{Cluster, KubePools};
-use crate::reconciler::{Flex, FlexMetrics, Home};
+use crate::reconciler::{Flex, FlexMetrics, Replica};
 use crate::service::Service;
 
-/// How machines are made.
+/// The options of provisioning.
 #[derive(Debug, Clone)]
 pub struct Provisioning {
-    /// The cluster's id, in the tags of everything in Azure.
+    /// The cluster's id, in the tags of every resource in Azure.
     pub cluster: String,
-    /// What machines are told so that they join.
+    /// The settings with which machines join.
     pub join: JoinSettings,
-    /// Where Karpenter's provider asks, and aks-flex.
+    /// The address for Karpenter's provider and aks-flex.
     pub address: Address,
     /// The certificates of a port.
     pub tls: Option<TlsFiles>,
@@ -37,7 +36,7 @@ pub struct Provisioning {
     pub clients: AllowedClients,
     /// The plugin of aks-flex, if it is served.
     pub plugin: Option<Plugin>,
-    /// Whether to make machines where no admission policy limits which Secrets we may write.
+    /// Whether to create machines where no admission policy limits the Secrets that bringup may write.
     pub without_policy: bool,
 }
 
@@ -50,31 +49,31 @@ pub struct Plugin {
     pub scopes: Scopes,
 }
 
-/// What is needed to make them.
+/// The clients and settings that provisioning shares with the process.
 #[derive(Clone)]
-pub struct Means {
-    /// The API server.
+pub struct Dependencies {
+    /// The client of the API server.
     pub client: Client,
-    /// Azure.
+    /// The client of ARM.
     pub arm: Arm,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The namespace of the ledger.
     pub namespace: String,
     /// The name of this replica.
     pub identity: String,
-    /// Where machines are counted.
+    /// The metrics of machines.
     pub metrics: FlexMetrics,
     /// Where failures are reported.
     pub health: Health,
 }
 
 impl Provisioning {
-    fn home(&self, means: &Means) -> Home {
-        Home {
+    fn replica(&self, dependencies: &Dependencies) -> Replica {
+        Replica {
             cluster: self.cluster.clone(),
-            namespace: means.namespace.clone(),
-            identity: means.identity.clone(),
+            namespace: dependencies.namespace.clone(),
+            identity: dependencies.identity.clone(),
         }
     }
 
@@ -94,46 +93,46 @@ impl Provisioning {
             }
         }
         if self.plugin.as_ref().is_some_and(|plugin| plugin.scopes.is_empty()) {
-            warn!("the plugin can make no pool: --flex-plugin-scope is empty");
+            warn!("the plugin can create no pool: --flex-plugin-scope is empty");
         }
     }
 
-    /// Returns when machines may be made.
-    async fn permitted(&self, means: &Means) {
+    /// Returns when machines may be created.
+    async fn permitted(&self, dependencies: &Dependencies) {
         if self.without_policy {
-            warn!("making machines without an admission policy: --flex-without-policy is set");
+            warn!("creating machines without an admission policy: --flex-without-policy is set");
         } else {
-            policy::wait(&means.client, &means.health).await;
+            policy::wait(&dependencies.client, &dependencies.health).await;
         }
     }
 
-    /// Makes machines for ever, as the only replica that does.
-    pub async fn run(&self, means: Means) {
-        self.permitted(&means).await;
-        let home = self.home(&means);
-        let Means { client, arm, clock, metrics, .. } = means;
+    /// Reconciles machines for ever, as the only replica that does.
+    pub async fn run(&self, dependencies: Dependencies) {
+        self.permitted(&dependencies).await;
+        let replica = self.replica(&dependencies);
+        let Dependencies { client, arm, clock, metrics, .. } = dependencies;
         let joining = Joining::new(self.join.clone(), client.clone(), clock.clone());
-        let flex = Flex::new(client, arm, clock, &home, joining).with_metrics(metrics);
+        let flex = Flex::new(client, arm, clock, &replica, joining).with_metrics(metrics);
         flex.run().await;
     }
 
-    /// Serves Karpenter's provider, and aks-flex if that is asked for, until `stop`.
-    pub async fn serve<S>(&self, means: Means, stop: S) -> Result<()>
+    /// Serves Karpenter's provider, and aks-flex if the plugin is enabled, until `stop`.
+    pub async fn serve<S>(&self, dependencies: Dependencies, stop: S) -> Result<()>
     where
         S: Future<Output = ()> + Send + 'static,
     {
         let authority = STANDARD
             .decode(&self.join.certificate_authority_data)
             .context("read certificateAuthorityData of --flex-join")?;
-        let door = Door::bind(self.address.clone(), self.tls.clone()).await;
-        let door = door.context("open the door for Karpenter")?.allowing(self.all_clients());
+        let listener = GrpcListener::bind(self.address.clone(), self.tls.clone()).await;
+        let listener = listener.context("listen for gRPC clients")?.allowing(self.all_clients());
         self.warn_of_empty_lists();
-        self.permitted(&means).await;
-        info!(address = %door.address(), "gRPC provider listening");
-        let home = self.home(&means);
-        let Means { client, arm, clock, .. } = means;
+        self.permitted(&dependencies).await;
+        info!(address = %listener.address(), "gRPC provider listening");
+        let replica = self.replica(&dependencies);
+        let Dependencies { client, arm, clock, .. } = dependencies;
         let cluster = Cluster { server: self.join.server.clone(), authority };
-        let (service, watch) = Service::new(client.clone(), arm.clone(), clock, &home);
+        let (service, watch) = Service::new(client.clone(), arm.clone(), clock, &replica);
         let service = ProviderServer::new(service).max_decoding_message_size(LARGEST);
         let mut routes = Routes::new(Restricted::new(service, self.clients.clone()));
         if let Some(Plugin { clients, scopes }) = &self.plugin {
@@ -145,7 +144,7 @@ impl Provisioning {
                 .add_service(Restricted::new(instances, clients.clone()));
         }
         tokio::select! {
-            served = door.serve(routes, stop) => served.context("answer Karpenter's provider"),
+            served = listener.serve(routes, stop) => served.context("serve gRPC clients"),
             () = watch => Ok(()),
         }
     }

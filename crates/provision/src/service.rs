@@ -1,5 +1,5 @@
-//! Answers Karpenter's provider. A machine is made by being stored; the leader then makes it in
-//! Azure. So every replica can answer, and nothing is lost with one.
+//! The gRPC service for Karpenter's provider. It creates an `AzureFlexMachine` and waits for Azure's answer;
+//! the leader creates the VM. So every replica can answer, and nothing is lost with one.
 
 mod messages;
 
@@ -33,15 +33,15 @@ use tracing::{info, warn};
 use crate::grpc::refusal;
 use crate::grpc::v1;
 use crate::grpc::v1::provider_server::Provider;
-use crate::inquiries::{Inquiries, short};
+use crate::inquiries::{Inquiries, exhausted_quota};
 use crate::ledger::Ledger;
-use crate::reconciler::Home;
+use crate::reconciler::Replica;
 use crate::reconciler::classes::{is_ready, why_not_ready};
 
-/// A call ends within ten seconds; a client that waits for a machine gets an answer before.
+/// How long a call waits: it has to end within ten seconds.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Answers Karpenter's provider.
+/// The gRPC service for Karpenter's provider.
 pub struct Service {
     client: Client,
     arm: Arm,
@@ -54,18 +54,18 @@ pub struct Service {
 
 type Answer<T> = Result<Response<T>, Status>;
 
-/// Something in Kubernetes could not be done.
+/// A request to Kubernetes failed.
 fn failed(what: &str, error: &kube::Error) -> Status {
     refusal::not_now(format!("{what}: {error}"))
 }
 
 impl Service {
-    /// A service, and what keeps it informed: it has to run as long as the service does.
+    /// A service, and its watch of classes, which has to run as long as the service does.
     pub fn new(
         client: Client,
         arm: Arm,
         clock: Arc<dyn Clock>,
-        home: &Home,
+        replica: &Replica,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (classes, writer) = store();
         let api: Api<Readable<AzureFlexNodeClass>> = Api::all(client.clone());
@@ -78,14 +78,14 @@ impl Service {
             let mut stream = std::pin::pin!(stream);
             while let Some(seen) = stream.next().await {
                 if let Err(error) = seen {
-                    warn!(%error, "classes cannot be watched");
+                    warn!(%error, "watch of AzureFlexNodeClass failed; trying again");
                 }
             }
         };
         let service = Self {
-            ledger: Ledger::new(client.clone(), &home.namespace),
+            ledger: Ledger::new(client.clone(), &replica.namespace),
             inquiries: Inquiries::new(arm.clone(), clock.clone()),
-            cluster: home.cluster.clone(),
+            cluster: replica.cluster.clone(),
             classes,
             client,
             arm,
@@ -98,20 +98,20 @@ impl Service {
         Api::all(self.client.clone())
     }
 
-    /// A class as it is known.
+    /// A class, by the watch.
     async fn class(&self, name: &str) -> Result<Option<Arc<AzureFlexNodeClass>>, Status> {
         let ready = tokio::time::timeout(PATIENCE, self.classes.wait_until_ready()).await;
         if !matches!(ready, Ok(Ok(()))) {
-            return Err(refusal::not_now("classes are not known yet"));
+            return Err(refusal::not_now("AzureFlexNodeClasses have not been listed yet"));
         }
         Ok(self.classes.get(&ObjectRef::new(name)))
     }
 
-    /// A class from which nodes can be made.
+    /// A class from which machines can be created.
     async fn ready_class(&self, name: &str) -> Result<Class, Status> {
         let class = self.class(name).await?;
         let class = class.ok_or_else(|| {
-            refusal::class_not_ready(format!("there is no AzureFlexNodeClass {name}"))
+            refusal::class_not_ready(format!("AzureFlexNodeClass {name} does not exist"))
         })?;
         if !is_ready(&class) {
             return Err(refusal::class_not_ready(why_not_ready(&class)));
@@ -120,15 +120,14 @@ impl Service {
         meant.map_err(|_| refusal::class_not_ready(why_not_ready(&class)))
     }
 
-    /// Everything that a class offers: what Azure has refused, and what no quota allows, cannot be
-    /// had now.
+    /// Everything that a class offers. What Azure has refused, or no quota allows, is not available.
     async fn offers(&self, class: &Class, name: &str) -> Result<Vec<Offer>, Status> {
-        let page = self.ledger.page().await;
-        let page = page.map_err(|error| failed("cannot read what Azure has refused", &error))?;
+        let content = self.ledger.read().await;
+        let content = content.map_err(|error| failed("cannot read the ledger", &error))?;
         let quotas = self.inquiries.quotas(&class.subscription, &class.location).await;
-        let mut offers = offers::offers(class, name, &page.back_off, self.clock.now());
+        let mut offers = offers::offers(class, name, &content.back_off, self.clock.now());
         for offer in &mut offers {
-            offer.available &= short(&quotas, offer.size, offer.capacity_type).is_none();
+            offer.available &= exhausted_quota(&quotas, offer.size, offer.capacity_type).is_none();
         }
         Ok(offers)
     }
@@ -144,7 +143,7 @@ impl Service {
         }
     }
 
-    /// Why there is nothing to be had: what Azure said last, or which quota is used up.
+    /// Why no offer is available: the last refusal of Azure, or the quota that is exhausted.
     async fn why_none(&self, claim: &v1::Claim, class: &Class, none: &NoOffer) -> Failure {
         let plain = |cause: &str, message: String| Failure {
             class: FailureClass::Capacity.into(),
@@ -155,16 +154,16 @@ impl Service {
         let NoOffer::AllRefused(_, names) = none else {
             return plain("SkuUnavailable", none.to_string());
         };
-        let page = self.ledger.page().await.unwrap_or_default();
+        let content = self.ledger.read().await.unwrap_or_default();
         let quotas = self.inquiries.quotas(&class.subscription, &class.location).await;
         let now = self.clock.now();
         for size in names.split(", ").filter_map(sizes::find) {
             let zones = class.zones.iter().map(|zone| Some(zone.as_str())).chain([None]);
             for zone in zones {
-                let wish = offers::wish(class, &claim.node_class, size, zone);
-                if let Some(entry) = page.back_off.keeps(&wish, now) {
+                let request = offers::vm_request(class, &claim.node_class, size, zone);
+                if let Some(entry) = content.back_off.blocks(&request, now) {
                     let message = format!(
-                        "{none}; {} was refused last at {}, and is asked for again after {}",
+                        "{none}; {} was refused last at {}, and is requested again after {}",
                         size.name, entry.last, entry.until
                     );
                     return Failure {
@@ -173,7 +172,7 @@ impl Service {
                     };
                 }
             }
-            if let Some(quota) = short(&quotas, size, class.capacity_type) {
+            if let Some(quota) = exhausted_quota(&quotas, size, class.capacity_type) {
                 let message = format!(
                     "{} of {} processors of quota {} in {} are used, and {} needs {}",
                     quota.used, quota.limit, quota.name, class.location, size.name, size.cpus
@@ -184,7 +183,8 @@ impl Service {
         plain("SkuUnavailable", none.to_string())
     }
 
-    /// Notes that what was refused is requested again; refuses if another attempt is under way.
+    /// Records in the ledger that what was refused is requested again; refuses if another attempt is under
+    /// way.
     async fn take_turn(
         &self,
         claim: &v1::Claim,
@@ -193,13 +193,14 @@ impl Service {
     ) -> Result<(), Status> {
         let taken = AtomicBool::new(false);
         let now = self.clock.now();
-        let wish = || offers::wish(class, &claim.node_class, offer.size, offer.zone.as_deref());
-        let noted = self.ledger.update(|page| {
-            let is_taken = page.back_off.keeps(&wish(), now).is_some();
+        let request =
+            || offers::vm_request(class, &claim.node_class, offer.size, offer.zone.as_deref());
+        let recorded = self.ledger.update(|content| {
+            let is_taken = content.back_off.blocks(&request(), now).is_some();
             taken.store(is_taken, Ordering::Relaxed);
-            !is_taken && page.back_off.asked(&wish(), now)
+            !is_taken && content.back_off.attempted(&request(), now)
         });
-        noted.await.map_err(|error| failed("cannot note what is asked for", &error))?;
+        recorded.await.map_err(|error| failed("cannot write the ledger", &error))?;
         if taken.load(Ordering::Relaxed) {
             let none = NoOffer::AllRefused(1, offer.size.name.to_owned());
             return Err(refusal::of_failure(&self.why_none(claim, class, &none).await));
@@ -207,13 +208,13 @@ impl Service {
         Ok(())
     }
 
-    /// The machine of a claim, made if there is none.
+    /// The machine of a claim, created if there is none.
     async fn machine_of(&self, claim: &v1::Claim) -> Result<AzureFlexMachine, Status> {
         let machines = self.machines();
         let known = machines.get_opt(&claim.name).await;
         let known = known.map_err(|error| failed("cannot read the machine", &error))?;
         if let Some(machine) = known {
-            return self.take_up(machine, claim).await;
+            return self.existing_machine(machine, claim).await;
         }
         let class = self.ready_class(&claim.node_class).await?;
         let offer = self.chosen(claim, &class).await?;
@@ -222,40 +223,44 @@ impl Service {
         let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), dry_run: false };
         match machines.create(&parameters, &machine).await {
             Ok(machine) => {
-                info!(claim = claim.name, size = offer.size.name, "a machine is made");
+                info!(
+                    claim = claim.name,
+                    size = offer.size.name,
+                    "creating AzureFlexMachine for NodeClaim"
+                );
                 Ok(machine)
             }
-            Err(error) => Err(failed("cannot store the machine", &error)),
+            Err(error) => Err(failed("cannot create the machine", &error)),
         }
     }
 
-    /// A machine that exists: of this claim, or in its way.
-    async fn take_up(
+    /// A machine that exists under the name of the claim: the claim's, or an earlier one.
+    async fn existing_machine(
         &self,
         machine: AzureFlexMachine,
         claim: &v1::Claim,
     ) -> Result<AzureFlexMachine, Status> {
         let is_its = machine.spec.claim_ref.as_ref().is_some_and(|of| of.uid == claim.uid);
         if !is_its || machine.metadata.deletion_timestamp.is_some() {
-            let what = format!("an earlier machine named {} is being removed", claim.name);
+            let what = format!("an earlier machine named {} is being deleted", claim.name);
             return Err(refusal::not_now(what));
         }
         let status = machine.status.clone().unwrap_or_default();
-        // What failed and does not come back by itself is begun anew, when nothing of it is left.
-        // A machine whose names belong to something else stays, and says so: it is not made and deleted
-        // again and again.
+        // A machine that failed for good is deleted when Azure holds nothing of it, so that the next call
+        // creates another. A machine whose names belong to a foreign resource stays and reports that:
+        // otherwise it would be created and deleted again and again.
         if let Some(failure) = status.failure.filter(|_| status.phase == Phase::Gone)
             && failure.class != FailureClass::Capacity
         {
             if failure.cause != FailureCause::ForeignResource {
-                self.remove(&machine).await?;
+                self.delete_machine(&machine).await?;
             }
             return Err(refusal::of_failure(&failure));
         }
         Ok(machine)
     }
 
-    async fn remove(&self, machine: &AzureFlexMachine) -> Result<(), Status> {
+    async fn delete_machine(&self, machine: &AzureFlexMachine) -> Result<(), Status> {
         let preconditions = Preconditions { uid: machine.uid(), resource_version: None };
         let parameters =
             DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
@@ -286,12 +291,12 @@ impl Service {
                     None => Ok(machine),
                 }
             }
-            Ok(Ok(_)) => Err(refusal::not_now("the machine is being removed")),
+            Ok(Ok(_)) => Err(refusal::not_now("the machine is being deleted")),
             Ok(Err(error)) => Err(refusal::not_now(format!("cannot watch the machine: {error}"))),
             Err(_) => {
-                // Its class may have turned out to be wrong meanwhile.
+                // Its class may have become not ready meanwhile.
                 self.ready_class(&machine.spec.node_class).await?;
-                Err(refusal::not_now("Azure has not accepted the VM yet; bringup goes on"))
+                Err(refusal::not_now("Azure has not accepted the VM yet; bringup keeps trying"))
             }
         }
     }
@@ -320,22 +325,23 @@ impl Provider for Service {
         let its = machine.filter(|machine| {
             machine.spec.claim_ref.as_ref().is_some_and(|of| of.uid == claim.uid)
         });
-        // It is kept as long as Azure holds anything of it.
-        let machine =
-            its.ok_or_else(|| refusal::not_found(format!("nothing of {} is left", claim.name)))?;
+        // The machine exists as long as Azure holds anything of it.
+        let machine = its.ok_or_else(|| {
+            refusal::not_found(format!("no machine of NodeClaim {} is left", claim.name))
+        })?;
         if machine.metadata.deletion_timestamp.is_none() {
-            self.remove(&machine).await?;
+            self.delete_machine(&machine).await?;
         }
         Ok(Response::new(v1::DeleteResponse {}))
     }
 
     async fn get(&self, request: Request<v1::GetRequest>) -> Answer<v1::GetResponse> {
-        let asked = request.into_inner().provider_id;
-        let id: ProviderId = asked
+        let provider_id = request.into_inner().provider_id;
+        let id: ProviderId = provider_id
             .parse()
             .map_err(|error| refusal::wrong_request(format!("provider_id: {error}")))?;
         let InstanceId::VirtualMachine(vm) = &id.instance else {
-            return Err(refusal::wrong_request("provider_id: it is no single VM"));
+            return Err(refusal::wrong_request("provider_id: it does not name a single VM"));
         };
         let known = self.machines().list(&ListParams::default()).await;
         let known = known.map_err(|error| failed("cannot list machines", &error))?;
@@ -343,14 +349,14 @@ impl Provider for Service {
             let known = machine.status.as_ref().and_then(|status| status.provider_id.as_deref());
             known.is_some_and(|known| known.parse::<ProviderId>().is_ok_and(|known| known == id))
         });
-        let gone = || refusal::not_found(format!("{asked} is gone"));
+        let gone = || refusal::not_found(format!("{provider_id} does not exist"));
         match self.arm.virtual_machine(vm, Priority::Schedule).await {
             Ok(found) => {
                 let instance = match &machine {
                     Some(machine) => messages::instance(machine),
-                    // No machine has this VM any more: the sweep deletes it.
+                    // No machine owns this VM any more: the sweep deletes it.
                     None => v1::Instance {
-                        provider_id: asked,
+                        provider_id,
                         claim: found.raw["tags"][names::CLAIM]
                             .as_str()
                             .unwrap_or_default()

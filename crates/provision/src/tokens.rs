@@ -1,7 +1,7 @@
-//! Bootstrap tokens: one for each machine, for an hour, gone when its Node is there.
+//! Bootstrap tokens: one for each machine, valid for an hour, deleted when its Node has joined.
 //!
-//! They are Secrets of the cluster that only the API server reads. They are made and deleted here and
-//! never read back: a machine that is asked for again gets another.
+//! They are Secrets that only the API server reads. They are created and deleted here and never read: a
+//! machine whose VM is requested again gets another.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use kube::{Api, Client};
 use sha2::{Digest as _, Sha256};
 
-/// How long a token lives.
+/// How long a token is valid.
 pub(super) const LIFE: SignedDuration = SignedDuration::from_hours(1);
 const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const ID: usize = 6;
 const SECRET: usize = 16;
 
-/// Makes and removes tokens.
+/// Issues and withdraws tokens.
 #[derive(Clone)]
 pub(super) struct Tokens {
     secrets: Api<Secret>,
@@ -31,7 +31,7 @@ impl Tokens {
         Self { secrets: Api::namespaced(client, TOKENS_NAMESPACE) }
     }
 
-    /// A new token of a machine; one that it had holds no longer.
+    /// Issues a new token for a machine. An earlier one is withdrawn.
     pub(super) async fn issue(
         &self,
         machine: &str,
@@ -54,7 +54,7 @@ impl Tokens {
         Ok(Hidden::new(format!("{id}.{secret}")))
     }
 
-    /// The token of a machine holds no longer.
+    /// Withdraws the token of a machine.
     pub(super) async fn withdraw(&self, uid: &str) -> Result<(), kube::Error> {
         match self.secrets.delete(&name(&id(uid)), &DeleteParams::default()).await {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -67,7 +67,8 @@ fn name(id: &str) -> String {
     format!("bootstrap-token-{id}")
 }
 
-/// The public half, which follows from the machine: so its token is found without being kept.
+/// The public half, which follows from the machine's uid: so its token can be withdrawn without being
+/// remembered.
 fn id(uid: &str) -> String {
     let digest = Sha256::digest(uid);
     digest.iter().take(ID).map(|byte| letter(*byte)).collect()
@@ -77,7 +78,7 @@ fn letter(byte: u8) -> char {
     char::from(LETTERS[usize::from(byte) % LETTERS.len()])
 }
 
-/// Letters that cannot be guessed. Bytes that would make some letters likelier are thrown away.
+/// Random letters. Bytes that would make some letters likelier are dropped.
 fn random(length: usize) -> Option<String> {
     let limit = u8::try_from(256 - 256 % LETTERS.len()).ok()?;
     let mut text = String::new();
@@ -93,8 +94,8 @@ fn random(length: usize) -> Option<String> {
 /// The Secret of a token. The admission policy of the chart compares type, label, group and usages:
 /// what changes here changes there.
 ///
-/// There is no `usage-bootstrap-signing`: it signs `cluster-info` for joins that do not
-/// know the cluster's authority yet, and machines are told it.
+/// There is no `usage-bootstrap-signing`: it signs `cluster-info` for joins that do not know the cluster's
+/// authority yet, and machines know it.
 fn object(id: &str, secret: &str, machine: &str, now: Timestamp) -> Secret {
     let until = now.checked_add(LIFE).unwrap_or(now);
     // Kubernetes reads no fractions here.
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_as_kubernetes_wants_it_and_each_is_another() {
+    fn a_token_has_the_form_of_kubernetes_and_each_is_different() {
         let all: Vec<String> = (0..100).filter_map(|_| random(SECRET)).collect();
         let different: std::collections::BTreeSet<&String> = all.iter().collect();
         assert_eq!(different.len(), 100);
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_and_says_whose_it_is() {
+    fn a_token_expires_and_names_its_machine() {
         let now = Timestamp::from_millisecond(1_700_000_000_500).unwrap();
         let secret = object("abcdef", "0123456789abcdef", "one", now);
         let data = secret.string_data.unwrap();

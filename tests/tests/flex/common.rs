@@ -12,13 +12,13 @@ use bringup_objects::flex::machine::{ClaimReference, Phase};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
 use bringup_objects::{NodeClaim, report};
 use bringup_provision::Service;
-use bringup_provision::grpc::listen::{Address, Door};
+use bringup_provision::grpc::listen::{Address, GrpcListener};
 use bringup_provision::grpc::v1::provider_client::ProviderClient;
 use bringup_provision::grpc::v1::provider_server::ProviderServer;
 use bringup_testbed::{ControlPlane, CrdSet};
 use bringup_world::arm::Arm;
 use bringup_world::counted::Counted;
-use bringup_world::flex_controller::{FlexController, arm, home};
+use bringup_world::flex_controller::{FlexController, arm, replica};
 use bringup_world::stage::SimulatedClock;
 use hyper_util::rt::TokioIo;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
@@ -105,19 +105,20 @@ impl Field {
     /// served as long as the runtime of the test runs.
     pub(crate) async fn provider(&self) -> Result<ProviderClient<Channel>> {
         let clock = Arc::new(SimulatedClock(self.azure.clone()));
-        let (service, watch) = Service::new(self.client.clone(), arm(&self.azure), clock, &home());
+        let (service, watch) =
+            Service::new(self.client.clone(), arm(&self.azure), clock, &replica());
         let path = self.plane.directory().join("provider.sock");
-        let door = Door::bind(Address::Unix(path.clone()), None).await?;
+        let listener = GrpcListener::bind(Address::Unix(path.clone()), None).await?;
         let routes = Routes::new(ProviderServer::new(service));
         tokio::spawn(watch);
-        tokio::spawn(door.serve(routes, std::future::pending()));
+        tokio::spawn(listener.serve(routes, std::future::pending()));
         let connector = tower::service_fn(move |_| {
             let path = path.clone();
             async move { UnixStream::connect(path).await.map(TokioIo::new) }
         });
-        let door = Endpoint::from_static("http://bringup");
-        let channel = door.connect_with_connector(connector).await;
-        Ok(ProviderClient::new(channel.context("come in at the door")?))
+        let endpoint = Endpoint::from_static("http://bringup");
+        let channel = endpoint.connect_with_connector(connector).await;
+        Ok(ProviderClient::new(channel.context("connect to the gRPC provider")?))
     }
 
     pub(crate) fn classes(&self) -> Api<AzureFlexNodeClass> {

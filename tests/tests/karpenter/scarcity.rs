@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use bringup_flex::backoff::Entry;
 use bringup_objects::NodeClaim;
 use bringup_objects::flex::LEDGER;
-use bringup_provision::Page;
+use bringup_provision::LedgerContent;
 use bringup_world::flex_world::{FlexWorld, NAMESPACE};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -20,9 +20,9 @@ use crate::pool::{Pool, label, most_a_minute};
 
 /// What Azure has refused in a region, if that is remembered.
 fn refused_in(objects: &[ConfigMap], region: &str) -> Option<Entry> {
-    let page = Page::of(objects.first());
+    let content = LedgerContent::of(objects.first());
     let mark = format!("/{region}/");
-    page.back_off.entries().find(|(key, _)| key.contains(&mark)).map(|(_, entry)| entry.clone())
+    content.back_off.entries().find(|(key, _)| key.contains(&mark)).map(|(_, entry)| entry.clone())
 }
 
 /// Waits until what is remembered of a region is as wanted.

@@ -10,7 +10,7 @@ use bringup_objects::condition::find;
 use bringup_objects::flex::LEDGER;
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
-use bringup_provision::{Page, is_ready};
+use bringup_provision::{LedgerContent, is_ready};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub(super) fn run(typed: StatusArguments, program: Program) -> Result<Exit, Fail
         let classes = cluster.classes().await.map_err(unseen)?;
         let kept = cluster.config_map(&typed.system_namespace, LEDGER).await.map_err(unseen)?;
         machines.sort_by_key(ResourceExt::name_any);
-        let Page { back_off, tally, audit } = Page::of(kept.as_ref());
+        let LedgerContent { back_off, tally, audit } = LedgerContent::of(kept.as_ref());
         let receipt = receipt(tally, &machines);
         Ok(Status { classes, machines, back_off, audit, receipt })
     })?;

@@ -9,10 +9,10 @@ use bringup_azure::clock::WallClock;
 use bringup_azure::id::Name;
 use bringup_flex::audit::word;
 use bringup_flex::engine::{Sweeper, Swept};
-use bringup_flex::sweep::Wanted;
+use bringup_flex::sweep::Owners;
 use bringup_objects::flex::LEDGER;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
-use bringup_provision::Page;
+use bringup_provision::LedgerContent;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
@@ -29,7 +29,7 @@ pub(super) fn run(typed: SweepArguments, program: Program) -> Result<Exit, Failu
     let text = cluster::run(async {
         let cluster = Cluster::find(&typed.cluster.into(), program).await?;
         let kept = cluster.config_map(&typed.system_namespace, LEDGER).await.map_err(unseen)?;
-        let known = Page::of(kept.as_ref()).audit.cluster;
+        let known = LedgerContent::of(kept.as_ref()).audit.cluster;
         let id = typed.flex_cluster.unwrap_or(known);
         if id.is_empty() {
             return Err(Failure::error("it is not known which tags are this cluster's")
@@ -50,10 +50,10 @@ pub(super) fn run(typed: SweepArguments, program: Program) -> Result<Exit, Failu
             let machines = cluster.machines().await.map_err(unseen)?;
             let machines = machines.iter().map(ResourceExt::name_any).collect();
             let claims = cluster.claim_uids().await.map_err(unseen)?;
-            let wanted = Wanted { machines, claims, cluster_uid: cluster_uid.clone() };
-            let swept = sweeper.sweep(&found, &wanted, now, dry).await;
-            all.leaks.extend(swept.leaks);
-            all.removed.extend(swept.removed);
+            let owners = Owners { machines, claims, cluster_uid: cluster_uid.clone() };
+            let swept = sweeper.sweep(&found, &owners, now, dry).await;
+            all.orphans.extend(swept.orphans);
+            all.deleted.extend(swept.deleted);
             all.refused.extend(swept.refused);
         }
         Ok(told(&all, &id, dry))
@@ -84,11 +84,14 @@ fn groups(
 }
 
 fn told(swept: &Swept, cluster: &str, dry: bool) -> String {
-    if swept.leaks.is_empty() {
-        return format!("Azure holds no orphaned resources of cluster {cluster}.\n");
+    if swept.orphans.is_empty() {
+        return format!(
+            "Azure holds no orphaned resources of cluster {cluster}.
+"
+        );
     }
     let rows: Vec<Vec<String>> = swept
-        .leaks
+        .orphans
         .iter()
         .map(|leak| {
             let refused = swept.refused.iter().find(|(id, _)| *id == leak.id);
@@ -108,7 +111,7 @@ fn told(swept: &Swept, cluster: &str, dry: bool) -> String {
         })
         .collect();
     let mut text = table::columns(&["KIND", "NAME", "MACHINE", "AGE", ""], &rows);
-    let count = swept.leaks.len();
+    let count = swept.orphans.len();
     let end = if dry { "nothing was removed" } else { "the removal of most takes a minute" };
     let _ = writeln!(text, "\n{count} orphaned resources of cluster {cluster}; {end}.");
     text

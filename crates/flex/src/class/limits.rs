@@ -1,6 +1,6 @@
 use bringup_objects::flex::FlexNodeClassSpec;
 
-/// What is outside of the limits of its field.
+/// Reports every field whose value is outside its limits.
 pub(super) fn check(spec: &FlexNodeClassSpec, say: &mut impl FnMut(&'static str, String)) {
     let group = &spec.resource_group;
     let legal = |letter: char| letter.is_ascii_alphanumeric() || "-_.()".contains(letter);

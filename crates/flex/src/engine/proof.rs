@@ -1,49 +1,40 @@
-//! Reads a resource and proves whose it is, before anything is written to it or deleted.
+//! Reads a resource and proves its ownership, before it is written or deleted.
 
 use bringup_azure::id::VirtualMachineId;
 use bringup_azure::{Arm, ArmError, Priority, ResourceId};
 use serde_json::Value;
 
-use super::cloud::{COMPUTE, DISKS, NETWORK};
+use super::kinds::api_version;
 use crate::audit::word;
-use crate::ownership::{Identity, Ownership, companions, goes_with, holder, owns};
+use crate::ownership::{Identity, Ownership, companions, holder, may_be_deleted_with, owns};
 use crate::sweep::Kind;
 
-/// The version of a kind's interface.
-pub(super) fn api_version(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Vm => COMPUTE,
-        Kind::Nic => NETWORK,
-        Kind::Disk => DISKS,
-    }
-}
-
-/// What a look at a resource found.
-pub(super) enum Look {
-    /// Azure does not show it.
+/// What a read of a resource proves.
+pub(super) enum Proof {
+    /// Nothing: Azure does not show it.
     Unseen,
-    /// It is ours, and so.
+    /// It is ours: its body.
     Ours(Value),
     /// It exists, and is not ours: which, and why.
     Foreign(String),
 }
 
-/// Why a resource could not be looked at.
+/// Why a resource could not be read.
 #[derive(Debug)]
-pub(super) enum LookError {
-    /// Its id is none.
+pub(super) enum ReadError {
+    /// Its id cannot be parsed.
     Id(String),
     /// Azure did not answer.
     Arm(ArmError),
 }
 
-impl From<ArmError> for LookError {
+impl From<ArmError> for ReadError {
     fn from(error: ArmError) -> Self {
         Self::Arm(error)
     }
 }
 
-impl std::fmt::Display for LookError {
+impl std::fmt::Display for ReadError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Id(why) => formatter.write_str(why),
@@ -53,10 +44,10 @@ impl std::fmt::Display for LookError {
 }
 
 /// Reads a resource; none: Azure does not show it.
-pub(super) async fn read(arm: &Arm, kind: Kind, id: &str) -> Result<Option<Value>, LookError> {
-    let wrong = |error: &dyn std::fmt::Display| LookError::Id(format!("`{id}`: {error}"));
+pub(super) async fn read(arm: &Arm, kind: Kind, id: &str) -> Result<Option<Value>, ReadError> {
+    let wrong = |error: &dyn std::fmt::Display| ReadError::Id(format!("`{id}`: {error}"));
     let resource: ResourceId = id.parse().map_err(|error| wrong(&error))?;
-    // It is part of a write: nothing that is only looked at comes before.
+    // It is part of a write, which comes before any read that only observes.
     let turn = Priority::Event;
     let found = match kind {
         Kind::Vm => {
@@ -72,21 +63,21 @@ pub(super) async fn read(arm: &Arm, kind: Kind, id: &str) -> Result<Option<Value
     }
 }
 
-/// Reads a resource and decides whose it is.
-pub(super) async fn look(
+/// Reads a resource and decides whether it is ours.
+pub(super) async fn prove(
     arm: &Arm,
     kind: Kind,
     id: &str,
     identity: &Identity<'_>,
-) -> Result<Look, LookError> {
-    let Some(body) = read(arm, kind, id).await? else { return Ok(Look::Unseen) };
+) -> Result<Proof, ReadError> {
+    let Some(body) = read(arm, kind, id).await? else { return Ok(Proof::Unseen) };
     Ok(match owns(kind, &body, identity) {
-        Ownership::Ours => Look::Ours(body),
-        Ownership::Foreign(why) => Look::Foreign(foreign(kind, id, &why)),
+        Ownership::Ours => Proof::Ours(body),
+        Ownership::Foreign(why) => Proof::Foreign(foreign(kind, id, &why)),
     })
 }
 
-/// What is said of a resource that is not ours.
+/// The message about a resource that is not ours.
 pub(super) fn foreign(kind: Kind, id: &str, why: &str) -> String {
     format!("{} {id} exists and does not belong to this machine: {why}", word(kind))
 }
@@ -96,10 +87,10 @@ pub(super) async fn foreign_companion(
     arm: &Arm,
     vm: &Value,
     identity: &Identity<'_>,
-) -> Result<Option<String>, LookError> {
+) -> Result<Option<String>, ReadError> {
     for companion in companions(vm) {
         let Some(body) = read(arm, companion.kind, &companion.id).await? else { continue };
-        if let Ownership::Foreign(why) = goes_with(vm, &companion, &body, identity) {
+        if let Ownership::Foreign(why) = may_be_deleted_with(vm, &companion, &body, identity) {
             let (kind, id) = (word(companion.kind), &companion.id);
             let what = format!(
                 "{kind} {id} is attached to the VM with deleteOption Delete and does not belong to this machine: {why}; detach it, or set its deleteOption to Detach"
@@ -116,14 +107,14 @@ pub(super) async fn foreign_holder(
     (kind, id, body): (Kind, &str, &Value),
     vm: &str,
     identity: &Identity<'_>,
-) -> Result<Option<String>, LookError> {
+) -> Result<Option<String>, ReadError> {
     let Some(held) = holder(kind, body) else { return Ok(None) };
     let used = |why: &str| Some(format!("{} {id} is used by VM {held}, {why}", word(kind)));
     if !held.eq_ignore_ascii_case(vm) {
         return Ok(used("which does not belong to this machine"));
     }
-    Ok(match look(arm, Kind::Vm, vm, identity).await? {
-        Look::Unseen | Look::Ours(_) => None,
-        Look::Foreign(why) => used(&why),
+    Ok(match prove(arm, Kind::Vm, vm, identity).await? {
+        Proof::Unseen | Proof::Ours(_) => None,
+        Proof::Foreign(why) => used(&why),
     })
 }

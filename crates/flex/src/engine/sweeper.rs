@@ -9,24 +9,24 @@ use bringup_azure::{Arm, ArmError, Priority, ResourceId};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cloud::{COMPUTE, DISKS, NETWORK, deletion};
-use super::proof::{LookError, api_version, foreign, foreign_companion, read};
+use super::kinds::{COMPUTE, DISKS, NETWORK, api_version, deletion};
+use super::proof::{ReadError, foreign, foreign_companion, read};
 use crate::names::{CREATED, MACHINE_UID};
 use crate::ownership::{Identity, Ownership, owns, vm_id};
-use crate::sweep::{Kind, Leak, Resource, Wanted, is_ours, plan};
+use crate::sweep::{Kind, Orphan, Owners, Resource, is_ours, plan};
 
 /// What a sweep did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
     /// The orphaned resources.
-    pub leaks: Vec<Leak>,
-    /// Those whose removal Azure has accepted.
-    pub removed: Vec<String>,
-    /// Those it has not, and why.
+    pub orphans: Vec<Orphan>,
+    /// Those whose deletion Azure has accepted.
+    pub deleted: Vec<String>,
+    /// Those that were not deleted, and why.
     pub refused: Vec<(String, String)>,
 }
 
-/// Finds and removes. It remembers since when it has seen what Azure gives no time for.
+/// Finds and deletes orphaned resources. It remembers when it first saw those that carry no time.
 pub struct Sweeper {
     arm: Arm,
     cluster: String,
@@ -34,12 +34,12 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// For what bears the tag of this cluster.
+    /// For resources with the tag of this cluster.
     pub fn new(arm: Arm, cluster: &str) -> Self {
         Self { arm, cluster: cluster.to_owned(), seen: Mutex::default() }
     }
 
-    /// Lists what is in a resource group. Machines have to be listed after this.
+    /// Lists the resources of a resource group. Machines have to be listed after this.
     pub async fn list(
         &self,
         subscription: &Name,
@@ -70,65 +70,65 @@ impl Sweeper {
     pub async fn sweep(
         &self,
         resources: &[Resource],
-        wanted: &Wanted,
+        owners: &Owners,
         now: Timestamp,
         dry: bool,
     ) -> Swept {
-        let leaks = plan(resources, wanted, &self.cluster, now);
-        let mut swept = Swept { leaks, ..Swept::default() };
+        let orphans = plan(resources, owners, &self.cluster, now);
+        let mut swept = Swept { orphans, ..Swept::default() };
         if dry {
             return swept;
         }
-        for leak in &swept.leaks {
-            let listed = resources.iter().find(|resource| resource.id == leak.id);
-            match self.remove(leak, listed, now).await {
-                Ok(()) => swept.removed.push(leak.id.clone()),
-                Err(why) => swept.refused.push((leak.id.clone(), why)),
+        for orphan in &swept.orphans {
+            let listed = resources.iter().find(|resource| resource.id == orphan.id);
+            match self.delete(orphan, listed, now).await {
+                Ok(()) => swept.deleted.push(orphan.id.clone()),
+                Err(why) => swept.refused.push((orphan.id.clone(), why)),
             }
         }
         swept
     }
 
-    /// Deletes a leftover, if it is still what was listed and still proven to be this cluster's.
-    async fn remove(
+    /// Deletes an orphan, if it is still what was listed and still proven to be this cluster's.
+    async fn delete(
         &self,
-        leak: &Leak,
+        orphan: &Orphan,
         listed: Option<&Resource>,
         now: Timestamp,
     ) -> Result<(), String> {
-        let said = |error: LookError| error.to_string();
-        let Some(body) = read(&self.arm, leak.kind, &leak.id).await.map_err(said)? else {
+        let text = |error: ReadError| error.to_string();
+        let Some(body) = read(&self.arm, orphan.kind, &orphan.id).await.map_err(text)? else {
             return Ok(());
         };
-        let fresh = self.resource(leak.kind, &body, now);
+        let fresh = self.resource(orphan.kind, &body, now);
         let is_same = fresh.zip(listed).is_some_and(|(fresh, listed)| {
             (&fresh.tags, &fresh.vm_id, fresh.used) == (&listed.tags, &listed.vm_id, listed.used)
         });
         let (Some(listed), true) = (listed, is_same) else {
-            return Err("it has changed since it was listed, and is left alone".to_owned());
+            return Err("it has changed since it was listed, and is not deleted".to_owned());
         };
         let identity = Identity {
             cluster: &self.cluster,
-            machine: leak.machine.as_deref().unwrap_or_default(),
+            machine: orphan.machine.as_deref().unwrap_or_default(),
             uid: listed.tags.get(MACHINE_UID).map(String::as_str),
             vm_id: listed.vm_id.as_deref(),
         };
-        if let Ownership::Foreign(why) = owns(leak.kind, &body, &identity) {
-            return Err(foreign(leak.kind, &leak.id, &why));
+        if let Ownership::Foreign(why) = owns(orphan.kind, &body, &identity) {
+            return Err(foreign(orphan.kind, &orphan.id, &why));
         }
-        if leak.kind == Kind::Vm
+        if orphan.kind == Kind::Vm
             && let Some(what) =
-                foreign_companion(&self.arm, &body, &identity).await.map_err(said)?
+                foreign_companion(&self.arm, &body, &identity).await.map_err(text)?
         {
             return Err(what);
         }
-        let resource: ResourceId = leak.id.parse().map_err(|error| format!("{error}"))?;
-        let (query, condition) = deletion(leak.kind, &body);
+        let resource: ResourceId = orphan.id.parse().map_err(|error| format!("{error}"))?;
+        let (query, condition) = deletion(orphan.kind, &body);
         let write = Write {
             verb: Verb::Delete,
             resource: &resource,
             action: None,
-            api_version: api_version(leak.kind),
+            api_version: api_version(orphan.kind),
             query,
             body: None,
         };

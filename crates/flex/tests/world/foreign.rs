@@ -15,7 +15,7 @@ fn path(kind: &str, name: &str) -> String {
     format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/{kind}/{name}")
 }
 
-/// Asks as any client does: one that is told to slow down waits and asks again.
+/// Sends a request as any client does: one that is throttled waits and repeats it.
 fn send(world: &World, method: &str, kind: &str, name: &str, body: &Value) -> (u16, Value) {
     for _ in 0..60 {
         let (status, answer) = send_once(world, method, kind, name, body);

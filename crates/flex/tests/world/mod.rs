@@ -18,12 +18,14 @@ use bringup_azure::{Arm, Clock, Cloud as AzureCloud};
 use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::fault::{Fault, FaultRule, On};
 use bringup_azure_sim::{Simulator, scenario};
+use bringup_flex::claim::{Claim, ClaimState};
 use bringup_flex::engine::{
-    ArmCloud, Bootstrap, Cloud, Engine, Next, Store, StoreError, Sweeper, Swept,
+    ArmCloud, Bootstrap, Claims, Cloud, CurrentClaim, Engine, Next, Store, StoreError, Sweeper,
+    Swept,
 };
-use bringup_flex::machine::{Around, Ask, Told};
+use bringup_flex::machine::{Answer, Memory, Request, Snapshot};
 use bringup_flex::names;
-use bringup_flex::sweep::Wanted;
+use bringup_flex::sweep::Owners;
 use bringup_objects::flex::machine::{
     AzureFlexMachine, ClaimReference, FlexMachineSpec, Image, Phase, Place,
 };
@@ -185,10 +187,6 @@ pub struct Brittle<T> {
 
 #[async_trait]
 impl Store for Brittle<Shelf> {
-    async fn read(&self, name: &str) -> Result<Option<AzureFlexMachine>, StoreError> {
-        Ok(self.inner.get(name))
-    }
-
     async fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         self.crash.point().await;
         let done = self.inner.write_status(machine);
@@ -202,19 +200,84 @@ impl Store for Brittle<Shelf> {
         self.crash.point().await;
         done
     }
+
+    async fn delete(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        Err(StoreError::Failed(format!("{:?} has a claim", machine.metadata.name)))
+    }
+}
+
+/// No claim is read or deleted in these tests: they show each to be registered, or not listed yet.
+pub struct NoClaims;
+
+#[async_trait]
+impl Claims for NoClaims {
+    async fn read(&self, claim: &ClaimReference) -> Result<Option<CurrentClaim>, StoreError> {
+        Err(StoreError::Failed(format!("{claim:?} is read")))
+    }
+
+    async fn announce_failure(&self, _: &ClaimReference, _: &AzureFlexMachine, _: &str) {}
+
+    async fn delete(&self, claim: &ClaimReference, _: &str) -> Result<(), StoreError> {
+        Err(StoreError::Failed(format!("{claim:?} is deleted")))
+    }
+}
+
+/// A claim that needs nothing of its machine any more.
+pub fn registered_claim() -> Claim {
+    Claim {
+        uid: "uid-1".to_owned(),
+        class: "default".to_owned(),
+        is_deleting: false,
+        is_registered: true,
+        provider_id: None,
+        verdict: None,
+    }
 }
 
 #[async_trait]
 impl<C: Cloud> Cloud for Brittle<C> {
-    async fn ask(&self, ask: Ask, machine: &AzureFlexMachine, place: &Place) -> Told {
+    async fn send(&self, request: Request, machine: &AzureFlexMachine, place: &Place) -> Answer {
         self.crash.point().await;
-        let told = self.inner.ask(ask, machine, place).await;
+        let answer = self.inner.send(request, machine, place).await;
         self.crash.point().await;
-        told
+        answer
     }
 }
 
-pub type Process = Engine<Brittle<Shelf>, Brittle<ArmCloud<NoSecrets>>>;
+/// An engine, with what its process remembers of each machine.
+pub struct Process<S = Brittle<Shelf>, C = Brittle<ArmCloud<NoSecrets>>> {
+    engine: Engine<S, C, NoClaims>,
+    remembered: Mutex<BTreeMap<String, Memory>>,
+}
+
+impl<S: Store, C: Cloud> Process<S, C> {
+    pub fn new(store: S, cloud: C) -> Self {
+        Self { engine: Engine::new(store, cloud, NoClaims), remembered: Mutex::default() }
+    }
+
+    pub fn remember(&self, name: &str, memory: Memory) {
+        self.remembered.lock().unwrap().insert(name.to_owned(), memory);
+    }
+
+    /// One pass for a machine as it is stored, in these circumstances.
+    pub async fn pass(
+        &self,
+        stored: &Shelf,
+        name: &str,
+        (place, join_error): (&Place, Option<&str>),
+        claim: ClaimState<'_>,
+        now: Timestamp,
+    ) -> Result<Next, StoreError> {
+        let remembered = self.remembered.lock().unwrap().remove(name);
+        let Some(machine) = stored.get(name) else { return Ok(Next::Never) };
+        let memory = remembered.unwrap_or_default();
+        let place = Some(place);
+        let mut snapshot = Snapshot { machine: &machine, place, join_error, claim, memory, now };
+        let passed = self.engine.pass(&mut snapshot).await;
+        self.remember(name, snapshot.memory);
+        passed.map(|pass| pass.next)
+    }
+}
 
 /// Everything.
 pub struct World {
@@ -320,8 +383,8 @@ impl World {
         let mut sweep = pin!(async {
             let found = sweeper.list(&names.0, &names.1, self.now()).await.unwrap();
             let cluster_uid = Some(CLUSTER_UID.to_owned());
-            let wanted = Wanted { cluster_uid, ..Wanted::default() };
-            sweeper.sweep(&found, &wanted, self.now(), false).await
+            let owners = Owners { cluster_uid, ..Owners::default() };
+            sweeper.sweep(&found, &owners, self.now(), false).await
         });
         loop {
             tokio::task::yield_now().await;
@@ -339,7 +402,7 @@ impl World {
 
     /// A process that dies at a point.
     pub fn process(&self, crash: &Crash) -> Process {
-        Engine::new(
+        Process::new(
             Brittle { inner: self.shelf.clone(), crash: crash.clone() },
             Brittle { inner: self.cloud(), crash: crash.clone() },
         )
@@ -359,8 +422,10 @@ impl World {
         // Renews the budget of the task: without it, tokio makes a busy task yield, and a future
         // that waits for nothing would be pending.
         tokio::task::yield_now().await;
-        let around = Around { place: Some(&place), is_evidence: self.is_evidence, refused: None };
-        let mut pass = pin!(process.pass(name, around, self.now()));
+        let registered = registered_claim();
+        let claim =
+            if self.is_evidence { ClaimState::NotListed } else { ClaimState::Exists(&registered) };
+        let mut pass = pin!(process.pass(&self.shelf, name, (&place, None), claim, self.now()));
         loop {
             match pass.as_mut().now_or_never() {
                 Some(Ok(next)) => return Some(next),

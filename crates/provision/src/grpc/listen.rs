@@ -1,4 +1,5 @@
-//! Doors: a unix socket for us alone, or a port with TLS 1.3 on which both sides show a certificate.
+//! Listens for gRPC clients: on a unix socket for processes of the same user, or on a port with TLS 1.3 on
+//! which both sides show a certificate.
 //!
 //! Of the certificates of the authority, only those are accepted that are for clients (extended key
 //! usage clientAuth) and carry an allowed name. Each service has its own list: [`Restricted`].
@@ -7,6 +8,7 @@ mod access;
 mod address;
 mod client_name;
 mod connection;
+mod error;
 mod handshakes;
 mod limit;
 mod socket;
@@ -16,7 +18,6 @@ mod verifier;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub use self::access::Restricted;
 pub use self::address::{Address, AddressError};
 pub use self::client_name::{AllowedClients, ClientName, ClientNameError};
 use self::connection::Connection;
+pub use self::error::{ListenError, ServeError};
 use self::handshakes::Handshakes;
 use self::limit::Limited;
 use self::socket::SocketFile;
@@ -40,77 +42,26 @@ pub use self::tls::{AUTHORITY_OPTION, CERTIFICATE_OPTION, KEY_OPTION, TlsError, 
 
 /// How long any call may take. Karpenter's provider does not wait longer.
 pub const LIMIT: Duration = Duration::from_secs(10);
-/// The largest message that is taken. Services are to be told; it is what they begin with.
+/// The largest message that is accepted; it is tonic's default, which each service sets itself.
 pub const LARGEST: usize = 4 << 20;
 /// How long a client may take to show its certificate.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How often a quiet client is asked whether it is still there.
+/// How often an idle connection is probed.
 const QUIET: Duration = Duration::from_secs(30);
 /// The pause when no client can be accepted, as when file descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// There is no door.
-#[derive(Debug, thiserror::Error)]
-pub enum ListenError {
-    /// The address cannot be had.
-    #[error("cannot listen on {address}")]
-    Bind {
-        /// The address.
-        address: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// Another process listens there.
-    #[error("cannot listen on {path}: somebody already does")]
-    Occupied {
-        /// The socket.
-        path: PathBuf,
-    },
-    /// Something else is there, and is left alone.
-    #[error("cannot listen on {path}: it exists and is no socket")]
-    NotASocket {
-        /// What is there.
-        path: PathBuf,
-    },
-    /// A port without TLS.
-    #[error(
-        "cannot listen on {address}: only a unix socket does without --{CERTIFICATE_OPTION}, --{KEY_OPTION} and --{AUTHORITY_OPTION}"
-    )]
-    Open {
-        /// The address.
-        address: Address,
-    },
-    /// TLS on a unix socket.
-    #[error(
-        "{address} is a unix socket, on which --{CERTIFICATE_OPTION}, --{KEY_OPTION} and --{AUTHORITY_OPTION} have no meaning"
-    )]
-    Unused {
-        /// The address.
-        address: Address,
-    },
-    /// The files are not as they must be.
-    #[error("cannot listen with TLS")]
-    Tls(#[from] TlsError),
-}
-
-/// The server accepts no more clients.
-#[derive(Debug, thiserror::Error)]
-#[error("the door has failed")]
-pub struct ServeError {
-    source: tonic::transport::Error,
-}
-
-/// A place where clients connect. Its address is bound, and no client is accepted yet.
+/// A bound address on which clients connect. No client is accepted before [`GrpcListener::serve`].
 ///
-/// Dropped, it takes no more connections, and the file of its socket is removed.
+/// Dropped, it accepts no more connections, and the file of its socket is removed.
 #[derive(Debug)]
-pub struct Door {
-    listener: Listener,
+pub struct GrpcListener {
+    incoming: Incoming,
     address: Address,
 }
 
 #[derive(Debug)]
-enum Listener {
+enum Incoming {
     Unix(UnixListener, SocketFile),
     Tls(TcpListener, Tls),
 }
@@ -121,15 +72,15 @@ struct Tls {
     allowed: AllowedClients,
 }
 
-impl Door {
-    /// Takes the address; a port needs the files of TLS, which are tried at once. Over a port, no
-    /// client is let in before [`Door::allowing`].
+impl GrpcListener {
+    /// Binds the address; a port needs the files of TLS, which are loaded at once. Over a port, no
+    /// client is accepted before [`GrpcListener::allowing`].
     pub async fn bind(address: Address, tls: Option<TlsFiles>) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Bind { address: address.to_string(), source };
         match (&address, tls) {
             (Address::Unix(path), None) => {
                 let (listener, file) = socket::listen(path)?;
-                Ok(Self { listener: Listener::Unix(listener, file), address })
+                Ok(Self { incoming: Incoming::Unix(listener, file), address })
             }
             (Address::Tcp { host, port }, Some(files)) => {
                 let allowed = AllowedClients::default();
@@ -138,29 +89,29 @@ impl Door {
                 let port = listener.local_addr().as_ref().map_or(*port, SocketAddr::port);
                 let address = Address::Tcp { host: host.clone(), port };
                 let tls = Tls { files, allowed };
-                Ok(Self { listener: Listener::Tls(listener, tls), address })
+                Ok(Self { incoming: Incoming::Tls(listener, tls), address })
             }
             (Address::Unix(_), Some(_)) => Err(ListenError::Unused { address }),
             (Address::Tcp { .. }, None) => Err(ListenError::Open { address }),
         }
     }
 
-    /// The same, where these clients are let in over TLS: those of all its services. Which of the
-    /// services they may use is up to [`Restricted`].
+    /// The same, where these clients are accepted over TLS: those of all its services. [`Restricted`]
+    /// decides which service each of them may use.
     #[must_use]
     pub fn allowing(mut self, allowed: AllowedClients) -> Self {
-        if let Listener::Tls(_, tls) = &mut self.listener {
+        if let Incoming::Tls(_, tls) = &mut self.incoming {
             tls.allowed = allowed;
         }
         self
     }
 
-    /// Where it is, with the port that was free.
+    /// The bound address, with the port that the system chose for port 0.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Lets clients in until `stop`; calls that are under way then may end.
+    /// Serves clients until `stop`; calls that are under way then are completed.
     pub async fn serve(
         self,
         routes: Routes,
@@ -171,7 +122,7 @@ impl Door {
             stop.await;
             let _ = stopping.send(());
         };
-        // A client that does not let go of its connection does not keep us.
+        // A client that keeps its connection open does not prevent the stop.
         let patience = async move {
             match stopped.await {
                 Ok(()) => tokio::time::sleep(LIMIT).await,
@@ -179,7 +130,7 @@ impl Door {
             }
         };
         let layer = tower::layer::layer_fn(|inner| Limited { inner, limit: LIMIT });
-        let (clients, _file) = self.listener.clients();
+        let (clients, _file) = self.incoming.clients();
         let served = Server::builder()
             .http2_keepalive_interval(Some(QUIET))
             .http2_keepalive_timeout(Some(LIMIT))
@@ -195,7 +146,7 @@ impl Door {
 
 type Clients = Pin<Box<dyn Stream<Item = Result<Connection, io::Error>> + Send>>;
 
-impl Listener {
+impl Incoming {
     fn clients(self) -> (Clients, Option<SocketFile>) {
         match self {
             Self::Unix(listener, file) => (Box::pin(unix_clients(listener)), Some(file)),
@@ -217,7 +168,7 @@ fn unix_clients(
     })
 }
 
-/// Clients that have shown a certificate. One that is slow keeps no other waiting.
+/// Clients that have shown a certificate. A slow one delays no other.
 fn tls_clients(
     listener: TcpListener,
     tls: Arc<Tls>,
@@ -243,7 +194,7 @@ fn tls_clients(
 }
 
 async fn pause(error: &io::Error) {
-    warn!(%error, "nobody can be let in");
+    warn!(%error, "cannot accept gRPC connections; pausing");
     tokio::time::sleep(PAUSE).await;
 }
 
@@ -252,7 +203,7 @@ async fn admit(stream: TcpStream, from: SocketAddr, tls: Arc<Tls>) -> Option<Con
         Ok(config) => config,
         Err(error) => {
             let why = std::error::Error::source(&error).map(ToString::to_string);
-            warn!(%from, %error, why, "a client is turned away");
+            warn!(%from, %error, why, "client refused: the TLS files cannot be loaded");
             return None;
         }
     };

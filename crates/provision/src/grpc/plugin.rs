@@ -1,7 +1,7 @@
-//! The plugin of aks-flex: pools of one Azure VM each, kept by an implementation of [`Pools`].
+//! The plugin of aks-flex: pools of one Azure VM each, stored by an implementation of [`Pools`].
 //!
-//! aks-flex speaks of items of any type. Of those, pools of single VMs are ours; what else is kept
-//! beside them is left alone and not shown.
+//! Items of aks-flex can be of any type. Pools of single VMs are handled here; items of other types are
+//! left alone and not shown.
 
 mod agent_pools;
 mod instances;

@@ -11,7 +11,7 @@ use tonic::{Code, Status};
 use crate::grpc::v1;
 use crate::grpc::v1::trouble::Class as Word;
 
-/// How much of the words goes into the status itself, which travels as a header. The detail has all.
+/// How much of the message goes into the status itself, which is sent as a header. The detail has all.
 const WORDS: usize = 300;
 
 /// The status with details, as gRPC carries it in `grpc-status-details-bin`.
@@ -25,7 +25,7 @@ struct Detailed {
     details: Vec<Any>,
 }
 
-/// Trouble with Azure.
+/// An error of Azure.
 pub fn of(trouble: &Trouble) -> Status {
     refuse(&v1::Trouble {
         class: word(trouble.class).into(),
@@ -36,10 +36,10 @@ pub fn of(trouble: &Trouble) -> Status {
     })
 }
 
-/// Trouble with Azure, as a machine keeps it.
+/// An error of Azure, as a machine stores it.
 pub fn of_failure(failure: &Failure) -> Status {
     refuse(&v1::Trouble {
-        // A machine that did not join has failed for good, and is told by its cause.
+        // A machine that did not join has failed for good; its cause says why.
         class: failure.class.known().map_or(Word::Request, word).into(),
         cause: failure.cause.to_string(),
         arm_code: failure.arm_code.clone().unwrap_or_default(),
@@ -48,27 +48,27 @@ pub fn of_failure(failure: &Failure) -> Status {
     })
 }
 
-/// Nothing of it is left: only where that is certain.
+/// The object does not exist in Azure: only where that is certain.
 pub fn not_found(message: impl Into<String>) -> Status {
     refuse(&plain(Word::NotFound, message.into()))
 }
 
-/// Nothing is made from the class as it is.
+/// No machine can be created from the class as it is.
 pub fn class_not_ready(reason: impl Into<String>) -> Status {
     refuse(&plain(Word::NotReady, reason.into()))
 }
 
-/// What was asked for is wrong.
+/// The request is wrong.
 pub fn wrong_request(message: impl Into<String>) -> Status {
     refuse(&plain(Word::Request, message.into()))
 }
 
-/// It could not be done now: asked again, it may be.
+/// The request failed now and may succeed later.
 pub fn not_now(message: impl Into<String>) -> Status {
     refuse(&plain(Word::Transient, message.into()))
 }
 
-/// The trouble among the details of a status, as a client finds it.
+/// The trouble among the details of a status, as a client reads it.
 pub fn trouble_in(status: &Status) -> Option<v1::Trouble> {
     let detailed = Detailed::decode(status.details()).ok()?;
     detailed.details.iter().find_map(|detail| detail.to_msg().ok())
@@ -106,10 +106,10 @@ fn code(class: Word) -> Code {
 
 fn refuse(trouble: &v1::Trouble) -> Status {
     let code = code(trouble.class());
-    // Clients of the plugin look for Azure's code in the text.
-    let told = [&trouble.arm_code, &trouble.message].map(String::as_str);
-    let told: Vec<&str> = told.into_iter().filter(|part| !part.is_empty()).collect();
-    let message: String = told.join(": ").chars().take(WORDS).collect();
+    // Clients of the plugin look for Azure's code in the message.
+    let parts = [&trouble.arm_code, &trouble.message].map(String::as_str);
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let message: String = parts.join(": ").chars().take(WORDS).collect();
     let detail = Any { type_url: v1::Trouble::type_url(), value: trouble.encode_to_vec() };
     let detailed = Detailed { code: code.into(), message: message.clone(), details: vec![detail] };
     Status::with_details(code, message, detailed.encode_to_vec().into())
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_bootstrap_is_told_by_its_cause() {
+    fn a_failed_bootstrap_is_refused_with_its_cause() {
         let failure = Failure {
             class: Open::parse("bootstrap"),
             cause: Open::parse("ClusterUnreachable"),

@@ -1,5 +1,5 @@
-//! Where pools may be: a client of the plugin chooses subscription, resource group, subnet and image,
-//! and may choose only among those that the operator has allowed.
+//! Limits of pools: a client of the plugin may choose subscription, resource group, subnet and image only
+//! among those that the operator has allowed.
 
 use bringup_azure::Scopes;
 use bringup_azure::id::{Name, ResourceId};

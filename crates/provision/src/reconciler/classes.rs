@@ -1,4 +1,5 @@
-//! What is known of a class: whether it is as it must be, and when it may go.
+//! The finalizer and the conditions of a class: whether machines can be created from it, and when it
+//! may be deleted.
 
 use bringup_flex::class::Class;
 use bringup_flex::time::later;
@@ -10,59 +11,49 @@ use jiff::{SignedDuration, Timestamp};
 use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt as _};
 
+use super::memory::ClassFailure;
 use crate::inquiries::Found;
 
-/// Its fields are as they must be.
+/// The fields of the class are valid.
 const VALIDATED: &str = "ValidationSucceeded";
-/// Azure lets us use what it names.
+/// Azure grants access to what the class names.
 const ACCESS: &str = "AzureAccess";
-/// Nodes can be made from it.
+/// Machines can be created from the class.
 const READY: &str = "Ready";
 const OURS: [&str; 3] = [VALIDATED, ACCESS, READY];
-/// The reason of a class from which a machine was refused: nothing but its fields can have been the
-/// cause, or our rights.
+/// The reason where Azure refused a machine, and the fields of its class or our permissions are the
+/// only possible cause.
 const REFUSED: &str = "MachineRefused";
-/// For so long no other machine is tried.
+/// How long after that no other machine is created from the class.
 const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(5);
-/// How often a class that waits for its claims is looked at, and how often that is said.
+/// How often a class that waits for its claims is reconciled, and how often the Event is created.
 const WAITING: SignedDuration = SignedDuration::from_mins(1);
-const SAID_EACH: SignedDuration = SignedDuration::from_mins(10);
-/// So many claims are named.
+const EVENT_EACH: SignedDuration = SignedDuration::from_mins(10);
+/// So many claims are named in the Event.
 const NAMED: usize = 5;
-/// How soon Azure is asked about a class again.
+/// How soon a class is checked again.
 const UNANSWERED: SignedDuration = SignedDuration::from_secs(30);
 const UNUSABLE: SignedDuration = SignedDuration::from_mins(1);
 const USABLE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Settles classes.
+/// Writes finalizers and conditions of classes.
 pub(super) struct Classes {
     api: Api<AzureFlexNodeClass>,
     recorder: Recorder,
 }
 
-/// A machine of a class was refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
-    /// By the class as it was then.
-    pub(super) generation: Option<i64>,
-    /// Because of our rights, and not of its fields.
-    pub(super) is_access: bool,
-    pub(super) what: String,
-    pub(super) at: Timestamp,
-}
-
-/// What is known of a class beside itself.
+/// What was found out about a class, beside the object itself.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    /// What Azure says of it; none: it was not asked.
-    pub(super) found: Option<Found>,
-    /// What its version of Kubernetes is to this cluster, if that is wrong.
+pub(super) struct Findings {
+    /// What Azure answers about it; none: Azure was not asked.
+    pub(super) azure: Option<Found>,
+    /// What is wrong with its version of Kubernetes in this cluster.
     pub(super) version: Option<String>,
-    /// A machine was refused.
-    pub(super) refusal: Option<Refusal>,
+    /// The last failure of a machine that was the fault of the class.
+    pub(super) failure: Option<ClassFailure>,
 }
 
-/// Whether nodes can be made from a class now: by what was found of the class as it is.
+/// Whether machines can be created from a class now, by conditions of its present generation.
 pub fn is_ready(class: &AzureFlexNodeClass) -> bool {
     let conditions = class.status.as_ref().map_or(&[][..], |status| &status.conditions);
     class.metadata.deletion_timestamp.is_none()
@@ -71,7 +62,7 @@ pub fn is_ready(class: &AzureFlexNodeClass) -> bool {
         })
 }
 
-/// Whether nodes can be made from a class, in one word.
+/// The status of the condition `Ready`, for metrics.
 pub(super) fn readiness(class: &AzureFlexNodeClass) -> &'static str {
     let conditions = class.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let ready = find(conditions, READY);
@@ -83,10 +74,10 @@ pub(super) fn readiness(class: &AzureFlexNodeClass) -> &'static str {
     }
 }
 
-/// Why nodes cannot be made from a class, in words.
+/// Why no machine can be created from a class.
 pub(crate) fn why_not_ready(class: &AzureFlexNodeClass) -> String {
     let conditions = class.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    let told: Vec<String> = [VALIDATED, ACCESS]
+    let failing: Vec<String> = [VALIDATED, ACCESS]
         .iter()
         .filter_map(|kind| find(conditions, kind))
         .filter(|one| one.status != "True")
@@ -95,10 +86,10 @@ pub(crate) fn why_not_ready(class: &AzureFlexNodeClass) -> String {
     let name = class.name_any();
     if class.metadata.deletion_timestamp.is_some() {
         format!("AzureFlexNodeClass {name} is being deleted")
-    } else if told.is_empty() {
+    } else if failing.is_empty() {
         format!("AzureFlexNodeClass {name} has not been checked yet")
     } else {
-        format!("AzureFlexNodeClass {name}: {}", told.join("; "))
+        format!("AzureFlexNodeClass {name}: {}", failing.join("; "))
     }
 }
 
@@ -118,64 +109,63 @@ impl Classes {
         PostParams { field_manager: Some(MANAGER.to_owned()), dry_run: false }
     }
 
-    /// Keeps a class that is being deleted while something needs it; when to look again. `None`:
-    /// it is not being deleted.
-    pub(super) async fn part(
+    /// Keeps a class that is being deleted while claims or machines use it. Answers when it is due
+    /// again.
+    pub(super) async fn finalize(
         &self,
         class: &AzureFlexNodeClass,
-        needed: &[String],
+        users: &[String],
         now: Timestamp,
-    ) -> Result<Option<Option<Timestamp>>, kube::Error> {
-        if class.metadata.deletion_timestamp.is_none() {
+    ) -> Result<Option<Timestamp>, kube::Error> {
+        if !class.finalizers().iter().any(|held| held == FINALIZER) {
             return Ok(None);
         }
-        if !class.finalizers().iter().any(|held| held == FINALIZER) {
-            return Ok(Some(None));
-        }
-        if needed.is_empty() {
+        if users.is_empty() {
             let mut class = class.clone();
             class.finalizers_mut().retain(|held| held != FINALIZER);
-            // If another client has written meanwhile, this fails, and the new state is decided
-            // upon again.
+            // If another client has written meanwhile, this fails, and the new state is decided on.
             self.api.replace(&class.name_any(), &Self::parameters(), &class).await?;
-            return Ok(Some(None));
+            return Ok(None);
         }
-        let names = needed.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-        let more = match needed.len().saturating_sub(NAMED) {
+        let names = users.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let more = match users.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let saying = Announcement {
+        let announcement = Announcement {
             warning: false,
             reason: "WaitingOnNodeClaimTermination",
             action: "Terminate",
             note: &format!("Waiting on NodeClaim termination for {names}{more}"),
-            mark: &(now.as_second() / SAID_EACH.as_secs()).to_string(),
+            mark: &(now.as_second() / EVENT_EACH.as_secs()).to_string(),
         };
-        self.recorder.announce(class, &saying, now).await;
-        Ok(Some(Some(later(now, WAITING))))
+        self.recorder.announce(class, &announcement, now).await;
+        Ok(Some(later(now, WAITING)))
     }
 
-    /// Holds a class that is not held yet. Whether it was not.
-    pub(super) async fn hold(&self, class: &AzureFlexNodeClass) -> Result<bool, kube::Error> {
+    /// Adds the finalizer. Whether it was missing.
+    pub(super) async fn add_finalizer(
+        &self,
+        class: &AzureFlexNodeClass,
+    ) -> Result<bool, kube::Error> {
         if class.finalizers().iter().any(|held| held == FINALIZER) {
             return Ok(false);
         }
         let mut class = class.clone();
         class.finalizers_mut().push(FINALIZER.to_owned());
-        // The change is noticed, and the rest is done then.
+        // The watch shows the change, and the class is reconciled again.
         self.api.replace(&class.name_any(), &Self::parameters(), &class).await?;
         Ok(true)
     }
 
-    /// Says what is known of a class; when to look again.
-    pub(super) async fn tell(
+    /// Writes the conditions of a class. Answers when it is due again.
+    pub(super) async fn write_status(
         &self,
         class: &AzureFlexNodeClass,
-        known: &Known,
+        findings: &Findings,
         now: Timestamp,
     ) -> Result<Timestamp, kube::Error> {
-        let wanted = conditions(class, known, now);
+        let wanted = conditions(class, findings, now);
         let present = class.status.as_ref().map(|status| status.conditions.as_slice());
         if present != Some(&wanted) {
             let status = Some(FlexNodeClassStatus { conditions: wanted.clone() });
@@ -183,7 +173,7 @@ impl Classes {
             self.api.replace_status(&class.name_any(), &Self::parameters(), &class).await?;
         }
         let is_true = find(&wanted, READY).is_some_and(|ready| ready.status == "True");
-        Ok(match &known.found {
+        Ok(match &findings.azure {
             Some(Found::Unanswered(_)) => later(now, UNANSWERED),
             _ if is_true => later(now, USABLE),
             _ => later(now, UNUSABLE),
@@ -192,7 +182,7 @@ impl Classes {
 }
 
 /// The conditions of a class, with those of others kept. Times move with the status only.
-fn conditions(class: &AzureFlexNodeClass, known: &Known, now: Timestamp) -> Vec<Condition> {
+fn conditions(class: &AzureFlexNodeClass, findings: &Findings, now: Timestamp) -> Vec<Condition> {
     let present = class.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let one = |kind: &str, status: Status, reason: &str, message: &str| {
         let wanted = condition(kind, status, reason, message, now);
@@ -201,9 +191,9 @@ fn conditions(class: &AzureFlexNodeClass, known: &Known, now: Timestamp) -> Vec<
             ..settle(wanted, find(present, kind))
         }
     };
-    let validated = validation(class, known, now, present);
+    let validated = validation(class, findings, now, present);
     let validated = one(VALIDATED, validated.0, &validated.1, &validated.2);
-    let access = access(class, known, now, present);
+    let access = access(class, findings, now, present);
     let access = one(ACCESS, access.0, &access.1, &access.2);
     let not_true: Vec<String> = [&validated, &access]
         .iter()
@@ -215,7 +205,7 @@ fn conditions(class: &AzureFlexNodeClass, known: &Known, now: Timestamp) -> Vec<
         one(READY, Status::False, "OwnershipConflict", &what)
     } else if not_true.is_empty() {
         one(READY, Status::True, READY, "")
-    } else if not_true.iter().any(|told| told.ends_with("=False")) {
+    } else if not_true.iter().any(|one| one.ends_with("=False")) {
         one(READY, Status::False, "UnhealthyDependents", &not_true.join(", "))
     } else {
         one(READY, Status::Unknown, "UnhealthyDependents", &not_true.join(", "))
@@ -224,26 +214,27 @@ fn conditions(class: &AzureFlexNodeClass, known: &Known, now: Timestamp) -> Vec<
     others.cloned().chain([validated, access, ready]).collect()
 }
 
-type Told = (Status, String, String);
+/// Status, reason and message of a condition.
+type Content = (Status, String, String);
 
 fn validation(
     class: &AzureFlexNodeClass,
-    known: &Known,
+    findings: &Findings,
     now: Timestamp,
     present: &[Condition],
-) -> Told {
+) -> Content {
     let invalid = |what: String| (Status::False, "InvalidSpec".to_owned(), what);
     if let Err(wrong) = Class::of(&class.spec) {
-        let told: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-        return invalid(told.join("; "));
+        let errors: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+        return invalid(errors.join("; "));
     }
-    if let Some(version) = &known.version {
+    if let Some(version) = &findings.version {
         return invalid(format!("kubernetesVersion: {version}"));
     }
-    if let Some(Found::Wrong(field)) = &known.found {
+    if let Some(Found::Wrong(field)) = &findings.azure {
         return invalid(field.to_string());
     }
-    if let Some(what) = refusal(class, known, false, now, find(present, VALIDATED)) {
+    if let Some(what) = recent_failure(class, findings, false, now, find(present, VALIDATED)) {
         return (Status::False, REFUSED.to_owned(), what);
     }
     (Status::True, VALIDATED.to_owned(), String::new())
@@ -251,20 +242,20 @@ fn validation(
 
 fn access(
     class: &AzureFlexNodeClass,
-    known: &Known,
+    findings: &Findings,
     now: Timestamp,
     present: &[Condition],
-) -> Told {
+) -> Content {
     let before = find(present, ACCESS);
-    if let Some(what) = refusal(class, known, true, now, before) {
+    if let Some(what) = recent_failure(class, findings, true, now, before) {
         return (Status::False, REFUSED.to_owned(), what);
     }
-    match &known.found {
+    match &findings.azure {
         Some(Found::Usable) => (Status::True, ACCESS.to_owned(), String::new()),
         Some(Found::Denied(trouble)) => {
             (Status::False, trouble.cause.reason().to_owned(), trouble.message.clone())
         }
-        // What was known of the class as it is still holds.
+        // What was written of this generation still holds.
         Some(Found::Unanswered(_)) | None
             if before.is_some_and(|one| one.observed_generation == class.metadata.generation) =>
         {
@@ -287,20 +278,20 @@ fn access(
     }
 }
 
-/// What a machine of the class as it is was refused for, lately: by memory, or by what was written
-/// before a restart.
-fn refusal(
+/// A recent failure of a machine that was the fault of the class at its present generation: by memory,
+/// or by the condition that was written before a restart.
+fn recent_failure(
     class: &AzureFlexNodeClass,
-    known: &Known,
+    findings: &Findings,
     is_access: bool,
     now: Timestamp,
     before: Option<&Condition>,
 ) -> Option<String> {
     let generation = class.metadata.generation;
-    let fresh = known.refusal.as_ref().filter(|refusal| {
-        refusal.is_access == is_access
-            && refusal.generation == generation
-            && later(refusal.at, REFUSED_FOR) > now
+    let fresh = findings.failure.as_ref().filter(|failure| {
+        failure.is_access == is_access
+            && failure.generation == generation
+            && later(failure.at, REFUSED_FOR) > now
     });
     if let Some(fresh) = fresh {
         return Some(fresh.what.clone());

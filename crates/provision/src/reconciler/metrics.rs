@@ -1,4 +1,4 @@
-//! What is counted of machines. Labels are words of ours.
+//! Metrics of machines. Label values are words of bringup only.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bringup_contract::flex::FailureCause;
 use bringup_contract::{Cause, Word as _};
-use bringup_objects::flex::machine::Phase;
+use bringup_flex::claim::{BOOT_TIMEOUT, LAUNCH_TIMEOUT};
+use bringup_objects::flex::machine::{FlexMachineStatus, Phase};
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use bringup_runtime::metrics::Metrics;
 use prometheus_client::collector::Collector;
@@ -19,18 +20,13 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use super::classes::readiness;
 use super::index::{Index, Machine};
 
-/// The cause of a claim that ended because Azure did not accept its VM in time.
-pub(super) const LAUNCH_TIMEOUT: &str = "LaunchTimeout";
-/// The cause of a claim that ended because its node did not join in time.
-pub(super) const BOOT_TIMEOUT: &str = "BootTimeout";
-
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CauseLabel {
     cause: &'static str,
 }
 
 impl CauseLabel {
-    /// A cause by its name. What is none of ours is unknown, so that there are not too many.
+    /// A cause by its name. Any other word counts as `Unknown`, so that label values stay few.
     fn of(name: &str) -> Self {
         let ours = [LAUNCH_TIMEOUT, BOOT_TIMEOUT].into_iter().find(|ours| *ours == name);
         let cause = ours.or_else(|| FailureCause::from_word(name).map(FailureCause::word));
@@ -41,24 +37,24 @@ impl CauseLabel {
 /// Subscription and resource group.
 type Group = (String, String);
 
-/// What the reconciler of machines knows.
+/// What is shown besides counters.
 #[derive(Default)]
-struct Seen {
+struct Shown {
     index: Option<Arc<Mutex<Index>>>,
-    /// What the last sweep of each group found.
-    leaks: BTreeMap<Group, usize>,
+    /// How many orphans the last sweep of each group found.
+    orphans: BTreeMap<Group, usize>,
     /// Whether there was a sweep.
     is_swept: bool,
 }
 
-/// What is counted of machines. Clones count together.
+/// Metrics of machines. Clones count together.
 #[derive(Clone, Default)]
 pub struct FlexMetrics {
     failures: Family<CauseLabel, Counter>,
-    ended: Family<CauseLabel, Counter>,
+    claims_deleted: Family<CauseLabel, Counter>,
     swept: Counter,
     panics: Counter,
-    seen: Arc<Mutex<Seen>>,
+    shown: Arc<Mutex<Shown>>,
 }
 
 impl fmt::Debug for FlexMetrics {
@@ -67,17 +63,17 @@ impl fmt::Debug for FlexMetrics {
     }
 }
 
-/// Marks that this process runs machines, until it is dropped.
+/// Marks that this process reconciles machines, until it is dropped.
 pub(super) struct Running(FlexMetrics);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        *self.0.seen() = Seen::default();
+        *self.0.shown() = Shown::default();
     }
 }
 
 impl FlexMetrics {
-    /// Registers what is counted of machines with the metrics of the process.
+    /// Registers the metrics of machines with those of the process.
     pub fn registered(process: &Metrics) -> Self {
         let metrics = Self { panics: process.panics().clone(), ..Self::default() };
         process.register(|registry| {
@@ -89,7 +85,7 @@ impl FlexMetrics {
             registry.register(
                 "flex_claims_ended",
                 "Claims deleted because their machine failed, by cause",
-                metrics.ended.clone(),
+                metrics.claims_deleted.clone(),
             );
             registry.register(
                 "flex_swept",
@@ -106,45 +102,43 @@ impl FlexMetrics {
         &self.panics
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows what an index knows until the answer is dropped.
+    /// Shows the machines and classes of an index until the returned value is dropped.
     pub(super) fn run(&self, index: Arc<Mutex<Index>>) -> Running {
-        self.seen().index = Some(index);
+        self.shown().index = Some(index);
         Running(self.clone())
     }
 
-    /// A machine was so, and is so now: an attempt that failed since is counted.
-    pub(super) fn passed(&self, before: Option<&AzureFlexMachine>, after: &AzureFlexMachine) {
-        let was = before.and_then(|machine| machine.status.as_ref());
-        let was_cleaning = was.is_some_and(|status| status.phase.is_cleaning());
-        // What is deleted is removed as well, and has not failed.
-        let is_deleted = after.metadata.deletion_timestamp.is_some();
-        let status = after.status.as_ref().filter(|status| status.phase.is_cleaning());
-        let failure = status.and_then(|status| status.failure.as_ref());
+    /// A new status of a machine was stored: an attempt that failed by it is counted.
+    pub(super) fn status_stored(&self, before: &AzureFlexMachine, after: &FlexMachineStatus) {
+        let was_cleaning = before.status.as_ref().is_some_and(|it| it.phase.is_cleaning());
+        // A machine that is being deleted is cleaned up as well, and has not failed.
+        let is_deleted = before.metadata.deletion_timestamp.is_some();
+        let failure = after.failure.as_ref().filter(|_| after.phase.is_cleaning());
         if let Some(failure) = failure.filter(|_| !was_cleaning && !is_deleted) {
             self.failures.get_or_create(&CauseLabel::of(failure.cause.as_str())).inc();
         }
     }
 
     /// A claim was deleted because its machine failed.
-    pub(super) fn ended(&self, cause: &str) {
-        self.ended.get_or_create(&CauseLabel::of(cause)).inc();
+    pub(super) fn claim_deleted(&self, cause: &str) {
+        self.claims_deleted.get_or_create(&CauseLabel::of(cause)).inc();
     }
 
-    /// A group was swept: so much was found, and so much of it removed.
-    pub(super) fn swept(&self, group: Group, found: usize, removed: u64) {
-        self.swept.inc_by(removed);
-        self.seen().leaks.insert(group, found);
+    /// A group was swept: so many orphans were found, and so many of them deleted.
+    pub(super) fn swept(&self, group: Group, found: usize, deleted: u64) {
+        self.swept.inc_by(deleted);
+        self.shown().orphans.insert(group, found);
     }
 
-    /// Every group was looked at. What was found in others is forgotten.
+    /// Every group was swept. The findings of other groups are dropped.
     pub(super) fn swept_all(&self, groups: impl Fn(&Group) -> bool) {
-        let mut seen = self.seen();
-        seen.is_swept = true;
-        seen.leaks.retain(|group, _| groups(group));
+        let mut shown = self.shown();
+        shown.is_swept = true;
+        shown.orphans.retain(|group, _| groups(group));
     }
 }
 
@@ -161,16 +155,16 @@ const PHASES: [Phase; 10] = [
     Phase::Gone,
 ];
 
-/// What can be said of whether a class is ready.
+/// The statuses of the condition `Ready`.
 const READINESS: [&str; 3] = ["True", "False", "Unknown"];
 
 impl Collector for FlexMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let gauge = MetricType::Gauge;
         let number = |count: usize| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-        let seen = self.seen();
-        // Only the process that runs machines knows; from others the series are absent, not zero.
-        let index = seen.index.as_ref();
+        let shown = self.shown();
+        // Only the process that reconciles machines has them; from others the series are absent, not zero.
+        let index = shown.index.as_ref();
         let index = index.map(|index| index.lock().unwrap_or_else(PoisonError::into_inner));
         let help = "Machines, by phase";
         let mut machines = encoder.encode_descriptor("flex_machines", help, None, gauge)?;
@@ -189,8 +183,8 @@ impl Collector for FlexMetrics {
         }
         let help = "Resources in Azure that no machine wants, found by the last sweep";
         let leaks = encoder.encode_descriptor("flex_leaks", help, None, gauge)?;
-        if seen.is_swept {
-            number(seen.leaks.values().sum()).encode(leaks)?;
+        if shown.is_swept {
+            number(shown.orphans.values().sum()).encode(leaks)?;
         }
         Ok(())
     }
@@ -199,7 +193,7 @@ impl Collector for FlexMetrics {
 #[cfg(test)]
 mod tests {
     use bringup_contract::Open;
-    use bringup_objects::flex::machine::{Failure, FlexMachineStatus};
+    use bringup_objects::flex::machine::Failure;
     use jiff::Timestamp;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -216,22 +210,26 @@ mod tests {
         AzureFlexMachine { status: Some(status), ..AzureFlexMachine::default() }
     }
 
+    fn stored(metrics: &FlexMetrics, before: &AzureFlexMachine, after: &AzureFlexMachine) {
+        metrics.status_stored(before, after.status.as_ref().unwrap());
+    }
+
     #[test]
     fn an_attempt_that_failed_is_counted_once_and_a_deletion_is_none() {
         let metrics = Metrics::default();
         let flex = FlexMetrics::registered(&metrics);
         let cause = Some("QuotaExceeded");
-        let asked = machine(Phase::VmPut, None);
+        let requested = machine(Phase::VmPut, None);
         let (cleaning, gone) = (machine(Phase::CleanVm, cause), machine(Phase::Gone, cause));
-        flex.passed(Some(&asked), &cleaning);
-        flex.passed(Some(&cleaning), &gone);
-        flex.passed(Some(&gone), &gone);
-        // Another attempt; it is given up before it ends.
+        stored(&flex, &requested, &cleaning);
+        stored(&flex, &cleaning, &gone);
+        stored(&flex, &gone, &gone);
+        // Another attempt, whose machine is deleted before it ends.
         let again = machine(Phase::NicPut, cause);
-        flex.passed(Some(&gone), &again);
-        let mut deleted = machine(Phase::CleanVm, cause);
+        stored(&flex, &gone, &again);
+        let mut deleted = again;
         deleted.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-        flex.passed(Some(&again), &deleted);
+        stored(&flex, &deleted, &machine(Phase::CleanVm, cause));
         let text = metrics.text();
         assert!(text.contains("flex_failures_total{cause=\"QuotaExceeded\"} 1\n"), "{text}");
     }
@@ -241,10 +239,10 @@ mod tests {
         let metrics = Metrics::default();
         let flex = FlexMetrics::registered(&metrics);
         for cause in ["QuotaExceeded", "QuotaExceeded", "made-up-1", "made-up-2"] {
-            flex.passed(None, &machine(Phase::CleanVm, Some(cause)));
+            stored(&flex, &AzureFlexMachine::default(), &machine(Phase::CleanVm, Some(cause)));
         }
         for cause in [BOOT_TIMEOUT, LAUNCH_TIMEOUT, "BinaryMissing"] {
-            flex.ended(cause);
+            flex.claim_deleted(cause);
         }
         let text = metrics.text();
         for line in [
@@ -260,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_and_classes_are_shown_while_somebody_runs_them() {
+    fn machines_and_classes_are_shown_while_this_process_runs_them() {
         let metrics = Metrics::default();
         let mut index = Index::default();
         let machine = Machine::of(&AzureFlexMachine::default());

@@ -1,4 +1,4 @@
-//! Machines in Kubernetes.
+//! Machines in Kubernetes, as the engine stores them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,65 +10,60 @@ use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use tracing::warn;
 
+use super::kubernetes::{exactly, store_error};
 use crate::ledger::Ledger;
 
-/// Machines in Kubernetes, with what was last written or seen of each: an own write need not be read
-/// back, and one that is based on something older is refused by its version.
+/// Machines in Kubernetes, with a cache of what was last written or read of each: an own write need
+/// not be read back, and one that is based on something older is refused by its version.
 #[derive(Clone)]
 pub(super) struct KubeStore {
     api: Api<AzureFlexMachine>,
     ledger: Ledger,
-    known: Arc<Mutex<HashMap<String, AzureFlexMachine>>>,
+    cache: Arc<Mutex<HashMap<String, AzureFlexMachine>>>,
 }
 
 impl KubeStore {
     pub(super) fn new(client: Client, ledger: Ledger) -> Self {
-        Self { api: Api::all(client), ledger, known: Arc::default() }
+        Self { api: Api::all(client), ledger, cache: Arc::default() }
     }
 
-    pub(super) fn api(&self) -> &Api<AzureFlexMachine> {
-        &self.api
+    fn cache(&self) -> MutexGuard<'_, HashMap<String, AzureFlexMachine>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<String, AzureFlexMachine>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A watch has seen this machine. If it differs from the known one, which may be older or
+    /// The watch has shown this machine. If it differs from the cached one, which may be older or
     /// newer, the machine is read again.
-    pub(super) fn noticed(&self, machine: &AzureFlexMachine) {
-        let mut known = self.known();
+    pub(super) fn watched(&self, machine: &AzureFlexMachine) {
+        let mut cache = self.cache();
         let name = machine.name_any();
-        let same = known.get(&name).is_some_and(|known| {
-            known.metadata.resource_version == machine.metadata.resource_version
+        let is_same = cache.get(&name).is_some_and(|cached| {
+            cached.metadata.resource_version == machine.metadata.resource_version
         });
-        if !same {
-            known.remove(&name);
+        if !is_same {
+            cache.remove(&name);
         }
     }
 
     pub(super) fn forget(&self, name: &str) {
-        self.known().remove(name);
+        self.cache().remove(name);
     }
 
-    /// A machine, if it can be read.
-    pub(super) async fn machine(&self, name: &str) -> Option<AzureFlexMachine> {
-        self.get(name).await.ok()?
-    }
-
-    async fn get(&self, name: &str) -> Result<Option<AzureFlexMachine>, StoreError> {
-        if let Some(known) = self.known().get(name).cloned() {
-            return Ok(Some(known));
+    /// Reads a machine; none: it does not exist.
+    pub(super) async fn read(&self, name: &str) -> Result<Option<AzureFlexMachine>, StoreError> {
+        if let Some(cached) = self.cache().get(name).cloned() {
+            return Ok(Some(cached));
         }
-        let read = self.api.get_opt(name).await.map_err(|error| failed(&error))?;
+        let read = self.api.get_opt(name).await;
+        let read =
+            read.map_err(|error| store_error(&format!("read AzureFlexMachine {name}"), &error))?;
         if let Some(machine) = &read {
-            self.known().insert(name.to_owned(), machine.clone());
+            self.cache().insert(name.to_owned(), machine.clone());
         }
         Ok(read)
     }
 
-    /// Writes the finalizers into the object as it is stored. Its spec may never change, and says some things
-    /// in words that we would not use: `labels: {}` is left out where we write it.
+    /// Writes the finalizers into the object as it is stored. Its spec may never change, and may hold
+    /// what bringup would write differently: an empty `labels: {}` is left out here.
     async fn replace_finalizers(
         &self,
         name: &str,
@@ -88,49 +83,51 @@ impl KubeStore {
     fn written(
         &self,
         name: &str,
+        what: &str,
         written: Result<AzureFlexMachine, kube::Error>,
     ) -> Result<(), StoreError> {
         match written {
             Ok(machine) => {
-                self.known().insert(name.to_owned(), machine);
+                self.cache().insert(name.to_owned(), machine);
                 Ok(())
             }
             Err(error) => {
                 self.forget(name);
-                Err(failed(&error))
+                Err(store_error(&format!("update {what} of AzureFlexMachine {name}"), &error))
             }
         }
-    }
-}
-
-fn failed(error: &kube::Error) -> StoreError {
-    match error {
-        kube::Error::Api(status) if matches!(status.code, 404 | 409) => StoreError::Conflict,
-        kube::Error::Api(status) if status.code == 403 => StoreError::Denied(error.to_string()),
-        error => StoreError::Failed(error.to_string()),
     }
 }
 
 #[async_trait]
 impl Store for KubeStore {
-    async fn read(&self, name: &str) -> Result<Option<AzureFlexMachine>, StoreError> {
-        self.get(name).await
-    }
-
     async fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         let name = machine.name_any();
         let written = self.api.replace_status(&name, &PostParams::default(), machine).await;
-        self.written(&name, written)
+        self.written(&name, "status", written)
     }
 
     async fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         let name = machine.name_any();
-        let is_free = !machine.finalizers().iter().any(|held| held == FINALIZER);
-        // Counted before it goes; that it cannot be counted does not keep it.
-        if is_free && let Err(error) = self.ledger.update(|page| page.tally.count(machine)).await {
-            warn!(machine = name, %error, "a machine that is gone could not be counted");
+        let is_released = !machine.finalizers().iter().any(|held| held == FINALIZER);
+        // Counted before it is gone; a ledger that cannot be written does not keep the machine.
+        if is_released
+            && let Err(error) = self.ledger.update(|content| content.tally.count(machine)).await
+        {
+            warn!(machine = name, %error, "deleted machine not counted in the ledger");
         }
         let written = self.replace_finalizers(&name, machine).await;
-        self.written(&name, written)
+        self.written(&name, "finalizers", written)
+    }
+
+    async fn delete(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
+        let name = machine.name_any();
+        self.forget(&name);
+        match self.api.delete(&name, &exactly(machine.uid(), None)).await {
+            Ok(_) => Ok(()),
+            // It is gone already, or another machine has its name.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            Err(error) => Err(store_error(&format!("delete AzureFlexMachine {name}"), &error)),
+        }
     }
 }

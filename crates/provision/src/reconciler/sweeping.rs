@@ -1,4 +1,4 @@
-//! The sweep of all resource groups that classes name.
+//! The sweep: deletes orphaned resources in every resource group that classes or machines name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,8 +6,10 @@ use std::time::Duration;
 use bringup_azure::id::Name;
 use bringup_flex::audit::{Audit, QuotaRow, is_of_interest};
 use bringup_flex::class::Class;
-use bringup_flex::engine::{Bootstrap, vm_id};
-use bringup_flex::sweep::{Resource, Wanted};
+use bringup_flex::engine::Bootstrap;
+use bringup_flex::ids::vm_id;
+use bringup_flex::machine::Memory;
+use bringup_flex::sweep::{Owners, Resource};
 use bringup_flex::time::later;
 use bringup_objects::NodeClaim;
 use bringup_objects::flex::AzureFlexMachine;
@@ -17,13 +19,13 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use tracing::{info, warn};
 
-use super::{Flex, Key};
+use super::flex::{Flex, Key};
 
-/// Lists are up to half a minute late; this is more.
+/// After this time a VM must be in a list: lists are up to half a minute late.
 const LISTED: SignedDuration = SignedDuration::from_mins(2);
 /// The pause while classes and machines have not been listed.
 const UNLISTED: SignedDuration = SignedDuration::from_secs(5);
-/// How often it is swept.
+/// The pause between two sweeps.
 const EACH: SignedDuration = SignedDuration::from_mins(5);
 
 impl<B: Bootstrap> Flex<B> {
@@ -34,14 +36,14 @@ impl<B: Bootstrap> Flex<B> {
             let due = later(self.clock.now(), wait);
             tokio::select! {
                 () = self.clock.reach(due) => {}
-                // A clock that stands still is asked again.
+                // A clock that stands still is read again.
                 () = tokio::time::sleep(Duration::from_hours(1)) => {}
             }
         }
     }
 
     async fn sweep_all(&self) {
-        // Before both have been listed it is not known where anything may be.
+        // Before both have been listed, not all resource groups are known.
         if !self.is_listed() {
             return;
         }
@@ -51,8 +53,8 @@ impl<B: Bootstrap> Flex<B> {
             let parsed = (subscription.parse::<Name>(), group.parse::<Name>());
             let (Ok(subscription), Ok(group)) = parsed else { continue };
             if let Err(why) = self.sweep(&subscription, &group, &mut audit).await {
-                // One group's trouble is not another's.
-                warn!(%group, why, "the resource group could not be swept");
+                // The other groups are swept all the same.
+                warn!(resource_group = %group, error = why, "cannot sweep resource group");
                 audit.miss(&group, &why);
             }
         }
@@ -69,12 +71,12 @@ impl<B: Bootstrap> Flex<B> {
             }));
         }
         audit.at = Some(self.clock.now());
-        let noted = self.ledger.update(|page| {
-            page.audit = audit.clone();
+        let stored = self.ledger.update(|content| {
+            content.audit = audit.clone();
             true
         });
-        if let Err(error) = noted.await {
-            warn!(%error, "what the sweep found could not be noted");
+        if let Err(error) = stored.await {
+            warn!(%error, "sweep result not stored in the ledger");
         }
     }
 
@@ -90,7 +92,7 @@ impl<B: Bootstrap> Flex<B> {
         classes.map(|class| (class.subscription, class.location)).collect()
     }
 
-    /// Where anything of ours may be: where classes say, and where machines were made.
+    /// The resource groups that may hold our resources: those of classes and those of machines.
     fn groups(&self) -> BTreeSet<(String, String)> {
         let index = self.index();
         let of_classes = index.classes.values().map(|class| {
@@ -107,35 +109,35 @@ impl<B: Bootstrap> Flex<B> {
         group: &Name,
         audit: &mut Audit,
     ) -> Result<(), String> {
-        let said = |error: &dyn std::fmt::Display| error.to_string();
+        let text = |error: &dyn std::fmt::Display| error.to_string();
         let now = self.clock.now();
         let resources =
-            self.sweeper.list(subscription, group, now).await.map_err(|error| said(&error))?;
-        // After Azure: what was made in between has its machine.
+            self.sweeper.list(subscription, group, now).await.map_err(|error| text(&error))?;
+        // After Azure: what was created in between has its machine.
         let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
-        let machines = machines.list(&ListParams::default()).await.map_err(|error| said(&error))?;
-        self.doubt(&resources, &machines.items, (subscription, group), now);
-        let claims = self.claims_that_exist().await.map_err(|error| said(&error))?;
+        let machines = machines.list(&ListParams::default()).await.map_err(|error| text(&error))?;
+        self.check_missing_vms(&resources, &machines.items, (subscription, group), now);
+        let claims = self.claims_that_exist().await.map_err(|error| text(&error))?;
         let machines = machines.items.iter().map(kube::ResourceExt::name_any).collect();
-        let cluster_uid = Some(self.cluster_uid().await.map_err(|error| said(&error))?);
-        let wanted = Wanted { machines, claims, cluster_uid };
-        let swept = self.sweeper.sweep(&resources, &wanted, now, false).await;
-        audit.add(self.sweeper.ours(&resources), &swept.leaks);
-        for leak in &swept.leaks {
-            info!(id = leak.id, age = %leak.age, "deleting orphaned resource");
+        let cluster_uid = Some(self.cluster_uid().await.map_err(|error| text(&error))?);
+        let owners = Owners { machines, claims, cluster_uid };
+        let swept = self.sweeper.sweep(&resources, &owners, now, false).await;
+        audit.add(self.sweeper.ours(&resources), &swept.orphans);
+        for orphan in &swept.orphans {
+            info!(id = orphan.id, resource_group = %group, age = %orphan.age, "deleting orphaned resource");
         }
         for (id, why) in &swept.refused {
-            warn!(id, why, "orphaned resource not deleted");
+            warn!(id, resource_group = %group, why, "orphaned resource not deleted");
         }
-        let removed = swept.removed.len() as u64;
+        let deleted = swept.deleted.len() as u64;
         let place = (subscription.to_string(), group.to_string());
-        self.metrics.swept(place, swept.leaks.len(), removed);
-        if removed > 0 {
-            let counted = self.ledger.update(|page| {
-                page.tally.swept += removed;
+        self.metrics.swept(place, swept.orphans.len(), deleted);
+        if deleted > 0 {
+            let counted = self.ledger.update(|content| {
+                content.tally.swept += deleted;
                 true
             });
-            counted.await.map_err(|error| said(&error))?;
+            counted.await.map_err(|error| text(&error))?;
         }
         Ok(())
     }
@@ -150,9 +152,9 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// A machine that runs and whose VM is not in the list is looked for: another client may have
-    /// deleted the VM.
-    fn doubt(
+    /// Lets the VM of a machine that runs be read where the list does not show it: another client may
+    /// have deleted it.
+    fn check_missing_vms(
         &self,
         resources: &[Resource],
         machines: &[AzureFlexMachine],
@@ -172,13 +174,13 @@ impl<B: Bootstrap> Flex<B> {
                 continue;
             }
             let stored = status.vm_id.as_deref();
-            // A VM of the same name that was made later is another.
+            // A VM of the same name that was created later is another.
             let is_listed = listed.get(&id).is_some_and(|found| {
                 found.zip(stored).is_none_or(|(found, stored)| found.eq_ignore_ascii_case(stored))
             });
             if status.phase == Phase::Running && is_old && !is_listed {
                 let name = machine.name_any();
-                self.engine.doubt(&name);
+                self.memory().keep_machine(&name, Memory::vm_not_listed());
                 self.agenda.plan_now(Key::Machine(name));
             }
         }

@@ -1,4 +1,4 @@
-//! Watches of everything that machines depend on.
+//! Watches of everything that machines depend on: each change updates the index and makes keys due.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -15,22 +15,23 @@ use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tracing::warn;
 
-use super::index::{Claim, Index, Machine};
-use super::{Flex, Key};
+use super::claims::{is_of_our_class, plain};
+use super::flex::{Flex, Key};
+use super::index::{Index, Machine};
 
-/// What happened to an object.
+/// What a watch shows of an object.
 enum Seen<K> {
-    /// It is so.
-    There(K),
-    /// It is not there any more.
-    Gone(K),
-    /// The one of this name is not there any more; its last state cannot be read.
-    GoneUnread(String),
-    /// These are all.
-    All(BTreeSet<String>),
+    /// It exists, in this state.
+    Exists(K),
+    /// It was deleted; this was its last state.
+    Deleted(K),
+    /// The one of this name was deleted; its last state cannot be read.
+    DeletedUnread(String),
+    /// The names of all that exist.
+    Listed(BTreeSet<String>),
 }
 
-/// Follows one kind of object for ever, with a pause after each trouble.
+/// Watches one kind of object for ever, with a pause after each error.
 async fn follow<K>(api: Api<Readable<K>>, mut handle: impl FnMut(Seen<K>))
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -43,7 +44,7 @@ where
         let event = match next {
             Ok(event) => event,
             Err(error) => {
-                warn!(kind = %K::kind(&()), %error, "cannot be watched");
+                warn!(kind = %K::kind(&()), %error, "watch failed; trying again");
                 continue;
             }
         };
@@ -51,15 +52,15 @@ where
             unreadable::Seen::Init => names.clear(),
             unreadable::Seen::InitApply(object) => {
                 names.insert(object.name_any());
-                handle(Seen::There(object));
+                handle(Seen::Exists(object));
             }
-            // What was known of it stays: its VM must not be taken for an orphan.
+            // What the index has of it stays: its VM must not be taken for an orphan.
             unreadable::Seen::Unread(metadata) => names.extend(metadata.name),
-            unreadable::Seen::InitDone => handle(Seen::All(std::mem::take(&mut names))),
-            unreadable::Seen::Apply(object) => handle(Seen::There(object)),
-            unreadable::Seen::Delete(object) => handle(Seen::Gone(object)),
+            unreadable::Seen::InitDone => handle(Seen::Listed(std::mem::take(&mut names))),
+            unreadable::Seen::Apply(object) => handle(Seen::Exists(object)),
+            unreadable::Seen::Delete(object) => handle(Seen::Deleted(object)),
             unreadable::Seen::DeleteUnread(metadata) => {
-                handle(Seen::GoneUnread(metadata.name.unwrap_or_default()));
+                handle(Seen::DeletedUnread(metadata.name.unwrap_or_default()));
             }
         }
     }
@@ -75,22 +76,22 @@ impl<B: Bootstrap> Flex<B> {
         follow(api, |seen| {
             let mut index = self.index();
             let changed: Vec<String> = match seen {
-                Seen::There(class) => {
+                Seen::Exists(class) => {
                     let name = class.name_any();
                     index.classes.insert(name.clone(), class);
                     vec![name]
                 }
-                Seen::Gone(class) => {
+                Seen::Deleted(class) => {
                     index.classes.remove(&class.name_any());
                     vec![class.name_any()]
                 }
-                Seen::GoneUnread(name) => {
+                Seen::DeletedUnread(name) => {
                     index.classes.remove(&name);
                     vec![name]
                 }
-                Seen::All(names) => {
+                Seen::Listed(names) => {
                     index.classes_are_listed = true;
-                    missing(&mut index.classes, &names)
+                    drop_missing(&mut index.classes, &names)
                 }
             };
             for name in changed {
@@ -108,28 +109,28 @@ impl<B: Bootstrap> Flex<B> {
         follow(api, |seen| {
             let mut index = self.index();
             let gone = match seen {
-                Seen::There(machine) => {
+                Seen::Exists(machine) => {
                     let name = machine.name_any();
-                    self.store.noticed(&machine);
+                    self.store.watched(&machine);
                     index.machines.insert(name.clone(), Machine::of(&machine));
                     self.agenda.plan_now(Key::Machine(name));
                     Vec::new()
                 }
-                Seen::Gone(machine) => {
+                Seen::Deleted(machine) => {
                     let name = machine.name_any();
                     index.machines.remove(&name);
                     self.agenda.plan_now(Key::Class(machine.spec.node_class));
                     vec![name]
                 }
-                Seen::GoneUnread(name) => {
+                Seen::DeletedUnread(name) => {
                     if let Some(machine) = index.machines.remove(&name) {
                         self.agenda.plan_now(Key::Class(machine.class));
                     }
                     vec![name]
                 }
-                Seen::All(names) => {
+                Seen::Listed(names) => {
                     index.machines_are_listed = true;
-                    missing(&mut index.machines, &names)
+                    drop_missing(&mut index.machines, &names)
                 }
             };
             for name in gone {
@@ -151,25 +152,27 @@ impl<B: Bootstrap> Flex<B> {
         follow(api, |seen| {
             let mut index = self.index();
             let changed: Vec<String> = match seen {
-                Seen::There(claim) => {
-                    let Some(known) = Claim::of(&claim) else { return };
-                    let name = claim.name_any();
+                Seen::Exists(claim) => {
+                    if !is_of_our_class(&claim) {
+                        return;
+                    }
+                    let (name, known) = (claim.name_any(), plain(&claim));
                     let before = index.claims.insert(name.clone(), known.clone());
-                    // Most changes of a claim are none to its machine.
+                    // Most changes of a claim do not concern its machine.
                     if before.as_ref() == Some(&known) {
                         return;
                     }
                     vec![name]
                 }
-                Seen::Gone(claim) => gone(&mut index, claim.name_any()),
-                Seen::GoneUnread(name) => gone(&mut index, name),
-                Seen::All(names) => {
+                Seen::Deleted(claim) => gone(&mut index, claim.name_any()),
+                Seen::DeletedUnread(name) => gone(&mut index, name),
+                Seen::Listed(names) => {
                     index.claims_are_listed = true;
                     let machines = index.machines.keys().cloned();
                     for machine in machines.collect::<Vec<_>>() {
                         self.agenda.plan_now(Key::Machine(machine));
                     }
-                    missing(&mut index.claims, &names)
+                    drop_missing(&mut index.claims, &names)
                 }
             };
             for name in changed {
@@ -184,21 +187,23 @@ impl<B: Bootstrap> Flex<B> {
     async fn nodes(&self) {
         let api: Api<Readable<Node>> = Api::all(self.client.clone());
         follow(api, |seen| match seen {
-            Seen::There(node) => {
-                if let Some(visit) = self.visitor(&node) {
-                    self.agenda.plan_now(Key::Node(visit));
+            Seen::Exists(node) => {
+                if self.needs_reconciling(&node) {
+                    self.agenda.plan_now(Key::Node(node.name_any()));
                 }
             }
-            Seen::Gone(node) => drop(self.greeted().remove(&node.name_any())),
-            Seen::GoneUnread(name) => drop(self.greeted().remove(&name)),
-            Seen::All(names) => self.greeted().retain(|name| names.contains(name)),
+            Seen::Deleted(node) => drop(self.memory().tokens_withdrawn.remove(&node.name_any())),
+            Seen::DeletedUnread(name) => drop(self.memory().tokens_withdrawn.remove(&name)),
+            Seen::Listed(names) => {
+                self.memory().tokens_withdrawn.retain(|name| names.contains(name));
+            }
         })
         .await;
     }
 }
 
-/// Drops what is not among all there are; its names.
-fn missing<T>(
+/// Drops what is not among all that exist. Answers its names.
+fn drop_missing<T>(
     known: &mut std::collections::BTreeMap<String, T>,
     all: &BTreeSet<String>,
 ) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Machines, sizes and needs in the words of the service.
+//! Converts machines, sizes and needs from and to the messages of the service.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +17,25 @@ use crate::grpc::v1;
 use crate::reconciler::nodes::CLAIM_LABEL;
 
 const GPU: &str = "nvidia.com/gpu";
-/// Labels that belong to the place of a node, and so to an offering.
+/// Labels of an offering.
 const PLACES: [&str; 3] =
     ["topology.kubernetes.io/region", "topology.kubernetes.io/zone", "karpenter.sh/capacity-type"];
-/// Labels that Karpenter knows, and that no node of ours has.
+/// Labels that Karpenter knows, and that no Node of bringup has.
 const NEVER: [&str; 1] = ["node.kubernetes.io/windows-build"];
 const GPU_COUNT: &str = "karpenter.azure.com/sku-gpu-count";
-/// The taint of a node that Karpenter has not recognised yet.
+/// The taint of a Node that Karpenter has not registered yet.
 const UNREGISTERED: &str = "karpenter.sh/unregistered:NoExecute";
 
-/// What a claim asks of labels.
+/// The requirements of a claim.
 pub(super) fn requirements(asked: &[v1::Requirement]) -> Result<Vec<Requirement>, String> {
     let read = |one: &v1::Requirement| Requirement::read(&one.key, &one.operator, &one.values);
     asked.iter().map(|one| read(one).map_err(|error| error.to_string())).collect()
 }
 
-/// What the pods of a claim need.
+/// The resources that the pods of a claim need.
 pub(super) fn needs(requests: &BTreeMap<String, String>) -> Result<Needs, String> {
     let text = |name: &str| requests.get(name).map_or("0", String::as_str);
-    let wrong = |name: &str| format!("requests: `{}` of {name} is no quantity", text(name));
+    let wrong = |name: &str| format!("requests: `{}` of {name} is not a quantity", text(name));
     let count = |name: &str| {
         let read = thousandths(text(name)).map(|it| it.div_ceil(1_000));
         read.and_then(|it| u64::try_from(it).ok()).ok_or_else(|| wrong(name))
@@ -50,7 +50,7 @@ pub(super) fn needs(requests: &BTreeMap<String, String>) -> Result<Needs, String
     })
 }
 
-/// The machine that is made for a claim.
+/// The machine for a claim.
 pub(super) fn machine(
     claim: &v1::Claim,
     class: &Class,
@@ -63,7 +63,7 @@ pub(super) fn machine(
     labels.extend(resolved.into_iter().map(|(name, value)| (name.to_owned(), value)));
     for (name, value) in [
         (CLAIM_LABEL, claim.name.as_str()),
-        // Azure's own cloud controller leaves such a node alone.
+        // Azure's own cloud controller leaves such a Node alone.
         ("kubernetes.azure.com/managed", "false"),
         ("kubernetes.azure.com/cluster", cluster),
         ("kubernetes.azure.com/mode", "user"),
@@ -101,12 +101,12 @@ pub(super) fn machine(
     }
 }
 
-/// Whether Azure has accepted it, and may not show it yet.
+/// Whether the VM may exist in Azure without being shown yet.
 pub(super) fn is_coming(machine: &AzureFlexMachine) -> bool {
     machine.status.as_ref().is_some_and(|status| status.phase < Phase::Running)
 }
 
-/// A machine as Karpenter sees it.
+/// The instance that Karpenter knows a machine as.
 pub(super) fn instance(machine: &AzureFlexMachine) -> v1::Instance {
     let status = machine.status.clone().unwrap_or_default();
     let size = sizes::find(&machine.spec.vm_size);
@@ -169,7 +169,7 @@ fn allocatable(size: &Size, disk: i32, pods: i32) -> BTreeMap<String, String> {
     with_gpus(all, size)
 }
 
-/// Every size, with what of it can be had.
+/// Every size, with its offerings.
 pub(super) fn instance_types(class: &Class, all: &[Offer]) -> Vec<v1::InstanceType> {
     let mut sizes: Vec<&'static Size> = Vec::new();
     for offer in all {

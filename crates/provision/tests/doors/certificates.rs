@@ -14,14 +14,14 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
 
-/// The name by which clients know the door.
+/// The name by which clients know the listener.
 pub(crate) const NAME: &str = "bringup";
 /// The client of the provider service.
 pub(crate) const KARPENTER: &str = "karpenter.karpenter.svc";
 /// The client of the plugin.
 pub(crate) const AKS_FLEX: &str = "spiffe://test/ns/aks-flex/sa/aks-flex";
 
-/// An authority with a folder for the files of a door.
+/// An authority with a folder for the files of a listener.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: TempDir,
@@ -60,7 +60,7 @@ impl Authority {
         }
     }
 
-    /// Writes a new certificate for a door into the folder of `of`, and this authority beside it.
+    /// Writes a new certificate for a listener into the folder of `of`, and this authority beside it.
     pub(crate) fn write_into(&self, of: &Authority) -> Result<TlsFiles> {
         let mut params = CertificateParams::new(vec![NAME.to_owned()])?;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use bringup_provision::grpc::listen::{Address, Door, ServeError};
+use bringup_provision::grpc::listen::{Address, GrpcListener, ServeError};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -18,7 +18,7 @@ use tower::service_fn;
 
 use crate::certificates::NAME;
 
-/// A door that is open until it is told to close.
+/// A listener that is open until it is closed.
 pub(crate) struct Open {
     pub(crate) address: Address,
     stop: oneshot::Sender<()>,
@@ -26,11 +26,11 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    pub(crate) fn new(door: Door, routes: Routes) -> Self {
-        let address = door.address().clone();
+    pub(crate) fn new(listener: GrpcListener, routes: Routes) -> Self {
+        let address = listener.address().clone();
         let (stop, stopped) = oneshot::channel();
         let stopped = async { drop(stopped.await) };
-        let task = tokio::spawn(door.serve(routes, stopped));
+        let task = tokio::spawn(listener.serve(routes, stopped));
         Self { address, stop, task }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use bringup_provision::grpc::listen::Door;
+use bringup_provision::grpc::listen::GrpcListener;
 use bringup_provision::grpc::plugin::agentpools::InstanceRestartRequest;
 use bringup_provision::grpc::plugin::agentpools::agent_pools_client::AgentPoolsClient;
 use bringup_provision::grpc::plugin::agentpools::azure::flexvm::{
@@ -47,7 +47,7 @@ impl World {
         let memory = Arc::new(Memory::default());
         let routes = Routes::new(AgentPoolsService::server(memory.clone()))
             .add_service(InstancesService::server(memory.clone()));
-        let open = Open::new(Door::bind(unix(&path), None).await?, routes);
+        let open = Open::new(GrpcListener::bind(unix(&path), None).await?, routes);
         let channel = on_socket(&path).await?;
         Ok(Self {
             memory,
@@ -225,12 +225,12 @@ async fn each_field_that_is_wrong_is_named() -> Result<()> {
         ..AgentPool::default()
     };
     let refused = world.put(packed(&empty)).await.unwrap_err();
-    let told = trouble_in(&refused).unwrap_or_default().message;
+    let message = trouble_in(&refused).unwrap_or_default().message;
     for field in ["subscription_id", "resource_group", "location", "subnet_id", "vm_size"] {
-        assert!(told.contains(&format!("spec.{field}: ")), "{told}");
+        assert!(message.contains(&format!("spec.{field}: ")), "{message}");
     }
     for field in ["server", "certificate_authority_data", "token"] {
-        assert!(told.contains(&format!("spec.kubeadm.{field}: ")), "{told}");
+        assert!(message.contains(&format!("spec.kubeadm.{field}: ")), "{message}");
     }
     assert!(world.memory.ids().is_empty());
     Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use bringup_provision::grpc::listen::{Address, Door, Restricted, TlsFiles};
+use bringup_provision::grpc::listen::{Address, GrpcListener, Restricted, TlsFiles};
 use bringup_provision::grpc::plugin::AgentPoolsService;
 use bringup_provision::grpc::plugin::agentpools::agent_pools_client::AgentPoolsClient;
 use bringup_provision::grpc::plugin::api::ListRequest;
@@ -26,8 +26,8 @@ fn any_port() -> Address {
 }
 
 async fn open(files: TlsFiles) -> Result<Open> {
-    let door = Door::bind(any_port(), Some(files)).await?;
-    Ok(Open::new(door.allowing(allowed(&[KARPENTER])), StandIn::default().routes()))
+    let listener = GrpcListener::bind(any_port(), Some(files)).await?;
+    Ok(Open::new(listener.allowing(allowed(&[KARPENTER])), StandIn::default().routes()))
 }
 
 async fn ask(channel: Channel) -> Result<()> {
@@ -77,15 +77,15 @@ async fn only_a_client_certificate_with_an_allowed_name_is_answered() -> Result<
     }
     // A client does not trust a server of an authority that it does not know.
     assert!(!answered(&open, ours.client(&Shown::Valid, &foreign)?).await);
-    assert!(answered(&open, ours.client(&Shown::Valid, &ours)?).await, "the door goes on");
+    assert!(answered(&open, ours.client(&Shown::Valid, &ours)?).await, "the listener goes on");
     open.close().await
 }
 
 #[tokio::test]
 async fn without_a_list_no_client_is_answered() -> Result<()> {
     let ours = Authority::new()?;
-    let door = Door::bind(any_port(), Some(ours.write_into(&ours)?)).await?;
-    let open = Open::new(door, StandIn::default().routes());
+    let listener = GrpcListener::bind(any_port(), Some(ours.write_into(&ours)?)).await?;
+    let open = Open::new(listener, StandIn::default().routes());
     assert!(!answered(&open, ours.client(&Shown::Valid, &ours)?).await);
     open.close().await
 }
@@ -100,8 +100,8 @@ async fn each_service_has_its_own_clients_and_the_plugin_is_served_only_if_asked
             let pools = AgentPoolsService::server(Arc::new(Memory::default()));
             routes = routes.add_service(Restricted::new(pools, allowed(&[AKS_FLEX])));
         }
-        let door = Door::bind(any_port(), Some(ours.write_into(&ours)?)).await?;
-        let open = Open::new(door.allowing(allowed(&[KARPENTER, AKS_FLEX])), routes);
+        let listener = GrpcListener::bind(any_port(), Some(ours.write_into(&ours)?)).await?;
+        let open = Open::new(listener.allowing(allowed(&[KARPENTER, AKS_FLEX])), routes);
         let karpenter = with_tls(&open.address, ours.client(&Shown::Valid, &ours)?).await?;
         let aks_flex = ours.client(&Shown::Named(&[AKS_FLEX]), &ours)?;
         let aks_flex = with_tls(&open.address, aks_flex).await?;
@@ -146,7 +146,7 @@ async fn idle_connections_of_one_address_keep_no_client_out() -> Result<()> {
     for _ in 0..300 {
         idle.push(TcpStream::connect(("127.0.0.1", port)).await?);
     }
-    // The oldest are closed for the newest. A door that lets 64 wait for ten seconds each would need
+    // The oldest are closed for the newest. A listener that lets 64 wait for ten seconds each would need
     // 40 seconds for these.
     let client = answered(&open, ours.client(&Shown::Valid, &ours)?);
     assert!(tokio::time::timeout(Duration::from_secs(25), client).await?);
@@ -178,8 +178,8 @@ async fn renewed_files_are_used_without_a_restart() -> Result<()> {
 }
 
 /// What is said of files that are not as they must be, with its cause.
-async fn said(files: TlsFiles) -> String {
-    let refused = Door::bind(any_port(), Some(files)).await.expect_err("a refusal");
+async fn error_of(files: TlsFiles) -> String {
+    let refused = GrpcListener::bind(any_port(), Some(files)).await.expect_err("a refusal");
     format!("{:#}", anyhow::Error::from(refused))
 }
 
@@ -188,20 +188,26 @@ async fn files_that_are_not_as_they_must_be_are_named_with_their_options() -> Re
     let ours = Authority::new()?;
     let files = ours.write_into(&ours)?;
     let missing = TlsFiles { certificate: ours.file("nowhere.crt"), ..files.clone() };
-    let told = said(missing).await;
-    assert!(told.contains("--flex-cert-file") && told.contains("nowhere.crt"), "{told}");
-    let told = said(TlsFiles { key: files.certificate.clone(), ..files.clone() }).await;
-    assert!(told.contains("--flex-key-file") && told.contains("server.crt"), "{told}");
-    let told = said(TlsFiles { authority: files.key.clone(), ..files.clone() }).await;
-    assert!(told.contains("--flex-client-ca-file") && told.contains("server.key"), "{told}");
+    let message = error_of(missing).await;
+    assert!(message.contains("--flex-cert-file") && message.contains("nowhere.crt"), "{message}");
+    let message = error_of(TlsFiles { key: files.certificate.clone(), ..files.clone() }).await;
+    assert!(message.contains("--flex-key-file") && message.contains("server.crt"), "{message}");
+    let message = error_of(TlsFiles { authority: files.key.clone(), ..files.clone() }).await;
+    assert!(
+        message.contains("--flex-client-ca-file") && message.contains("server.key"),
+        "{message}"
+    );
     let other = Authority::new()?;
     let others = other.write_into(&other)?;
-    let told = said(TlsFiles { key: others.key, ..files.clone() }).await;
-    assert!(told.contains("--flex-cert-file") && told.contains("--flex-key-file"), "{told}");
+    let message = error_of(TlsFiles { key: others.key, ..files.clone() }).await;
+    assert!(
+        message.contains("--flex-cert-file") && message.contains("--flex-key-file"),
+        "{message}"
+    );
     // The words of a key are in no message.
     let key = std::fs::read_to_string(&files.key)?;
     let line = key.lines().nth(1).unwrap_or_default();
-    assert!(!told.contains(line), "{told}");
+    assert!(!message.contains(line), "{message}");
     Ok(())
 }
 
@@ -209,10 +215,10 @@ async fn files_that_are_not_as_they_must_be_are_named_with_their_options() -> Re
 async fn a_port_needs_tls_and_one_that_is_taken_is_told_at_once() -> Result<()> {
     let ours = Authority::new()?;
     let files = ours.write_into(&ours)?;
-    let refused = Door::bind(any_port(), None).await.unwrap_err().to_string();
+    let refused = GrpcListener::bind(any_port(), None).await.unwrap_err().to_string();
     assert!(refused.contains("--flex-client-ca-file"), "{refused}");
-    let door = Door::bind(any_port(), Some(files.clone())).await?;
-    let refused = Door::bind(door.address().clone(), Some(files)).await.unwrap_err();
-    assert!(refused.to_string().contains(&door.address().to_string()), "{refused}");
+    let listener = GrpcListener::bind(any_port(), Some(files.clone())).await?;
+    let refused = GrpcListener::bind(listener.address().clone(), Some(files)).await.unwrap_err();
+    assert!(refused.to_string().contains(&listener.address().to_string()), "{refused}");
     Ok(())
 }

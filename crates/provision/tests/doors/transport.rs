@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use bringup_provision::grpc::listen::{Door, LARGEST};
+use bringup_provision::grpc::listen::{GrpcListener, LARGEST};
 use bringup_provision::grpc::refusal::trouble_in;
 use bringup_provision::grpc::v1::provider_client::ProviderClient;
 use bringup_provision::grpc::v1::trouble::Class;
@@ -23,11 +23,11 @@ use tonic::{Code, Status};
 use crate::clients::{Open, on_socket, unix};
 use crate::stand_in::StandIn;
 
-/// A stand-in behind an open door, and a client of it.
+/// A stand-in behind an open listener, and a client of it.
 async fn pair(folder: &TempDir) -> Result<(StandIn, Open, ProviderClient<Channel>)> {
     let path = folder.path().join("flex.sock");
     let stand_in = StandIn::default();
-    let open = Open::new(Door::bind(unix(&path), None).await?, stand_in.routes());
+    let open = Open::new(GrpcListener::bind(unix(&path), None).await?, stand_in.routes());
     let client = ProviderClient::new(on_socket(&path).await?);
     Ok((stand_in, open, client))
 }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a door is.
+/// An address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
     /// A unix socket, for processes of the same user: `unix:///PATH`.
@@ -97,8 +97,8 @@ mod tests {
             ("[]:8443", "host"),
             ("::1:8443", "brackets"),
         ] {
-            let told = text.parse::<Address>().unwrap_err().to_string();
-            assert!(told.contains(&format!("`{text}`")) && told.contains(why), "{told}");
+            let message = text.parse::<Address>().unwrap_err().to_string();
+            assert!(message.contains(&format!("`{text}`")) && message.contains(why), "{message}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The names by which clients are allowed in: subject alternative names of their certificates.
+//! Names of clients: the subject alternative names of their certificates.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, DnsName};
 use webpki::EndEntityCert;
 
 /// A subject alternative name: a DNS name, or a URI such as a SPIFFE id. It is compared whole, so a
-/// wildcard stands for nothing, neither here nor in a certificate.
+/// wildcard matches nothing, neither here nor in a certificate.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClientName {
     /// A DNS name, in small letters.

@@ -1,6 +1,6 @@
 //! Connections that have not shown a certificate yet.
 //!
-//! A client that connects and says nothing must not keep others out. So a handshake has little time,
+//! A client that connects and sends nothing must not keep others out. So a handshake has little time,
 //! and there is room for a few from each address and for some more from all: where there is none, the
 //! oldest handshake is ended for the newest. An honest client needs milliseconds, so it is done before
 //! its turn to be ended comes, even if it shares its address with others that hold connections open.
@@ -65,7 +65,7 @@ impl<T> Handshakes<T> {
         ended
     }
 
-    /// What became of the next handshake that is done; pending while none is under way.
+    /// The result of the next handshake that ends; pending while none is under way.
     pub(super) async fn next(&mut self) -> T {
         loop {
             match self.running.next().await {

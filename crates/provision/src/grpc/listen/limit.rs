@@ -37,8 +37,8 @@ where
         let call = self.inner.call(request);
         Box::pin(async move {
             timeout_at(until, call).await.unwrap_or_else(|_| {
-                let told = format!("not answered within {} ms", limit.as_millis());
-                Ok(Status::deadline_exceeded(told).into_http())
+                let message = format!("not answered within {} ms", limit.as_millis());
+                Ok(Status::deadline_exceeded(message).into_http())
             })
         })
     }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixSocket};
 
-use super::ListenError;
+use super::error::ListenError;
 
-/// How many may wait to be let in.
+/// How many connections may wait to be accepted.
 const BACKLOG: u32 = 128;
-/// For us alone.
+/// Only processes of the same user may connect.
 const MODE: u32 = 0o600;
 
 /// The file of a socket, removed with this value, unless another process has put another in its place.
@@ -34,7 +34,8 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Listens on a socket for us alone. A socket that no process listens on any more is replaced.
+/// Listens on a socket for processes of the same user. A socket that no process listens on any more is
+/// replaced.
 pub(super) fn listen(path: &Path) -> Result<(UnixListener, SocketFile), ListenError> {
     clear(path)?;
     let failed = |source| ListenError::Bind { address: path.display().to_string(), source };

@@ -12,18 +12,18 @@ use rustls::{RootCertStore, ServerConfig};
 use super::client_name::AllowedClients;
 use super::verifier::AllowedClientVerifier;
 
-/// The option that names the certificate of the door.
+/// The option that names the server's certificate.
 pub const CERTIFICATE_OPTION: &str = "flex-cert-file";
 /// The option that names the key of that certificate.
 pub const KEY_OPTION: &str = "flex-key-file";
 /// The option that names the authority of the clients that may connect.
 pub const AUTHORITY_OPTION: &str = "flex-client-ca-file";
 
-/// The files of a door with TLS, as PEM. They are read anew for each connection: one that was
-/// renewed is used without a restart.
+/// The files of TLS, as PEM. They are read for each connection: a renewed certificate is used without a
+/// restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate of the door, with those between it and its authority.
+    /// The server's certificate, with the intermediate ones.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
@@ -31,7 +31,7 @@ pub struct TlsFiles {
     pub authority: PathBuf,
 }
 
-/// The files are not as they must be.
+/// Why the TLS files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -44,7 +44,7 @@ pub enum TlsError {
         /// Why.
         source: io::Error,
     },
-    /// What a file holds is not what it must hold.
+    /// A file does not hold what it must hold.
     #[error("the file of --{option}, {path}, does not hold {wanted} as PEM")]
     Content {
         /// The option.
@@ -65,7 +65,7 @@ pub enum TlsError {
         source: rustls::Error,
     },
     /// Certificates of clients cannot be verified.
-    #[error("those who come in cannot be checked by --{AUTHORITY_OPTION}, {path}")]
+    #[error("certificates of clients cannot be verified by --{AUTHORITY_OPTION}, {path}")]
     Verifier {
         /// The file.
         path: PathBuf,
@@ -103,7 +103,7 @@ impl TlsFiles {
                 .add(certificate)
                 .map_err(|source| TlsError::Authority { path: self.authority.clone(), source })?;
         }
-        // The provider is named, not looked up: a process may have installed another.
+        // The provider is explicit: the process may have installed another as the default.
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let authorities = Arc::new(authorities);
         let inner =
@@ -123,7 +123,7 @@ impl TlsFiles {
                 source,
             })?;
         config.alpn_protocols = vec![b"h2".to_vec()];
-        // A session that is resumed would outlive the authority that let it in.
+        // A session that is resumed would outlive the authority that accepted it.
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
     }

@@ -20,7 +20,7 @@ const CLIENT_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
 /// Accepts what `inner` accepts, if the certificate is meant for clients and names an allowed one.
 ///
 /// `inner` checks the chain and the time. It takes a certificate without any extended key usage for
-/// one that may be used for everything, and it does not look at names.
+/// one that may be used for everything, and it does not check names.
 #[derive(Debug)]
 pub(super) struct AllowedClientVerifier {
     pub(super) inner: Arc<dyn ClientCertVerifier>,
@@ -49,7 +49,7 @@ impl AllowedClientVerifier {
     }
 }
 
-/// webpki asks it about the certificate first, then about those that have signed it.
+/// webpki calls it for the certificate first, then for those that have signed it.
 struct ClientUsage {
     is_leaf: Cell<bool>,
 }

@@ -23,35 +23,35 @@ impl<P: Pools> AgentPoolsService<P> {
     }
 }
 
-/// The pool of an id. What is of another type is none.
+/// The pool of an id. An item of another type is none.
 pub(super) async fn find<P: Pools>(pools: &P, id: &str) -> Result<Option<Stored>, Status> {
     match pools.get(id).await.map_err(|error| error.refused())? {
         Some(Record::Pool(stored)) => Ok(Some(*stored)),
         Some(Record::Other) | None => Ok(None),
         Some(Record::Broken(why)) => {
-            Err(Status::data_loss(format!("what is kept of {id} cannot be read: {why}")))
+            Err(Status::data_loss(format!("the stored pool {id} cannot be read: {why}")))
         }
     }
 }
 
-/// All pools. One that cannot be read is told of in the log and not here.
+/// All pools. One that cannot be read is logged and left out.
 pub(super) async fn all<P: Pools>(pools: &P) -> Result<Vec<Stored>, Status> {
     let records = pools.list().await.map_err(|error| error.refused())?;
     let readable = records.into_iter().filter_map(|(id, record)| match record {
         Record::Pool(stored) => Some(*stored),
         Record::Other => None,
         Record::Broken(why) => {
-            warn!(id, why, "what is kept of a pool cannot be read");
+            warn!(pool = id, why, "stored pool cannot be read");
             None
         }
     });
     Ok(readable.collect())
 }
 
-/// Removes a pool. What is of another type is left alone, as if it were not there.
+/// Deletes a pool. An item of another type is left alone, as if it did not exist.
 pub(super) async fn remove<P: Pools>(pools: &P, id: &str) -> Result<(), Status> {
     match pools.get(id).await.map_err(|error| error.refused())? {
-        // What cannot be read can still be removed.
+        // A pool that cannot be read can still be deleted.
         Some(Record::Pool(_) | Record::Broken(_)) => {
             pools.delete(id).await.map_err(|error| error.refused())
         }

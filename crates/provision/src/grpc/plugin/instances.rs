@@ -72,7 +72,7 @@ impl<P: Pools> Instances for InstancesService<P> {
         Ok(Response::new(api::GetResponse { item }))
     }
 
-    /// The only instance of a pool goes with the pool.
+    /// The only instance of a pool is deleted with the pool.
     async fn delete(
         &self,
         request: Request<api::DeleteRequest>,

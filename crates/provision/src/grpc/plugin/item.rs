@@ -1,4 +1,4 @@
-//! Items as they travel, and pools as they are meant.
+//! Converts between items of the plugin and pools.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use crate::grpc::refusal;
 /// The longest id.
 const LONGEST_ID: usize = 253;
 
-/// The pool that an item asks for; else everything that is wrong with it.
+/// The pool that an item describes; or every field that is wrong.
 pub(super) fn wanted(item: Option<&Any>) -> Result<Pool, Status> {
     let item = item.ok_or_else(|| wrong("item", "it is missing"))?;
     let name = item.type_url.rsplit('/').next().unwrap_or_default();
@@ -89,8 +89,8 @@ fn wrong(field: &str, what: &str) -> Status {
     refusal::wrong_request(format!("{field}: {what}"))
 }
 
-/// What is not said is not set: an empty text means that nothing was said.
-fn said(text: Option<&String>) -> Option<String> {
+/// A field that is set. An empty text counts as not set.
+fn set(text: Option<&String>) -> Option<String> {
     text.filter(|text| !text.is_empty()).cloned()
 }
 
@@ -105,10 +105,10 @@ fn class(spec: &AgentPoolSpec, kubeadm: &Config) -> FlexNodeClassSpec {
             publisher: text(&image.publisher),
             offer: text(&image.offer),
             sku: text(&image.sku),
-            version: said(image.version.as_ref()),
+            version: set(image.version.as_ref()),
         }),
-        image_id: said(spec.image_id.as_ref()),
-        security_type: said(spec.security_type.as_ref()),
+        image_id: set(spec.image_id.as_ref()),
+        security_type: set(spec.security_type.as_ref()),
         os_disk_size_gb: spec.os_disk_size_gb.filter(|size| *size != 0),
         ssh_public_keys: spec.ssh_public_keys.clone(),
         allocate_node_public_ip: spec.allocate_public_ip.filter(|wanted| *wanted),
@@ -118,7 +118,7 @@ fn class(spec: &AgentPoolSpec, kubeadm: &Config) -> FlexNodeClassSpec {
     }
 }
 
-/// A field of a class, as it is called in an item.
+/// The name that a field of a class has in an item.
 fn field(name: &str) -> &str {
     match name {
         "subscriptionID" => "spec.subscription_id",
@@ -138,7 +138,7 @@ fn field(name: &str) -> &str {
     }
 }
 
-/// A taint as kubelet takes it.
+/// A taint in the form of kubelet's option.
 fn written(taint: &Taint) -> Result<String, String> {
     let (key, value, effect) = (taint.key(), taint.value(), taint.effect());
     let plain = |text: &str| !text.contains([':', '=', ',', ' ']);
@@ -151,7 +151,7 @@ fn written(taint: &Taint) -> Result<String, String> {
     Ok(format!("{key}={value}:{effect}"))
 }
 
-/// A taint as it travels.
+/// A taint as an item has it.
 fn taint(written: &str) -> Taint {
     let (pair, effect) = written.rsplit_once(':').unwrap_or((written, ""));
     let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -159,12 +159,12 @@ fn taint(written: &str) -> Taint {
     Taint { key, value, effect }
 }
 
-/// A pool as an item, without any token: there is none to be had.
+/// A pool as an item. It has no token: none is stored.
 pub(super) fn pool_item(stored: &Stored) -> Any {
     let Stored { pool, vm_resource_id, created_at } = stored;
     let class = &pool.class;
     let kubeadm = Config {
-        server: said(Some(&pool.server)),
+        server: set(Some(&pool.server)),
         certificate_authority_data: Some(pool.authority.clone()),
         token: None,
         node_labels: pool.labels.clone(),
@@ -173,11 +173,11 @@ pub(super) fn pool_item(stored: &Stored) -> Any {
         max_pods_per_node: class.max_pods_per_node,
     };
     let spec = AgentPoolSpec {
-        subscription_id: said(Some(&class.subscription_id)),
-        resource_group: said(Some(&class.resource_group)),
-        location: said(Some(&class.location)),
-        subnet_id: said(Some(&class.subnet_id)),
-        vm_size: said(Some(&pool.size)),
+        subscription_id: set(Some(&class.subscription_id)),
+        resource_group: set(Some(&class.resource_group)),
+        location: set(Some(&class.location)),
+        subnet_id: set(Some(&class.subnet_id)),
+        vm_size: set(Some(&pool.size)),
         image_reference: class.image_reference.clone().map(|image| flexvm::ImageReference {
             publisher: Some(image.publisher),
             offer: Some(image.offer),
@@ -220,8 +220,8 @@ fn packed<M: Name>(message: &M) -> Any {
     Any { type_url: M::type_url(), value: message.encode_to_vec() }
 }
 
-/// Whether what is given is an authority of the cluster: each of its certificates is one of the
-/// cluster's own. How the PEM is laid out does not matter.
+/// Whether each of the given certificates is one of the cluster's authority. The layout of the PEM does
+/// not matter.
 pub fn same_authority(given: &[u8], own: &[u8]) -> bool {
     let read = |pem: &[u8]| {
         let all: Result<BTreeSet<Vec<u8>>, _> = CertificateDer::pem_slice_iter(pem)

@@ -9,8 +9,8 @@ use tonic::Status;
 
 use crate::grpc::refusal;
 
-/// A pool that is wanted: one VM. The token that came with it is not part of it, so that no
-/// implementation can keep it: a machine joins with one of its own.
+/// A pool: one VM. The token that a client sends is not part of it, so that no implementation can store
+/// it: a machine joins with one of its own.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pool {
     /// Its id, as the client chose it.
@@ -29,18 +29,18 @@ pub struct Pool {
     pub authority: Vec<u8>,
 }
 
-/// A pool that is kept.
+/// A pool that is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
-    /// What is wanted.
+    /// The pool as its client requested it.
     pub pool: Pool,
     /// The VM, once Azure has accepted it.
     pub vm_resource_id: Option<String>,
-    /// Since when it is kept.
+    /// When it was stored.
     pub created_at: Timestamp,
 }
 
-/// What is kept under an id.
+/// What is stored under an id.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
     /// A pool.
@@ -51,10 +51,10 @@ pub enum Record {
     Broken(String),
 }
 
-/// Why a pool was not kept, shown or removed.
+/// Why a pool was not stored, shown or deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
-    /// A field is not as it must be.
+    /// A field is invalid.
     #[error("{field}: {what}")]
     Field {
         /// The field, as `spec.kubeadm.token`.
@@ -62,7 +62,7 @@ pub enum PoolError {
         /// What is wrong with it.
         what: String,
     },
-    /// The pool is there already, and is another.
+    /// The pool exists already, with other fields.
     #[error("{0}")]
     Fixed(String),
     /// Something else has to end first.
@@ -71,7 +71,7 @@ pub enum PoolError {
     /// Azure refused it.
     #[error("{}", .0.message)]
     Azure(Failure),
-    /// Nothing can be made as it says, by what is known of Azure and the cluster.
+    /// No machine can be created from its class.
     #[error("{0}")]
     NotReady(String),
     /// There is no such pool.
@@ -97,24 +97,24 @@ impl PoolError {
             Self::NotReady(why) => refusal::class_not_ready(why),
             Self::Absent(_) => refusal::not_found(self.to_string()),
             Self::Failed { what, source } => {
-                tracing::warn!(what, error = %source, "a pool could not be served");
+                tracing::warn!(what, error = %source, "pool request failed");
                 refusal::not_now(what)
             }
         }
     }
 }
 
-/// Where pools are kept.
+/// Stores pools.
 #[async_trait]
 pub trait Pools: Send + Sync + 'static {
-    /// Keeps a pool, and answers when Azure has accepted or refused its VM, or a while later. The
-    /// same again changes nothing; what Azure refused is not kept.
+    /// Stores a pool, and answers when Azure has accepted or refused its VM, or a while later. The same
+    /// request again changes nothing; a pool that Azure refused is not kept.
     async fn put(&self, pool: Pool) -> Result<Stored, PoolError>;
-    /// What is kept under an id.
+    /// What is stored under an id.
     async fn get(&self, id: &str) -> Result<Option<Record>, PoolError>;
-    /// Everything that is kept, by its id. What cannot be read is among it and spoils nothing.
+    /// Everything that is stored, by its id, including what cannot be read.
     async fn list(&self) -> Result<Vec<(String, Record)>, PoolError>;
-    /// Removes a pool with its VM. It is there until nothing of it is left.
+    /// Deletes a pool with its VM. It exists until Azure holds nothing of it.
     async fn delete(&self, id: &str) -> Result<(), PoolError>;
     /// Restarts the VM of a pool.
     async fn restart(&self, id: &str) -> Result<(), PoolError>;

@@ -1,9 +1,9 @@
-//! What is there of a pool, and what is next for it. Pure.
+//! The state of a pool, and what is next for it. Pure.
 
 use std::collections::BTreeMap;
 
 use bringup_flex::class::Class;
-use bringup_flex::engine::vm_id;
+use bringup_flex::ids::vm_id;
 use bringup_flex::names;
 use bringup_objects::condition::find;
 use bringup_objects::flex::machine::{Failure, FlexMachineSpec, Phase};
@@ -12,31 +12,46 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 
-use super::{Cluster, ID, LABEL, TYPE};
 use crate::grpc::plugin::{Pool, PoolError, Record, Stored};
 use crate::reconciler::classes::why_not_ready;
 
+/// The label of the class and the machine of a pool; its value is the name of both.
+pub const LABEL: &str = "flex.aks.azure.com/agent-pool";
+/// The annotation with the id of the pool, as its client wrote it.
+pub const ID: &str = "flex.aks.azure.com/agent-pool-id";
+/// The annotation with the type of an item; none: a pool.
+pub const TYPE: &str = "flex.aks.azure.com/agent-pool-type";
+
+/// The cluster that machines join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cluster {
+    /// Its API server, as a URL.
+    pub server: String,
+    /// Its authority, as PEM.
+    pub authority: Vec<u8>,
+}
+
 /// The class and the machine of a pool, as they were read.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct PoolState {
     pub(super) class: Option<DynamicObject>,
     pub(super) machine: Option<DynamicObject>,
 }
 
-/// What is next for a pool that is wanted.
+/// What is next for a pool that a client requests.
 #[derive(Debug)]
 pub(super) enum Step {
     MakeClass(Box<AzureFlexNodeClass>),
     MakeMachine(Box<AzureFlexMachine>),
-    /// Azure has not answered yet; this is what is known.
+    /// Azure has not answered yet; this is stored so far.
     Wait(Box<Stored>),
     Answer(Box<Stored>),
     Refuse(PoolError),
-    /// Azure refused it, or its class: it is not to be kept.
+    /// Azure refused it, or its class: it is deleted.
     Remove(PoolError),
 }
 
-/// Whether there is anything to tell of a machine.
+/// Whether Azure has accepted or refused the VM of a machine, or the machine is deleted.
 pub(super) fn is_settled(machine: Option<&AzureFlexMachine>) -> bool {
     machine.is_none_or(|machine| {
         machine.metadata.deletion_timestamp.is_some()
@@ -45,7 +60,7 @@ pub(super) fn is_settled(machine: Option<&AzureFlexMachine>) -> bool {
     })
 }
 
-/// Whether nothing can be made from a class, as far as is known of the class as it is.
+/// Whether no machine can be created from a class, by conditions of its present generation.
 pub(super) fn is_refused(class: Option<&AzureFlexNodeClass>) -> bool {
     let status = class.and_then(|class| class.status.as_ref());
     let generation = class.and_then(|class| class.metadata.generation);
@@ -77,7 +92,7 @@ fn read<K: DeserializeOwned>(object: Option<&DynamicObject>) -> Result<Option<K>
     serde_json::from_value(value).map(Some).map_err(|error| error.to_string())
 }
 
-impl Seen {
+impl PoolState {
     /// Puts classes and machines of the same name together.
     pub(super) fn all(classes: Vec<DynamicObject>, machines: Vec<DynamicObject>) -> Vec<Self> {
         let mut all: BTreeMap<String, Self> = BTreeMap::new();
@@ -96,12 +111,12 @@ impl Seen {
         self.class.iter().chain(&self.machine)
     }
 
-    /// Whether anything of it is of the pool of an id.
+    /// Whether one of its objects is of the pool of an id.
     pub(super) fn is_of(&self, id: &str) -> bool {
         self.objects().any(|object| is_of(object, id))
     }
 
-    /// The id of the pool; where it is lost, the name of what is left of it.
+    /// The id of the pool; where the annotation is lost, the name of its objects.
     pub(super) fn id(&self) -> String {
         let known = self.objects().find_map(|object| object.annotations().get(ID).cloned());
         known.or_else(|| self.objects().next().map(ResourceExt::name_any)).unwrap_or_default()
@@ -115,20 +130,20 @@ impl Seen {
         read(self.machine.as_ref())
     }
 
-    /// What is kept.
+    /// What is stored.
     pub(super) fn record(&self, cluster: &Cluster) -> Record {
         if self.objects().any(|object| object.annotations().contains_key(TYPE)) {
             return Record::Other;
         }
         if let Some(nameless) = self.objects().find(|one| !one.annotations().contains_key(ID)) {
             let kind = nameless.types.as_ref().map_or("object", |types| types.kind.as_str());
-            return Record::Broken(format!("its {kind} does not say of which pool it is"));
+            return Record::Broken(format!("its {kind} has no annotation with the id of its pool"));
         }
         self.stored(cluster).map_or_else(Record::Broken, |stored| Record::Pool(Box::new(stored)))
     }
 
     fn stored(&self, cluster: &Cluster) -> Result<Stored, String> {
-        let class = self.class()?.ok_or("its class is gone")?;
+        let class = self.class()?.ok_or("its class does not exist")?;
         let created_at = class.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let machine = self.machine()?;
         let vm_resource_id = machine.as_ref().and_then(vm_of);
@@ -144,16 +159,16 @@ impl Seen {
                 authority: cluster.authority.clone(),
             },
             vm_resource_id,
-            created_at: created_at.ok_or("it does not say since when it is there")?,
+            created_at: created_at.ok_or("its class has no creation time")?,
         })
     }
 
-    /// What is next, where this pool is wanted.
+    /// What is next, where a client requests this pool.
     pub(super) fn next_step(&self, pool: &Pool, cluster: &Cluster) -> Step {
         if let Some(foreign) = self.objects().find(|object| !is_of(object, &pool.id)) {
             let kind = foreign.types.as_ref().map_or("object", |types| types.kind.as_str());
             let name = foreign.name_any();
-            let what = format!("there is a {kind} named {name} that is not of this pool");
+            let what = format!("a {kind} named {name} exists that is not of this pool");
             return Step::Refuse(PoolError::Fixed(what));
         }
         if matches!(self.record(cluster), Record::Other) {
@@ -166,7 +181,7 @@ impl Seen {
         };
         if self.objects().any(|object| object.metadata.deletion_timestamp.is_some()) {
             let failure = machine.as_ref().and_then(failure_of);
-            let busy = || PoolError::Busy(format!("the pool {} is being removed", pool.id));
+            let busy = || PoolError::Busy(format!("the pool {} is being deleted", pool.id));
             return Step::Refuse(failure.map_or_else(busy, PoolError::Azure));
         }
         if self.class.is_none() && machine.is_none() {
@@ -211,7 +226,7 @@ impl Seen {
 }
 
 fn broken(pool: &Pool, why: &str) -> PoolError {
-    let what = format!("what is kept of {} cannot be read: delete it first", pool.id);
+    let what = format!("the stored pool {} cannot be read: delete it first", pool.id);
     PoolError::Fixed(format!("{what} ({why})"))
 }
 
@@ -219,7 +234,7 @@ fn fixed(pool: &Pool, changed: &[&str]) -> PoolError {
     let changed = changed.join(" and ");
     let id = &pool.id;
     PoolError::Fixed(format!(
-        "the pool {id} is there with another {changed}; a machine is never changed: delete it first"
+        "the pool {id} exists with another {changed}; a machine is never changed: delete it first"
     ))
 }
 
@@ -282,9 +297,9 @@ mod tests {
         class
     }
 
-    fn with(status: FlexMachineStatus) -> Seen {
+    fn with(status: FlexMachineStatus) -> PoolState {
         let machine = AzureFlexMachine { status: Some(status), ..machine(&pool()) };
-        Seen { class: Some(object(&stored_class())), machine: Some(object(&machine)) }
+        PoolState { class: Some(object(&stored_class())), machine: Some(object(&machine)) }
     }
 
     fn failed(phase: Phase) -> FlexMachineStatus {
@@ -295,11 +310,11 @@ mod tests {
 
     #[test]
     fn a_class_comes_first_then_its_machine_then_azure() {
-        let step = |seen: &Seen| seen.next_step(&pool(), &cluster());
-        let Step::MakeClass(made) = step(&Seen::default()) else { panic!("no class") };
+        let step = |seen: &PoolState| seen.next_step(&pool(), &cluster());
+        let Step::MakeClass(made) = step(&PoolState::default()) else { panic!("no class") };
         assert_eq!(made.labels()[LABEL], made.name_any());
         assert_eq!(made.annotations()[ID], "Pool 1");
-        let half = Seen { class: Some(object(&stored_class())), machine: None };
+        let half = PoolState { class: Some(object(&stored_class())), machine: None };
         let Step::MakeMachine(machine) = step(&half) else { panic!("no machine") };
         assert_eq!(machine.spec.node_class, made.name_any());
         assert!(matches!(step(&with(FlexMachineStatus::default())), Step::Wait(_)));
@@ -315,28 +330,28 @@ mod tests {
     }
 
     #[test]
-    fn what_azure_refused_is_removed_and_told_while_it_goes() {
+    fn a_refused_pool_is_deleted_and_refused_while_that_lasts() {
         let seen = with(failed(Phase::CleanNic));
         let step = seen.next_step(&pool(), &cluster());
         assert!(matches!(step, Step::Remove(PoolError::Azure(_))), "{step:?}");
-        let mut going = seen.clone();
-        let machine = going.machine.as_mut().unwrap();
+        let mut deleting = seen.clone();
+        let machine = deleting.machine.as_mut().unwrap();
         machine.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-        let step = going.next_step(&pool(), &cluster());
+        let step = deleting.next_step(&pool(), &cluster());
         assert!(matches!(step, Step::Refuse(PoolError::Azure(_))), "{step:?}");
         // Another attempt is under way.
         let step = with(failed(Phase::NicPut)).next_step(&pool(), &cluster());
         assert!(matches!(step, Step::Wait(_)), "{step:?}");
         // The reason for the deletion is not known.
-        let mut going = with(FlexMachineStatus::default());
-        let class = going.class.as_mut().unwrap();
+        let mut deleting = with(FlexMachineStatus::default());
+        let class = deleting.class.as_mut().unwrap();
         class.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-        let step = going.next_step(&pool(), &cluster());
+        let step = deleting.next_step(&pool(), &cluster());
         assert!(matches!(step, Step::Refuse(PoolError::Busy(_))), "{step:?}");
     }
 
     #[test]
-    fn a_class_that_is_not_ready_is_told_by_what_is_known_of_it_as_it_is() {
+    fn a_class_that_is_not_ready_is_refused_by_conditions_of_its_generation() {
         let ready = |generation| bringup_objects::condition::Condition {
             type_: "Ready".to_owned(),
             status: "False".to_owned(),
@@ -349,7 +364,8 @@ mod tests {
             let mut class = stored_class();
             class.metadata.generation = Some(2);
             class.status = Some(FlexNodeClassStatus { conditions: vec![ready(generation)] });
-            let seen = Seen { class: Some(object(&class)), ..with(FlexMachineStatus::default()) };
+            let seen =
+                PoolState { class: Some(object(&class)), ..with(FlexMachineStatus::default()) };
             seen.next_step(&pool(), &cluster())
         };
         assert!(matches!(step(2), Step::Remove(PoolError::NotReady(_))));
@@ -366,15 +382,15 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let told = change(|pool| pool.class.max_pods_per_node = Some(20));
-        assert!(told.contains("another spec;"), "{told}");
-        let told = change(|pool| pool.taints.push("a=b:NoExecute".to_owned()));
-        assert!(told.contains("spec.kubeadm.register_with_taints"), "{told}");
-        let told = change(|pool| {
+        let refusal = change(|pool| pool.class.max_pods_per_node = Some(20));
+        assert!(refusal.contains("another spec;"), "{refusal}");
+        let refusal = change(|pool| pool.taints.push("a=b:NoExecute".to_owned()));
+        assert!(refusal.contains("spec.kubeadm.register_with_taints"), "{refusal}");
+        let refusal = change(|pool| {
             pool.size = "Standard_NC24ads_A100_v4".to_owned();
             pool.labels.insert("a".to_owned(), "b".to_owned());
         });
-        assert!(told.contains("spec.vm_size and spec.kubeadm.node_labels"), "{told}");
+        assert!(refusal.contains("spec.vm_size and spec.kubeadm.node_labels"), "{refusal}");
         // Written otherwise, it is the same.
         let mut same = pool();
         same.class.location = "East US 2".to_owned();

@@ -1,16 +1,16 @@
-//! Whether what a machine was refused for speaks of its class. Only then the class is not ready: one
+//! Whether the failure of a machine is the fault of its class. Only then the class is not ready: one
 //! machine with a size or a zone that Azure refuses must not stop all the others.
 
 use bringup_contract::Cause;
 use bringup_contract::flex::FailureCause;
 use bringup_flex::engine::Bootstrap;
-use bringup_flex::trouble::Trouble;
-use bringup_objects::flex::machine::Failure;
+use bringup_flex::trouble::{Class as TroubleClass, Trouble};
+use bringup_objects::flex::machine::{AzureFlexMachine, Failure};
 use jiff::Timestamp;
 use tracing::warn;
 
-use super::classes::Refusal;
-use super::{Flex, Key};
+use super::flex::{Flex, Key};
+use super::memory::ClassFailure;
 
 /// Codes about what only the class names: image, subnet, resource group, region, and our rights there.
 const OF_CLASS: [&str; 13] = [
@@ -29,9 +29,9 @@ const OF_CLASS: [&str; 13] = [
     "ResourcePurchaseValidationFailed",
 ];
 
-/// Decides it from the refusal, the size that the machine asked for, and whether the VM had been asked
-/// for: a NIC is made from fields of the class alone, a VM also from fields of the machine.
-pub(super) fn speaks_of_class(failure: &Failure, size: &str, is_of_vm: bool) -> bool {
+/// Decides it from the refusal, the size that the machine names, and whether the VM had been requested:
+/// a NIC is made from fields of the class alone, a VM also from fields of the machine.
+fn is_fault_of_class(failure: &Failure, size: &str, is_of_vm: bool) -> bool {
     let message = failure.message.to_ascii_lowercase();
     if !size.is_empty() && message.contains(&size.to_ascii_lowercase()) {
         return false;
@@ -43,50 +43,59 @@ pub(super) fn speaks_of_class(failure: &Failure, size: &str, is_of_vm: bool) -> 
         || ["imagereference", "galleryimage", "/subnets/"].iter().any(|it| message.contains(it))
 }
 
+/// The failure of a machine, if it is the fault of its class at this generation.
+fn class_failure(machine: &AzureFlexMachine, generation: Option<i64>) -> Option<ClassFailure> {
+    let status = machine.status.as_ref().filter(|status| status.phase.is_cleaning())?;
+    let failure = status.failure.as_ref()?;
+    let Some(FailureCause::Node(cause)) = failure.cause.known() else { return None };
+    let is_access = matches!(cause, Cause::AuthorizationFailed | Cause::PolicyDenied);
+    let is_of_vm = status.vm_attempt_at.is_some();
+    if !(is_access || cause == Cause::InvalidRequest)
+        || !is_fault_of_class(failure, &machine.spec.vm_size, is_of_vm)
+    {
+        return None;
+    }
+    let at = status.vm_attempt_at.as_ref().or(status.created_at.as_ref());
+    let code = failure.arm_code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+    Some(ClassFailure {
+        generation,
+        is_access,
+        what: format!("{}{code}: {}", failure.cause, failure.message),
+        at: at.map_or(Timestamp::MIN, |time| time.0),
+    })
+}
+
 impl<B: Bootstrap> Flex<B> {
-    /// What a machine was refused for may be its class's fault: then no other is tried for a while.
-    pub(super) async fn blame(&self, name: &str) {
-        let Some(machine) = self.store.machine(name).await else { return };
-        let status = machine.status.unwrap_or_default();
-        let Some(failure) = status.failure.filter(|_| status.phase.is_cleaning()) else { return };
-        let Some(FailureCause::Node(cause)) = failure.cause.known() else { return };
-        let is_access = matches!(cause, Cause::AuthorizationFailed | Cause::PolicyDenied);
-        if !is_access && cause != Cause::InvalidRequest {
-            return;
+    /// Remembers the failure of a machine that is the fault of its class: then no other machine is
+    /// created from the class for a while.
+    pub(super) fn note_class_failure_of(&self, machine: &AzureFlexMachine) {
+        let class = &machine.spec.node_class;
+        let known = self.index().classes.get(class).and_then(|class| class.metadata.generation);
+        if let Some(failure) = class_failure(machine, known) {
+            self.keep_class_failure(class, failure);
         }
-        let is_of_vm = status.vm_attempt_at.is_some();
-        if !speaks_of_class(&failure, &machine.spec.vm_size, is_of_vm) {
-            return;
-        }
-        let class = machine.spec.node_class;
-        let generation =
-            self.index().classes.get(&class).and_then(|class| class.metadata.generation);
-        let at = status.vm_attempt_at.or(status.created_at).map_or(Timestamp::MIN, |time| time.0);
-        let code = failure.arm_code.map(|code| format!(" ({code})")).unwrap_or_default();
-        let what = format!("{}{code}: {}", failure.cause, failure.message);
-        self.note_refusal(class, Refusal { generation, is_access, what, at });
     }
 
-    pub(super) fn refused(&self, class: &str, generation: Option<i64>, trouble: &Trouble) {
-        let is_access = trouble.class == bringup_flex::trouble::Class::Access;
-        let is_fault = is_access || trouble.class == bringup_flex::trouble::Class::Request;
-        if !is_fault {
-            warn!(class, why = trouble.message, "Azure does not say which image is the latest");
+    /// Remembers that the image of a class cannot be resolved, if that is the fault of the class.
+    pub(super) fn note_image_failure(
+        &self,
+        class: &str,
+        generation: Option<i64>,
+        trouble: &Trouble,
+    ) {
+        let is_access = trouble.class == TroubleClass::Access;
+        if !is_access && trouble.class != TroubleClass::Request {
+            warn!(class, error = trouble.message, "cannot resolve the latest version of the image");
             return;
         }
         let what = format!("{}: {}", trouble.cause.reason(), trouble.message);
-        let refusal = Refusal { generation, is_access, what, at: self.clock.now() };
-        self.note_refusal(class.to_owned(), refusal);
+        let at = self.clock.now();
+        self.keep_class_failure(class, ClassFailure { generation, is_access, what, at });
     }
 
-    fn note_refusal(&self, class: String, refusal: Refusal) {
-        let mut refusals = self.refusals();
-        let known = refusals.get(&class);
-        // The same machine is looked at again and again.
-        if known.is_none_or(|known| known.at < refusal.at) {
-            refusals.insert(class.clone(), refusal);
-            drop(refusals);
-            self.agenda.plan_now(Key::Class(class));
+    fn keep_class_failure(&self, class: &str, failure: ClassFailure) {
+        if self.memory().keep_class_failure(class, failure) {
+            self.agenda.plan_now(Key::Class(class.to_owned()));
         }
     }
 }
@@ -136,7 +145,7 @@ mod tests {
             ),
         ];
         for failure in own {
-            assert!(!speaks_of_class(&failure, "Standard_X1", true), "{failure:?}");
+            assert!(!is_fault_of_class(&failure, "Standard_X1", true), "{failure:?}");
         }
     }
 
@@ -153,9 +162,9 @@ mod tests {
             refused(Cause::InvalidRequest, "InvalidParameter", "imageReference is wrong"),
         ];
         for failure in of_class {
-            assert!(speaks_of_class(&failure, "Standard_X1", true), "{failure:?}");
+            assert!(is_fault_of_class(&failure, "Standard_X1", true), "{failure:?}");
         }
         let nic = refused(Cause::PolicyDenied, "RequestDisallowedByPolicy", "Tags are missing.");
-        assert!(speaks_of_class(&nic, "Standard_X1", false), "a NIC is the class's alone");
+        assert!(is_fault_of_class(&nic, "Standard_X1", false), "a NIC is the class's alone");
     }
 }

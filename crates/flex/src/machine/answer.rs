@@ -1,11 +1,11 @@
-//! What an answer of Azure makes of a machine.
+//! What an answer of Azure means for a machine: what is stored, and what is remembered.
 
 use bringup_contract::flex::FailureCause;
 use bringup_objects::flex::machine::{Call, Failure, FlexMachineStatus as Status, Phase};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Ask, Memory, PAUSE, Snapshot, Told, Vm};
+use super::snapshot::{Answer, Memory, PAUSE, Request, Snapshot, Vm};
 use crate::backoff::hunting_pause;
 use crate::time::later;
 use crate::trouble::{Class, Trouble};
@@ -14,51 +14,56 @@ use crate::trouble::{Class, Trouble};
 const REFUSED: SignedDuration = SignedDuration::from_secs(30);
 /// The longest pause after errors in a row.
 const LONGEST: SignedDuration = SignedDuration::from_mins(1);
-/// So often a VM that was accepted may be invisible before it is called lost.
+/// After so many reads in a row that did not find it, a VM that was accepted is lost.
 const INVISIBLE: u32 = 12;
-/// So often the VM of a machine that runs is looked for before it is called gone.
+/// After so many reads in a row that did not find it, a resource no longer exists.
 const CERTAIN: u32 = 3;
-/// How long a machine on its own waits before it tries again, where Azure does not say.
+/// How long a machine without a claim waits before it tries again, where Azure does not say.
 const AGAIN: SignedDuration = SignedDuration::from_mins(2);
 /// How long it waits where a foreign resource has one of its names.
 const FOREIGN: SignedDuration = SignedDuration::from_mins(10);
 
 impl Snapshot<'_> {
-    /// What is to be stored and remembered after an answer. Nothing is stored that says nothing new.
-    pub fn after(&self, ask: Ask, told: Told) -> (Option<Box<Status>>, Memory) {
+    /// What is to be stored and remembered after an answer. A status without news is not stored.
+    pub fn after(&self, request: Request, answer: Answer) -> (Option<Box<Status>>, Memory) {
         let status = self.status();
-        let memory = Memory::default();
-        let wait = |wait: Option<SignedDuration>| {
-            let until = later(self.now, wait.unwrap_or(PAUSE));
-            Memory { wait: Some(until), ..Memory::default() }
+        let wait = |pause: Option<SignedDuration>| {
+            let until = later(self.now, pause.unwrap_or(PAUSE));
+            Memory { not_before: Some(until), ..self.memory.of_claim() }
         };
-        match told {
-            Told::Running { wait: pause } => (answered(status), wait(pause)),
-            Told::Accepted { operation, wait: pause, vm_id } => {
-                let status = match ask {
-                    Ask::PutVm => Status { vm_id: status.vm_id.clone().or(vm_id), ..status },
+        match answer {
+            Answer::Running { wait: pause } => (answered(status), wait(pause)),
+            Answer::Accepted { operation, wait: pause, vm_id } => {
+                let status = match request {
+                    Request::PutVm => Status { vm_id: status.vm_id.clone().or(vm_id), ..status },
                     _ => status,
                 };
                 let Some(operation) = operation else { return self.done(status) };
-                let phase = if ask == Ask::PutVm { Phase::VmAccepted } else { status.phase };
+                let phase =
+                    if request == Request::PutVm { Phase::VmAccepted } else { status.phase };
                 let status = self.accepted(Status { phase, ..status }, operation);
                 (Some(Box::new(status)), wait(pause))
             }
-            Told::Absent if ask == Ask::ReadVm => self.invisible(status),
-            Told::Done | Told::Absent => self.done(status),
-            Told::Unseen => self.unseen_resource(status),
-            Told::Foreign(what) => self.foreign(status, what),
-            Told::Vm { state, id } => self.seen(status, state, id),
-            // What took its place is known by looking, or by asking again.
-            Told::Lost => (Some(Box::new(self.without_operation(status))), memory),
-            Told::Failed(trouble) => (Some(Box::new(self.failed(status, &trouble))), memory),
-            Told::Trouble(trouble) if matches!(ask, Ask::Poll | Ask::ReadVm) => {
-                let doubts = self.memory.doubts;
-                let status = self.unseen(ask, status, &trouble);
-                (Some(Box::new(status)), Memory { doubts, ..memory })
+            Answer::Absent if request == Request::ReadVm => self.invisible(status),
+            Answer::Done | Answer::Absent => self.done(status),
+            Answer::Unseen => self.unseen_resource(status),
+            Answer::Foreign(what) => self.foreign(status, what),
+            Answer::Vm { state, id } => self.seen(status, state, id),
+            // What took its place is known after a read, or after the same request again.
+            Answer::Lost => self.store(self.without_operation(status)),
+            Answer::Failed(trouble) => self.store(self.failed(status, &trouble)),
+            Answer::Trouble(trouble) if matches!(request, Request::Poll | Request::ReadVm) => {
+                let missing_vm = self.memory.missing_vm;
+                let status = self.unread(request, status, &trouble);
+                (Some(Box::new(status)), Memory { missing_vm, ..self.memory.of_claim() })
             }
-            Told::Trouble(trouble) => (Some(Box::new(self.refused(ask, status, &trouble))), memory),
+            Answer::Trouble(trouble) => self.store(self.refused(request, status, &trouble)),
         }
+    }
+
+    /// A status to store, with nothing to remember of the call.
+    fn store(&self, status: Status) -> (Option<Box<Status>>, Memory) {
+        (Some(Box::new(status)), self.memory.of_claim())
     }
 
     fn accepted(&self, status: Status, operation: String) -> Status {
@@ -79,11 +84,11 @@ impl Snapshot<'_> {
         Status { call: Some(Call { operation_url: None, not_before, ..call }), ..status }
     }
 
-    /// What was asked for is done.
+    /// What was requested is done.
     fn done(&self, status: Status) -> (Option<Box<Status>>, Memory) {
         let next = match status.phase {
             Phase::NicPut => Status { phase: Phase::NicReady, call: None, ..status },
-            // The operation has ended; the VM itself says how.
+            // The operation has ended; the VM itself shows how.
             Phase::VmPut | Phase::VmAccepted => {
                 let accepted_at = status.accepted_at.clone().or(Some(Time(self.now)));
                 let call = faultless(status.call.clone().unwrap_or_default());
@@ -97,15 +102,15 @@ impl Snapshot<'_> {
             Phase::CleanDisk => Status { phase: Phase::Gone, call: None, ..status },
             Phase::Planned | Phase::NicReady | Phase::Running | Phase::Gone => status,
         };
-        (Some(Box::new(next)), Memory::default())
+        self.store(next)
     }
 
-    /// How the VM is.
+    /// The VM was read.
     fn seen(&self, status: Status, state: Vm, id: Option<String>) -> (Option<Box<Status>>, Memory) {
         if status.phase == Phase::Running && state != Vm::Deleting {
-            return (answered(status), Memory::default()); // it is there
+            return (answered(status), self.memory.of_claim()); // it exists
         }
-        let wait = Memory { wait: Some(later(self.now, PAUSE)), ..Memory::default() };
+        let wait = Memory { not_before: Some(later(self.now, PAUSE)), ..self.memory.of_claim() };
         let is_identified = status.vm_id.is_none() && id.is_some();
         let vm_id = status.vm_id.clone().or(id);
         let accepted_at = status.accepted_at.clone().or(Some(Time(self.now)));
@@ -115,27 +120,22 @@ impl Snapshot<'_> {
             Vm::Succeeded => {
                 let completed_at = Some(Time(self.now));
                 let (phase, call, failure) = (Phase::Running, None, None);
-                (
-                    Some(Box::new(Status { phase, call, failure, completed_at, ..status })),
-                    Memory::default(),
-                )
+                self.store(Status { phase, call, failure, completed_at, ..status })
             }
-            Vm::Failed(trouble) => {
-                (Some(Box::new(self.failed(status, &trouble))), Memory::default())
-            }
+            Vm::Failed(trouble) => self.store(self.failed(status, &trouble)),
             // Another client deletes it: during our own deletion, the machine would be in a
             // cleaning phase.
             Vm::Deleting => {
-                let gone = Trouble::transient("the VM is being removed by somebody else");
-                (Some(Box::new(self.failed(status, &gone))), Memory::default())
+                let gone = Trouble::transient("another client is deleting the VM");
+                self.store(self.failed(status, &gone))
             }
-            // From now on it is told from a VM that is made later under the same name.
+            // The vmId distinguishes it from a VM that is created later under the same name.
             Vm::Underway if known && is_identified => {
                 let stored = answered(status.clone()).unwrap_or_else(|| Box::new(status));
                 (Some(stored), wait)
             }
             Vm::Underway if known => (answered(status), wait),
-            // The answer to the request for it was lost; it was made all the same.
+            // The answer to the request was lost; the VM was created all the same.
             Vm::Underway => {
                 let call = faultless(status.call.clone().unwrap_or_default());
                 let status = Status { phase: Phase::VmAccepted, call: Some(call), ..status };
@@ -144,58 +144,56 @@ impl Snapshot<'_> {
         }
     }
 
-    /// A VM that is not there, although it was asked for.
+    /// The VM was requested, and a read did not find it.
     fn invisible(&self, status: Status) -> (Option<Box<Status>>, Memory) {
         if status.phase == Phase::VmPut {
-            return (None, Memory { absent: true, ..Memory::default() });
+            return (None, Memory { vm_is_absent: true, ..self.memory.of_claim() });
         }
-        if status.phase == Phase::Running && self.memory.doubts < CERTAIN {
-            let wait = Some(later(self.now, PAUSE));
-            return (
-                None,
-                Memory { doubts: self.memory.doubts.saturating_add(1), wait, ..Memory::default() },
-            );
+        if status.phase == Phase::Running && self.memory.missing_vm < CERTAIN {
+            let not_before = Some(later(self.now, PAUSE));
+            let missing_vm = self.memory.missing_vm.saturating_add(1);
+            return (None, Memory { not_before, missing_vm, ..self.memory.of_claim() });
         }
         if status.phase == Phase::Running {
-            let gone = Trouble::transient("the VM is not there any more: not bringup removed it");
-            return (Some(Box::new(self.failed(status, &gone))), Memory::default());
+            let gone = Trouble::transient("the VM no longer exists, and bringup did not delete it");
+            return self.store(self.failed(status, &gone));
         }
         let call = status.call.clone().unwrap_or_default();
-        // Looks that were refused before did not find that it is not there.
+        // Reads that were refused before did not find that it is absent.
         let before = if call.last_error.is_some() { 0 } else { call.failures };
         let failures = before.saturating_add(1);
         if failures >= INVISIBLE {
             let gone = Trouble::transient("Azure accepted the VM, and does not show it");
-            return (Some(Box::new(self.failed(status, &gone))), Memory::default());
+            return self.store(self.failed(status, &gone));
         }
         let not_before = Some(Time(later(self.now, PAUSE)));
         let call = Call { failures, not_before, last_error: None, ..call };
-        (Some(Box::new(Status { call: Some(call), ..status })), Memory::default())
+        self.store(Status { call: Some(call), ..status })
     }
 
-    /// One look did not find what is to be deleted, or the NIC that the VM is to have. A read can be
-    /// behind what was just made, so one look proves nothing.
+    /// One read did not find what is to be deleted, or the NIC that the VM is to have. A read can be
+    /// behind what was just created, so one read proves nothing.
     fn unseen_resource(&self, status: Status) -> (Option<Box<Status>>, Memory) {
         let failures = status.call.as_ref().map_or(0, |call| call.failures);
-        let looks = self.memory.looks.saturating_add(1);
+        let absent_reads = self.memory.absent_reads.saturating_add(1);
         if status.phase.is_cleaning() {
-            if looks >= CERTAIN {
+            if absent_reads >= CERTAIN {
                 return self.done(status);
             }
-            let wait = Some(later(self.now, PAUSE));
-            return (None, Memory { wait, looks, ..Memory::default() });
+            let not_before = Some(later(self.now, PAUSE));
+            return (None, Memory { not_before, absent_reads, ..self.memory.of_claim() });
         }
-        let gone = Trouble::transient("the NIC of the VM is not there any more");
+        let gone = Trouble::transient("the NIC of the VM no longer exists");
         let next = if failures >= INVISIBLE {
             self.failed(status, &gone)
         } else {
             self.later(status, &gone, PAUSE)
         };
-        (Some(Box::new(next)), Memory::default())
+        self.store(next)
     }
 
-    /// A resource under one of the machine's names is not the machine's. It is left as it is: what is
-    /// being deleted goes on with the next resource, and what is being made ends.
+    /// A resource under one of the machine's names is not the machine's. It is left as it is: a deletion
+    /// continues with the next resource, and a creation ends.
     fn foreign(&self, status: Status, what: String) -> (Option<Box<Status>>, Memory) {
         let failure = Failure {
             class: Class::Conflict.into(),
@@ -210,11 +208,10 @@ impl Snapshot<'_> {
             return self.done(status);
         }
         let retry_at = Some(Time(later(self.now, FOREIGN)));
-        (Some(Box::new(self.cleaning_up(Status { retry_at, ..status }))), Memory::default())
+        self.store(self.cleaning_up(Status { retry_at, ..status }))
     }
 
-    /// The attempt has failed: nothing of it is to be left. What is being removed goes on being
-    /// removed.
+    /// The attempt has failed: everything of it is deleted. A deletion that has begun goes on.
     fn failed(&self, status: Status, trouble: &Trouble) -> Status {
         if status.phase.is_cleaning() {
             return self.later(status, trouble, REFUSED);
@@ -245,20 +242,20 @@ impl Snapshot<'_> {
         Status { call: Some(call), ..status }
     }
 
-    /// A look was refused, or not answered. That says nothing of what was to be looked at, so
-    /// nothing is done but to look again, later.
-    fn unseen(&self, ask: Ask, status: Status, trouble: &Trouble) -> Status {
+    /// A read was refused, or not answered. That proves nothing about the resource: it is read again,
+    /// later.
+    fn unread(&self, request: Request, status: Status, trouble: &Trouble) -> Status {
         let operation = status.call.as_ref().and_then(|call| call.operation_url.clone());
         let (pause, cleaning) = (pause(&status, trouble), status.phase.is_cleaning());
         match trouble.class {
             Class::Throttle | Class::Transient | Class::Access => {
                 let mut later = self.later(status, trouble, pause);
-                if let Some(call) = later.call.as_mut().filter(|_| ask == Ask::Poll) {
+                if let Some(call) = later.call.as_mut().filter(|_| request == Request::Poll) {
                     call.operation_url = operation;
                 }
                 later
             }
-            // The operation cannot be asked about; the resource itself can.
+            // The operation cannot be polled; the resource itself can be read.
             Class::Capacity | Class::Request | Class::Network | Class::Wait | Class::Conflict => {
                 self.later(status, trouble, pause.max(if cleaning { REFUSED } else { PAUSE }))
             }
@@ -266,19 +263,21 @@ impl Snapshot<'_> {
     }
 
     /// A call was refused, or not answered.
-    fn refused(&self, ask: Ask, status: Status, trouble: &Trouble) -> Status {
+    fn refused(&self, request: Request, status: Status, trouble: &Trouble) -> Status {
         let pause = pause(&status, trouble);
         let cleaning = status.phase.is_cleaning();
         match trouble.class {
-            // What was asked for may have happened.
+            // What was requested may have happened.
             Class::Throttle | Class::Transient => self.later(status, trouble, pause),
-            // The VM holds it: that goes first.
-            Class::Wait if ask == Ask::DeleteNic && trouble.code.as_deref() == Some("NicInUse") => {
+            // The VM uses the NIC: the VM is deleted first.
+            Class::Wait
+                if request == Request::DeleteNic && trouble.code.as_deref() == Some("NicInUse") =>
+            {
                 let phase = Phase::CleanVm;
                 self.later(Status { phase, ..status }, trouble, REFUSED)
             }
             Class::Wait => self.later(status, trouble, REFUSED),
-            // It is not what it was; nothing but a new one helps.
+            // The VM is another than the one requested; only a new attempt helps.
             Class::Conflict if trouble.code.as_deref() == Some("PropertyChangeNotAllowed") => {
                 self.failed(status, trouble)
             }
@@ -289,15 +288,15 @@ impl Snapshot<'_> {
     }
 }
 
-/// How long to stay away after trouble: as Azure says, or ever longer.
+/// The pause after trouble: as Azure asks, or twice the last one.
 fn pause(status: &Status, trouble: &Trouble) -> SignedDuration {
     let failures = status.call.as_ref().map_or(0, |call| call.failures);
     let doubled = SignedDuration::from_secs(1 << failures.min(6)).min(LONGEST);
     trouble.retry_after.unwrap_or(doubled)
 }
 
-/// What is to be stored when an answer has come after errors: they are over. What is being removed
-/// keeps them until it is.
+/// What is to be stored when an answer has come after errors: they are cleared, but not during a
+/// deletion, which keeps them until it is done.
 fn answered(status: Status) -> Option<Box<Status>> {
     let call = status.call.clone().filter(|call| call.last_error.is_some())?;
     match status.phase {
