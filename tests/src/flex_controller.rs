@@ -4,8 +4,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bringup_azure::{Arm, Cloud};
-use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::simulator::Simulator;
 use bringup_flex::engine::Bootstrap;
 use bringup_objects::flex::AzureFlexMachine;
@@ -13,7 +11,8 @@ use bringup_provision::{Flex, Home};
 use kube::{Client, ResourceExt as _};
 use tokio::task::JoinHandle;
 
-use crate::stage::SimulatedClock;
+use crate::arm;
+use crate::simulated_clock::SimulatedClock;
 
 /// A machine whose name begins like this makes its controller panic.
 pub const FAULTY: &str = "faulty-";
@@ -27,16 +26,6 @@ impl Bootstrap for Nothing {
         assert!(!machine.name_any().starts_with(FAULTY), "a fault that only this machine meets");
         Ok("I2Nsb3VkLWNvbmZpZwo=".to_owned())
     }
-}
-
-/// A client of an Azure, in whose time it lives.
-pub fn arm(azure: &Simulator) -> Arm {
-    Arm::new(
-        Cloud::Public.endpoint(),
-        Arc::new(AnyToken("flex")),
-        Arc::new(InProcess::new(azure.clone())),
-        Arc::new(SimulatedClock(azure.clone())),
-    )
 }
 
 /// The home of the controller: its ledger is in `default`.
@@ -53,10 +42,10 @@ pub fn home() -> Home {
 pub struct FlexController(JoinHandle<()>);
 
 impl FlexController {
-    /// Begins.
+    /// Starts it.
     pub fn start(client: Client, azure: &Simulator) -> Self {
         let clock = Arc::new(SimulatedClock(azure.clone()));
-        let flex = Flex::new(client, arm(azure), clock, &home(), Nothing);
+        let flex = Flex::new(client, arm::client(azure, "flex"), clock, &home(), Nothing);
         Self(tokio::spawn(async move { Box::pin(flex.run()).await }))
     }
 

@@ -1,20 +1,18 @@
-//! Programs under test: where they are, and one that can be killed and started again; what it says
-//! is kept.
+//! Programs under test: where they are, and one that can be killed and started again, whose log is
+//! kept.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use bringup_testbed::ControlPlane;
+use bringup_testbed::wait::in_time;
 use tokio::sync::watch;
 
-/// The end of a wait that only a broken program reaches.
-const FOREVER: Duration = Duration::from_mins(5);
-/// How much of the log is shown when something went wrong.
+/// How many lines of the log are shown when something went wrong.
 const SHOWN: usize = 60;
 
 /// A program that runs, or could.
@@ -22,7 +20,15 @@ pub(crate) struct Process {
     name: &'static str,
     command: Box<dyn Fn() -> Command + Send + Sync>,
     child: Mutex<Option<Child>>,
-    log: Arc<watch::Sender<Vec<String>>>,
+    log: Arc<watch::Sender<Log>>,
+}
+
+#[derive(Default)]
+struct Log {
+    lines: Vec<String>,
+    /// How often the program was started, and how often it has ended.
+    starts: usize,
+    ends: usize,
 }
 
 impl Process {
@@ -35,7 +41,7 @@ impl Process {
             name,
             command: Box::new(command),
             child: Mutex::new(None),
-            log: Arc::new(watch::Sender::new(Vec::new())),
+            log: Arc::new(watch::Sender::default()),
         }
     }
 
@@ -49,19 +55,21 @@ impl Process {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = control_plane.spawn(&mut command);
         let mut child = child.with_context(|| format!("start {}", self.name))?;
-        self.keep(child.stdout.take().context("its output")?);
-        self.keep(child.stderr.take().context("its log")?);
+        self.log.send_modify(|log| log.starts += 1);
+        self.keep(child.stdout.take().context("its output")?, false);
+        self.keep(child.stderr.take().context("its log")?, true);
         *self.child() = Some(child);
         Ok(())
     }
 
-    /// Keeps what it says; ends with the process.
-    fn keep(&self, stream: impl Read + Send + 'static) {
+    /// Keeps what it writes; ends with the process.
+    fn keep(&self, stream: impl Read + Send + 'static, is_log: bool) {
         let log = self.log.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                log.send_modify(|lines| lines.push(line));
+                log.send_modify(|log| log.lines.push(line));
             }
+            log.send_modify(|log| log.ends += usize::from(is_log));
         });
     }
 
@@ -74,26 +82,57 @@ impl Process {
         }
     }
 
-    /// How many lines it has said, over all its lives.
+    /// Asks it to end, as the kubelet does, and waits for its exit code.
+    pub(crate) fn terminate(&self) -> Result<Option<i32>> {
+        let mut child = self.child().take().context("it runs")?;
+        let id = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        let id = id.context("a process has an id")?;
+        rustix::process::kill_process(id, rustix::process::Signal::TERM)
+            .with_context(|| format!("send SIGTERM to {}", self.name))?;
+        Ok(child.wait().with_context(|| format!("wait for the end of {}", self.name))?.code())
+    }
+
+    /// Its process id, while it runs.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.child().as_ref().map(Child::id)
+    }
+
+    /// Whether it has been started and has not ended.
+    pub(crate) fn is_running(&self) -> Result<bool> {
+        let mut child = self.child();
+        let Some(child) = child.as_mut() else { return Ok(false) };
+        Ok(child.try_wait().with_context(|| format!("look at {}", self.name))?.is_none())
+    }
+
+    /// The number of lines in its log, over all its starts.
     pub(crate) fn lines(&self) -> usize {
-        self.log.borrow().len()
+        self.log.borrow().lines.len()
     }
 
-    /// Waits for a line with this text behind the first `from` lines.
-    pub(crate) async fn said(&self, from: usize, text: &str) -> Result<()> {
+    /// Waits for a line that `is` accepts behind the first `from` lines. Its number and its text.
+    pub(crate) async fn logged(
+        &self,
+        from: usize,
+        what: &str,
+        is: impl Fn(&str) -> bool,
+    ) -> Result<(usize, String)> {
         let mut log = self.log.subscribe();
-        let said = log.wait_for(|lines| lines.iter().skip(from).any(|line| line.contains(text)));
-        match tokio::time::timeout(FOREVER, said).await {
-            Ok(Ok(_)) => Ok(()),
-            _ => anyhow::bail!("waited in vain for `{text}` of {}\n{}", self.name, self.told()),
-        }
+        let find = |log: &Log| {
+            let mut lines = log.lines.iter().enumerate().skip(from);
+            lines.find(|(_, line)| is(line)).map(|(number, line)| (number, line.clone()))
+        };
+        let awaited = format!("`{what}` in the log of {}", self.name);
+        let logged = log.wait_for(|log| log.starts == log.ends || find(log).is_some());
+        let logged = in_time(&awaited, logged).await.with_context(|| self.recent_log())?;
+        let found = find(&*logged.context("the log is kept")?);
+        found.with_context(|| format!("it ended without {awaited}\n{}", self.recent_log()))
     }
 
-    /// The end of what it said.
-    pub(crate) fn told(&self) -> String {
-        let log = self.log.borrow();
-        let from = log.len().saturating_sub(SHOWN);
-        format!("--- {}\n{}", self.name, log[from..].join("\n"))
+    /// The last lines of its log.
+    pub(crate) fn recent_log(&self) -> String {
+        let lines = &self.log.borrow().lines;
+        let from = lines.len().saturating_sub(SHOWN);
+        format!("--- {}\n{}", self.name, lines[from..].join("\n"))
     }
 }
 

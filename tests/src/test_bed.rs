@@ -1,220 +1,214 @@
-//! One test's part of a shared API server: an Azure of its own, claims that no other test looks
-//! after, and a controller that looks after nothing else.
+//! What a test runs against: a real control plane, a simulated Azure, and one clock for both.
 
-use std::collections::BTreeMap;
+mod builder;
+mod endpoints;
+
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use async_trait::async_trait;
-use bringup_azure::clock::Clock;
-use bringup_azure::{Arm as Client_, Cloud};
-use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::endpoints::{AnyToken, InProcess};
-use bringup_azure_sim::scenario::{self, Scenario};
+use bringup_azure_sim::azure::Azure;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::Controller;
-use bringup_objects::report::{BootstrapReport, definition};
-use bringup_objects::{Node, NodeClaim};
+use bringup_objects::report::BootstrapReport;
+use bringup_objects::{Node, NodeClaim, flex};
 use bringup_observe::Settings;
-use bringup_observe::claims::NodeClassKind;
 use bringup_runtime::effect_hook::EffectHook;
+use bringup_testbed::wait::{objects, until, until_object};
 use bringup_testbed::{ControlPlane, CrdSet};
-use futures::StreamExt as _;
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Namespace;
+use futures::{Stream, stream};
+use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{ListParams, ObjectMeta, PostParams};
-use kube::runtime::watcher::{self, watcher};
-use kube::{Api, Client, Resource, ResourceExt as _};
-use serde::de::DeserializeOwned;
+use kube::api::ListParams;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use serde::Serialize;
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 
+pub use builder::Builder;
+
+use self::endpoints::Endpoints;
+use crate::arm::{self, Arm};
 use crate::nodes::NodeFollower;
-use crate::provider::Provider;
+use crate::simulated_clock::SimulatedClock;
+use crate::stand_in_karpenter::StandInKarpenter;
 
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(4);
-
-/// The simulator's clock as the controller's.
-#[derive(Debug, Clone)]
-pub struct SimulatedClock(pub Simulator);
-
-#[async_trait]
-impl Clock for SimulatedClock {
-    fn now(&self) -> Timestamp {
-        self.0.clock().now()
-    }
-
-    async fn reach(&self, moment: Timestamp) {
-        self.0.clock().reach(moment).await;
-    }
-}
-
-/// One test's part of the world.
-pub struct Stage {
+/// A real control plane and a simulated Azure: all of a cluster, or a test's part of a shared one.
+///
+/// # Guarantees
+/// - What only this test bed has is gone when it is dropped: processes, files, tasks.
+/// - Test beds that share a control plane see nothing of each other.
+pub struct TestBed {
     /// May do everything.
     pub client: Client,
-    /// The simulated Azure.
+    /// The simulated Azure. Its clock is also that of the controllers.
     pub azure: Simulator,
-    /// Karpenter.
-    pub karpenter: Provider,
-    /// The settings that controllers get.
+    /// Karpenter and its Azure provider.
+    pub karpenter: StandInKarpenter,
+    /// The settings of the controllers that run in the process of the test.
     pub settings: Settings,
     name: String,
-    _nodes: NodeFollower,
+    control_plane: Plane,
+    endpoints: Option<Endpoints>,
+    _nodes: Option<NodeFollower>,
 }
 
-/// A controller that runs until it is dropped.
-pub struct Running {
+/// The control plane of a test bed.
+enum Plane {
+    Own(Box<ControlPlane>),
+    Shared(&'static ControlPlane),
+}
+
+impl Plane {
+    fn own(control_plane: ControlPlane) -> Self {
+        Self::Own(Box::new(control_plane))
+    }
+
+    fn get(&self) -> &ControlPlane {
+        match self {
+            Self::Own(own) => own,
+            Self::Shared(shared) => shared,
+        }
+    }
+}
+
+/// The control plane that all tests of a program share.
+pub async fn shared() -> Result<&'static ControlPlane> {
+    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+    SHARED.get_or_try_init(async || builder::control_plane(&[CrdSet::KarpenterAzure]).await).await
+}
+
+/// The same with the definitions of Cluster API.
+pub async fn shared_with_machines() -> Result<&'static ControlPlane> {
+    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+    SHARED.get_or_try_init(async || builder::control_plane(&builder::WITH_MACHINES).await).await
+}
+
+/// The same with the definitions of flex machines, for tests without a flex controller.
+pub async fn shared_with_flex() -> Result<&'static ControlPlane> {
+    static INSTALLED: OnceCell<()> = OnceCell::const_new();
+    let plane = shared().await?;
+    INSTALLED.get_or_try_init(|| plane.install_definitions(flex::definitions())).await?;
+    Ok(plane)
+}
+
+/// An observer in the process of the test. It stops when it is dropped.
+pub struct Observer {
     task: JoinHandle<()>,
-    /// It.
+    /// The controller that runs.
     pub controller: Arc<Controller>,
 }
 
-impl Running {
+impl Observer {
+    /// Starts to observe.
+    pub fn start(controller: Controller) -> Self {
+        let controller = Arc::new(controller);
+        let observed = controller.clone();
+        Self { task: tokio::spawn(async move { observed.observe().await }), controller }
+    }
+
     /// Whether it has ended, which it never should.
     pub fn is_finished(&self) -> bool {
         self.task.is_finished()
     }
 }
 
-impl Drop for Running {
+impl Drop for Observer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// The API server that all tests of a program share.
-pub async fn shared() -> Result<&'static ControlPlane> {
-    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
-    SHARED.get_or_try_init(own).await
+/// A controller whose Azure, reached in process, gives it its clock as well.
+pub fn controller(azure: &Simulator, client: Client, settings: Settings) -> Controller {
+    let clock = Arc::new(SimulatedClock(azure.clone()));
+    Controller::new(settings, client, arm::client(azure, "observer"), clock)
 }
 
-/// An API server for one test, whose objects would disturb the others.
-pub async fn own() -> Result<ControlPlane> {
-    let started = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
-    started.install_definitions([definition()]).await?;
-    Ok(started)
+/// What `read` finds in Azure, each time that something has changed there.
+pub fn azure_states<S>(
+    azure: &Simulator,
+    read: impl FnMut(&mut Azure) -> S,
+) -> impl Stream<Item = Result<S, Infallible>> {
+    let state = (azure.clone(), azure.changes(), read, true);
+    stream::unfold(state, async |(azure, mut changes, mut read, is_first)| {
+        if !is_first {
+            azure.changed(&mut changes).await;
+        }
+        let found = azure.with(&mut read);
+        Some((Ok(found), (azure, changes, read, false)))
+    })
 }
 
-impl Stage {
-    /// A stage whose Azure follows a scenario. The name has to be its own.
-    pub async fn set(name: &str, scenario: &str) -> Result<Self> {
-        let scenario = scenario::parse(name, scenario)?;
-        let stage = Self::on(shared().await?.client(), name, scenario).await?;
-        stage.karpenter.create_pool(name).await?;
-        Ok(stage)
+impl TestBed {
+    /// A test bed made to measure.
+    pub fn builder() -> Builder {
+        Builder::default()
     }
 
-    /// The same with a clock that is an hour behind: minutes that pass in Azure do not make claims
-    /// old, which the API server stamps by the wall's clock.
-    pub async fn set_behind(name: &str, scenario: &str) -> Result<Self> {
-        Self::on_behind(shared().await?.client(), name, scenario).await
+    /// A part of the shared control plane, with a pool and an Azure that follows `scenario`.
+    pub async fn named(name: &str, scenario: &str) -> Result<Self> {
+        Self::builder().named(name).scenario(scenario).start().await
     }
 
-    /// The same on an API server of its own.
-    pub async fn on_behind(client: Client, name: &str, scenario: &str) -> Result<Self> {
-        let scenario = scenario::parse(name, scenario)?;
-        let start = Timestamp::now() - SignedDuration::from_hours(1);
-        let stage = Self::starting(client, name, scenario, start).await?;
-        stage.karpenter.create_pool(name).await?;
-        Ok(stage)
+    /// The control plane.
+    pub fn control_plane(&self) -> &ControlPlane {
+        self.control_plane.get()
     }
 
-    /// A stage on an API server of its own; its pool is not made yet.
-    pub async fn on(client: Client, name: &str, scenario: Scenario) -> Result<Self> {
-        Self::starting(client, name, scenario, Timestamp::now()).await
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    async fn starting(
-        client: Client,
-        name: &str,
-        scenario: Scenario,
-        start: Timestamp,
-    ) -> Result<Self> {
-        let azure = Simulator::new(scenario, Pace::Real, start);
-        let namespace = format!("bringup-{name}");
-        let object = Namespace {
-            metadata: ObjectMeta { name: Some(namespace.clone()), ..ObjectMeta::default() },
-            ..Namespace::default()
-        };
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        namespaces.create(&PostParams::default(), &object).await.context("make the namespace")?;
-        let class = format!("Class{name}");
-        let karpenter = Provider::with_class(client.clone(), azure.clone(), &class);
-        let mut settings = Settings::new(&namespace, "test-0");
-        settings.scopes = crate::scopes();
-        settings.classes =
-            vec![NodeClassKind { group: "karpenter.azure.com".to_owned(), kind: class }];
-        let prefix = format!("aks-{name}-");
-        Ok(Self {
-            _nodes: NodeFollower::start(azure.clone(), client.clone(), &prefix),
-            client,
-            azure,
-            karpenter,
-            settings,
-            name: name.to_owned(),
-        })
-    }
-
-    /// The name of a claim of this stage; its pool has the stage's name.
-    pub fn claim_name(&self, name: &str) -> String {
+    /// The name of a claim of this test bed.
+    pub fn claim_name(&self, name: impl Display) -> String {
         format!("{}-{name}", self.name)
     }
 
-    /// The pool of this stage.
+    /// Its pool, which has the same name.
     pub fn pool(&self) -> &str {
         &self.name
     }
 
-    /// An ARM client in process, with a budget of its own.
-    pub fn arm(&self) -> Client_ {
-        Client_::new(
-            Cloud::Public.endpoint(),
-            Arc::new(AnyToken("observer")),
-            Arc::new(InProcess::new(self.azure.clone())),
-            Arc::new(SimulatedClock(self.azure.clone())),
-        )
+    /// The present moment by the one clock that everything here follows.
+    pub fn now(&self) -> Timestamp {
+        self.azure.clock().now()
     }
 
-    /// A controller that observes this stage.
-    pub fn observe(&self) -> Running {
+    /// A plain client of ARM, in process.
+    pub fn arm(&self) -> Arm {
+        Arm::new(self.azure.clone())
+    }
+
+    /// A controller that does not run yet.
+    pub fn controller(&self, identity: &str, hook: EffectHook) -> Controller {
+        let settings = Settings { identity: identity.to_owned(), ..self.settings.clone() };
+        controller(&self.azure, self.client.clone(), settings).with_effect_hook(hook)
+    }
+
+    /// Observes with all rights.
+    pub fn observe(&self) -> Observer {
         self.observe_with(self.client.clone(), EffectHook::default())
     }
 
-    /// A controller of this stage that does not run yet.
-    pub fn controller(&self, identity: &str, witness: EffectHook) -> Controller {
-        let mut settings = self.settings.clone();
-        identity.clone_into(&mut settings.identity);
-        self.controller_with(settings, self.client.clone(), witness)
-    }
-
-    fn controller_with(
-        &self,
-        settings: Settings,
-        client: Client,
-        witness: EffectHook,
-    ) -> Controller {
-        let clock = Arc::new(SimulatedClock(self.azure.clone()));
-        Controller::new(settings, client, self.arm(), clock).with_effect_hook(witness)
-    }
-
-    /// A controller with rights of its own, and a witness.
-    pub fn observe_with(&self, client: Client, witness: EffectHook) -> Running {
-        let controller = self.controller_with(self.settings.clone(), client, witness);
-        let controller = Arc::new(controller);
-        let task = tokio::spawn({
-            let controller = controller.clone();
-            async move { controller.observe().await }
-        });
-        Running { task, controller }
+    /// Observes with the rights of `client`; `hook` runs after each effect.
+    pub fn observe_with(&self, client: Client, hook: EffectHook) -> Observer {
+        let controller = controller(&self.azure, client, self.settings.clone());
+        Observer::start(controller.with_effect_hook(hook))
     }
 
     /// The claims of the cluster.
     pub fn claims(&self) -> Api<NodeClaim> {
         Api::all(self.client.clone())
+    }
+
+    /// The reports of this test bed.
+    pub fn reports(&self) -> Api<BootstrapReport> {
+        Api::namespaced(self.client.clone(), &self.settings.namespace)
     }
 
     /// Waits until a claim is as wanted.
@@ -224,32 +218,26 @@ impl Stage {
         what: &str,
         is: impl Fn(&NodeClaim) -> bool,
     ) -> Result<NodeClaim> {
-        let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let mut found = self
-            .when(self.claims(), config, what, |claims: &[NodeClaim]| claims.iter().any(&is))
-            .await?;
-        found.pop().context("the claim is there")
+        let what = format!("{name}: {what}");
+        let found = until_object(self.claims(), name, what, |claim| claim.is_some_and(&is));
+        found.await?.context("the claim exists")
     }
 
-    /// Waits until the reports of this stage are as wanted.
+    /// Waits until the reports of this test bed are as wanted.
     pub async fn reports_when(
         &self,
         what: &str,
         are: impl Fn(&[BootstrapReport]) -> bool,
     ) -> Result<Vec<BootstrapReport>> {
-        let api: Api<BootstrapReport> =
-            Api::namespaced(self.client.clone(), &self.settings.namespace);
-        self.when(api, watcher::Config::default(), what, are).await
+        let states = objects(self.reports(), watcher::Config::default());
+        Ok(until(what, states, |all| are(all)).await?)
     }
 
     /// The only report, once it has been announced.
     pub async fn report(&self) -> Result<BootstrapReport> {
-        let mut reports = self
-            .reports_when("one report, announced", |reports| {
-                reports.len() == 1 && reports[0].is_announced()
-            })
-            .await?;
-        reports.pop().context("the report is there")
+        let is_announced = |all: &[BootstrapReport]| all.len() == 1 && all[0].is_announced();
+        let mut reports = self.reports_when("one report, announced", is_announced).await?;
+        reports.pop().context("the report exists")
     }
 
     /// Our Events about an object.
@@ -263,67 +251,46 @@ impl Stage {
         Ok(ours.collect())
     }
 
-    /// Waits until a Node exists.
-    pub async fn node_when_there(&self, claim: &str) -> Result<Node> {
-        let api: Api<Node> = Api::all(self.client.clone());
-        let config = watcher::Config::default().fields(&format!("metadata.name=aks-{claim}"));
-        let mut nodes = self
-            .when(api, config, "a Node", |nodes: &[Node]| nodes.iter().any(Node::is_ready))
-            .await?;
-        nodes.pop().context("the Node is there")
+    /// Waits until the Node of a claim is ready.
+    pub async fn ready_node(&self, claim: &str) -> Result<Node> {
+        let (nodes, name) = (Api::all(self.client.clone()), format!("aks-{claim}"));
+        let is_ready = |node: Option<&Node>| node.is_some_and(Node::is_ready);
+        let found = until_object(nodes, &name, format!("a Node of {claim}"), is_ready);
+        found.await?.context("the Node exists")
     }
 
-    /// Watches objects until they are as wanted.
-    pub async fn when<K>(
+    /// Waits until what `read` finds in Azure is as wanted.
+    pub async fn azure_when<S: Serialize>(
         &self,
-        api: Api<K>,
-        config: watcher::Config,
         what: &str,
-        are: impl Fn(&[K]) -> bool,
-    ) -> Result<Vec<K>>
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
-    {
-        watched(api, config, FOREVER, what, are).await
+        read: impl FnMut(&mut Azure) -> S,
+        is: impl FnMut(&S) -> bool,
+    ) -> Result<S> {
+        Ok(until(what, azure_states(&self.azure, read), is).await?)
     }
-}
 
-/// Watches objects until they are as wanted, but no longer than `limit`.
-pub async fn watched<K>(
-    api: Api<K>,
-    config: watcher::Config,
-    limit: Duration,
-    what: &str,
-    are: impl Fn(&[K]) -> bool,
-) -> Result<Vec<K>>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
-{
-    let watching = async {
-        let mut seen: BTreeMap<String, K> = BTreeMap::new();
-        let mut events = std::pin::pin!(watcher(api, config));
-        let mut complete = false;
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(watcher::Event::Init) => seen.clear(),
-                Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
-                    seen.insert(object.name_any(), object);
-                }
-                Ok(watcher::Event::InitDone) => complete = true,
-                Ok(watcher::Event::Delete(object)) => {
-                    seen.remove(&object.name_any());
-                }
-                // The limit also applies when no answer arrives.
-                Err(_) => tokio::task::yield_now().await,
-            }
-            let all: Vec<K> = seen.values().cloned().collect();
-            if complete && are(&all) {
-                return Ok(all);
-            }
-        }
-        anyhow::bail!("the watch ended")
-    };
-    tokio::time::timeout(limit, watching)
-        .await
-        .with_context(|| format!("waited in vain for {what}"))?
+    /// A directory that is removed in the end.
+    pub fn directory(&self) -> &Path {
+        self.control_plane().directory()
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        self.control_plane().kubeconfig_path()
+    }
+
+    /// The HTTPS address of ARM and of the token endpoints. Empty without [`Builder::endpoints`].
+    pub fn azure_endpoint(&self) -> String {
+        self.endpoints.as_ref().map(Endpoints::azure).unwrap_or_default()
+    }
+
+    /// The certificate that signs the one of [`Self::azure_endpoint`].
+    pub fn azure_ca_file(&self) -> PathBuf {
+        self.directory().join(endpoints::CA_FILE)
+    }
+
+    /// The address at which the clock is advanced and faults are injected.
+    pub fn control_endpoint(&self) -> String {
+        self.endpoints.as_ref().map(Endpoints::control).unwrap_or_default()
+    }
 }

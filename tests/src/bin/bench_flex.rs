@@ -7,18 +7,15 @@ mod process;
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use bringup_azure_sim::scenario;
+use bringup_end_to_end::controller_process::ControllerProcess;
+use bringup_end_to_end::{SUBNET, SUBSCRIPTION, TestBed};
 use bringup_objects::flex::machine::Phase;
-use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
-use bringup_objects::report::definition;
-use bringup_testbed::CrdSet;
-use bringup_world::World;
-use bringup_world::process::ControllerProcess;
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
+use bringup_testbed::wait::in_time;
 use futures::{StreamExt as _, TryStreamExt as _};
-use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, watcher};
@@ -26,11 +23,7 @@ use kube::{Api, Client, ResourceExt as _};
 use process::Usage;
 use serde_json::{Value, json};
 
-const NAMESPACE: &str = "bringup-system";
 const MANY: usize = 1_000;
-/// The end of a wait that only a broken program reaches.
-const FOREVER: Duration = Duration::from_mins(30);
-const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 
 fn say(text: &str) -> Result<()> {
     writeln!(io::stdout(), "{text}").context("write to the standard output")
@@ -54,9 +47,6 @@ fn join(version: &str) -> Value {
 }
 
 async fn prepare(client: &Client) -> Result<()> {
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let namespace = json!({ "metadata": { "name": NAMESPACE } });
-    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
     let class = json!({
         "apiVersion": "flex.aks.azure.com/v1alpha1",
         "kind": "AzureFlexNodeClass",
@@ -65,7 +55,7 @@ async fn prepare(client: &Client) -> Result<()> {
             "subscriptionID": SUBSCRIPTION,
             "location": "eastus",
             "resourceGroup": "rg-flex",
-            "subnetID": format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes"),
+            "subnetID": SUBNET,
         },
     });
     let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
@@ -85,7 +75,8 @@ async fn make(client: &Client, number: usize) -> Result<()> {
     Ok(())
 }
 
-async fn until_all_run(client: &Client) -> Result<()> {
+/// Waits until all machines have run.
+async fn all_run(client: &Client) -> Result<()> {
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
     let machines = watcher(machines, watcher::Config::default()).applied_objects();
     let mut machines = std::pin::pin!(machines);
@@ -103,15 +94,13 @@ async fn until_all_run(client: &Client) -> Result<()> {
 async fn main() -> Result<()> {
     let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
     let program = PathBuf::from(program);
-    let world = World::start(scenario::parse("bench", "{}")?, &[CrdSet::KarpenterAzure]).await?;
-    let client = world.control_plane.client();
-    let definitions = definitions().into_iter().chain([definition()]);
-    world.control_plane.install_definitions(definitions).await?;
+    let bed = TestBed::builder().flex().endpoints().start().await?;
+    let client = bed.client.clone();
     prepare(&client).await?;
     let version = client.apiserver_version().await?.git_version;
-    let file = world.directory().join("join.json");
+    let file = bed.directory().join("join.json");
     std::fs::write(&file, join(version.trim_start_matches('v')).to_string())?;
-    let socket = format!("unix://{}", world.directory().join("provider.sock").display());
+    let socket = format!("unix://{}", bed.directory().join("provider.sock").display());
     let file = file.to_str().context("a path is text")?;
     let flags = [
         "--flex",
@@ -124,15 +113,15 @@ async fn main() -> Result<()> {
         // It runs as an administrator here, whom no policy limits.
         "--flex-without-policy",
     ];
-    let controller = ControllerProcess::start(&program, &world, NAMESPACE, &flags).await?;
+    let controller = ControllerProcess::start(&program, &bed, &flags).await?;
     let before = Usage::of(controller.id())?;
     say(&format!("before: {before}"))?;
     let began = Instant::now();
     let made = futures::stream::iter(0..MANY).map(|number| make(&client, number));
     made.buffer_unordered(16).try_collect::<Vec<()>>().await?;
-    tokio::time::timeout(FOREVER, until_all_run(&client)).await.context("in vain")??;
+    in_time("all machines to run", all_run(&client)).await??;
     let took = began.elapsed().as_secs();
-    let (writes, refused) = world.azure.with(|azure| {
+    let (writes, refused) = bed.azure.with(|azure| {
         let all = azure.journal().requests();
         let writes = all.iter().filter(|one| one.method == "PUT").count();
         (writes, all.iter().filter(|one| one.status == Some(429)).count())
