@@ -26,23 +26,7 @@ pub fn missing_program<'a>(names: &[&'a str]) -> Option<&'a str> {
     names.iter().copied().find(|name| !is_there(name))
 }
 
-fn is_named(requirement: &str, required: &str) -> bool {
+/// Whether the list `required`, as [`VARIABLE`] holds one, names a requirement.
+pub fn is_named(requirement: &str, required: &str) -> bool {
     required.split(',').any(|name| name.trim() == requirement)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_whole_names_of_the_list_are_required() {
-        assert!(is_named("guest", "karpenter, guest"));
-        assert!(!is_named("guest", "guests"));
-        assert!(!is_named("guest", ""));
-    }
-
-    #[test]
-    fn a_program_in_no_folder_of_the_path_is_missing() {
-        assert_eq!(missing_program(&["sh", "no-such-program"]), Some("no-such-program"));
-    }
 }

@@ -213,7 +213,7 @@ async fn scripts_that_set_the_path_themselves_and_lose_oras_are_told_from_a_netw
 }
 
 #[tokio::test]
-async fn a_name_server_that_nobody_reaches_is_the_cause() -> Result<()> {
+async fn an_unreachable_name_server_is_the_cause() -> Result<()> {
     if !can_boot("guest") {
         return Ok(());
     }
