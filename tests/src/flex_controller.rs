@@ -4,11 +4,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_flex::engine::Bootstrap;
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_provision::{Flex, Home};
 use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::arm;
@@ -35,6 +38,23 @@ pub fn home() -> Home {
         namespace: "default".to_owned(),
         identity: "test-0".to_owned(),
     }
+}
+
+/// How machines join a cluster of this version. No program is downloaded from these addresses.
+pub fn join_settings(version: &str) -> Value {
+    let artifact = |name: &str, version: &str| json!({ "version": version, "url": format!("https://dl.example/{name}"), "sha256": "0".repeat(64) });
+    json!({
+        "server": "https://api.example:443",
+        "certificateAuthorityData": STANDARD.encode("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
+        "agent": { "url": "https://dl.example/bringup-node", "sha256": "0".repeat(64) },
+        "artifacts": {
+            "containerd": artifact("containerd", "2.1.4"),
+            "runc": artifact("runc", "1.3.0"),
+            "kubeadm": artifact("kubeadm", version),
+            "kubelet": artifact("kubelet", version),
+            "kubectl": artifact("kubectl", version),
+        },
+    })
 }
 
 /// Makes machines until it is dropped.

@@ -19,6 +19,10 @@ pub mod stand_in_karpenter;
 pub mod test_bed;
 pub mod vm_fleet;
 
+use std::io::Write as _;
+
+use anyhow::{Context as _, Result};
+
 pub use test_bed::TestBed;
 
 /// The subscription in which the simulated Azure has everything.
@@ -32,4 +36,9 @@ pub const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/re
 /// would name its subscription.
 pub fn scopes() -> bringup_azure::Scopes {
     SUBSCRIPTION.parse().into_iter().collect()
+}
+
+/// Prints a line of the demo or of a benchmark.
+pub fn say(text: &str) -> Result<()> {
+    writeln!(std::io::stdout(), "{text}").context("write to standard output")
 }

@@ -116,15 +116,17 @@ impl Process {
         what: &str,
         is: impl Fn(&str) -> bool,
     ) -> Result<(usize, String)> {
-        let mut log = self.log.subscribe();
-        let find = |log: &Log| {
-            let mut lines = log.lines.iter().enumerate().skip(from);
-            lines.find(|(_, line)| is(line)).map(|(number, line)| (number, line.clone()))
-        };
+        let (mut log, mut next, mut found) = (self.log.subscribe(), from, None);
         let awaited = format!("`{what}` in the log of {}", self.name);
-        let logged = log.wait_for(|log| log.starts == log.ends || find(log).is_some());
-        let logged = in_time(&awaited, logged).await.with_context(|| self.recent_log())?;
-        let found = find(&*logged.context("the log is kept")?);
+        let logged = log.wait_for(|log| {
+            while let (None, Some(line)) = (&found, log.lines.get(next)) {
+                found = is(line).then(|| (next, line.clone()));
+                next += 1;
+            }
+            found.is_some() || log.starts == log.ends
+        });
+        let logged = in_time(&awaited, logged).await.map(drop);
+        logged.with_context(|| self.recent_log())?;
         found.with_context(|| format!("it ended without {awaited}\n{}", self.recent_log()))
     }
 

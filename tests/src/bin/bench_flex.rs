@@ -4,9 +4,10 @@
 #[path = "bench/process.rs"]
 mod process;
 
+use bringup_end_to_end::flex_controller::join_settings;
+use bringup_end_to_end::process::built;
+use bringup_end_to_end::say;
 use std::collections::BTreeSet;
-use std::io::{self, Write as _};
-use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
@@ -21,30 +22,9 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use process::Usage;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const MANY: usize = 1_000;
-
-fn say(text: &str) -> Result<()> {
-    writeln!(io::stdout(), "{text}").context("write to the standard output")
-}
-
-/// The join settings of machines; nothing downloads them here.
-fn join(version: &str) -> Value {
-    let artifact = |name: &str, version: &str| json!({ "version": version, "url": format!("https://dl.example/{name}"), "sha256": "0".repeat(64) });
-    json!({
-        "server": "https://api.example:443",
-        "certificateAuthorityData": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1BQT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=",
-        "agent": { "url": "https://dl.example/bringup-node", "sha256": "0".repeat(64) },
-        "artifacts": {
-            "containerd": artifact("containerd", "2.1.4"),
-            "runc": artifact("runc", "1.3.0"),
-            "kubeadm": artifact("kubeadm", version),
-            "kubelet": artifact("kubelet", version),
-            "kubectl": artifact("kubectl", version),
-        },
-    })
-}
 
 async fn prepare(client: &Client) -> Result<()> {
     let class = json!({
@@ -92,14 +72,13 @@ async fn all_run(client: &Client) -> Result<()> {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
-    let program = PathBuf::from(program);
+    let program = built("BRINGUP", "bringup")?;
     let bed = TestBed::builder().flex().endpoints().start().await?;
     let client = bed.client.clone();
     prepare(&client).await?;
     let version = client.apiserver_version().await?.git_version;
     let file = bed.directory().join("join.json");
-    std::fs::write(&file, join(version.trim_start_matches('v')).to_string())?;
+    std::fs::write(&file, join_settings(version.trim_start_matches('v')).to_string())?;
     let socket = format!("unix://{}", bed.directory().join("provider.sock").display());
     let file = file.to_str().context("a path is text")?;
     let flags = [

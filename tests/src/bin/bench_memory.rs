@@ -4,11 +4,11 @@
 #[path = "bench/process.rs"]
 mod process;
 
-use std::io::{self, Write as _};
-use std::path::PathBuf;
+use bringup_end_to_end::process::built;
+use bringup_end_to_end::say;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use bringup_end_to_end::TestBed;
 use bringup_end_to_end::controller_process::ControllerProcess;
 use bringup_end_to_end::order::Order;
@@ -26,8 +26,7 @@ const AFTER: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
-    let program = PathBuf::from(program);
+    let program = built("BRINGUP", "bringup")?;
     let bed = TestBed::builder().scenario(&scenario()).endpoints().start().await?;
     let order = Order { console: true, ..Order::of("202601.27.0") };
     bed.karpenter.create_pool("default").await?;
@@ -81,8 +80,4 @@ fn consoles_read(bed: &TestBed) -> usize {
         blobs.dedup();
         blobs.len()
     })
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(io::stdout(), "{text}").context("write to standard output")
 }

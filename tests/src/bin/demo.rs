@@ -1,6 +1,8 @@
 //! `make demo`: nodes that fail, as an operator sees them today, and what bringup says.
 
-use std::io::{self, Read as _, Write as _};
+use bringup_end_to_end::process::built;
+use bringup_end_to_end::say;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,8 +21,7 @@ use kube::api::{ObjectMeta, PostParams};
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let bringup = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
-    let bringup = PathBuf::from(bringup);
+    let bringup = built("BRINGUP", "bringup")?;
     say("Starting a real Kubernetes API server and a simulated Azure ...")?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/demo.yaml");
     // Minutes pass in Azure while the demo lasts seconds: they are taken from the past, so that
@@ -196,10 +197,6 @@ fn metrics(address: &str) -> Result<String> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).context("read the metrics")?;
     Ok(answer)
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(io::stdout(), "{text}").context("write to standard output")
 }
 
 fn heading(text: &str) -> Result<()> {

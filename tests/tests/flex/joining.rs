@@ -1,5 +1,6 @@
 //! What a machine is told so that it joins.
 
+use bringup_end_to_end::flex_controller::join_settings;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
@@ -17,20 +18,7 @@ use serde_json::{Value, json};
 use crate::common::{FlexBed, class, machine};
 
 fn settings(version: &str) -> Result<JoinSettings> {
-    let artifact = |name: &str, version: &str| json!({ "version": version, "url": format!("https://dl.example/{name}"), "sha256": "0".repeat(64) });
-    let text = json!({
-        "server": "https://api.example:443",
-        "certificateAuthorityData": STANDARD.encode("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
-        "agent": { "url": "https://dl.example/bringup-node", "sha256": "0".repeat(64) },
-        "artifacts": {
-            "containerd": artifact("containerd", "2.1.4"),
-            "runc": artifact("runc", "1.3.0"),
-            "kubeadm": artifact("kubeadm", version),
-            "kubelet": artifact("kubelet", version),
-            "kubectl": artifact("kubectl", version),
-        },
-    });
-    serde_json::from_value(text).context("read the settings")
+    serde_json::from_value(join_settings(version)).context("read the settings")
 }
 
 /// What machines of the cluster's own version are told.
@@ -49,8 +37,8 @@ fn config(custom_data: &str) -> Result<JoinConfig> {
 }
 
 #[tokio::test]
-async fn case_25_35_36_a_machine_is_told_its_pods_its_version_and_a_token_of_its_own() -> Result<()>
-{
+async fn case_25_35_36_custom_data_has_max_pods_the_cluster_version_and_a_token_of_its_own()
+-> Result<()> {
     let bed = FlexBed::new("").await?;
     let mut small: Value = class("small");
     small["spec"]["maxPodsPerNode"] = json!(42);

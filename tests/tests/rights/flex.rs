@@ -1,11 +1,10 @@
 //! Machines, with exactly the rights that the chart grants for them, and with each of them missing.
 
+use bringup_end_to_end::flex_controller::join_settings;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bringup_azure_sim::clock::Pace;
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
@@ -48,24 +47,14 @@ fn azure(pace: Pace) -> Result<Simulator> {
     Ok(Simulator::new(scenario, pace, jiff::Timestamp::now()))
 }
 
-/// What machines are told: nothing that a test goes by.
+/// Settings that no test depends on.
 async fn provisioning(client: &Client) -> Result<Provisioning> {
     let version = client.apiserver_version().await?.git_version;
     let version = version.trim_start_matches('v');
-    let artifact = |version: &str| json!({ "version": version, "url": "https://dl.example/a", "sha256": "0".repeat(64) });
-    let (containerd, program) = (artifact("2.1.4"), artifact(version));
-    let join = json!({
-        "server": "https://api.example:443",
-        "certificateAuthorityData": STANDARD.encode("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
-        "agent": { "url": "https://dl.example/bringup-node", "sha256": "0".repeat(64) },
-        "artifacts": {
-            "containerd": containerd, "runc": program, "kubeadm": program, "kubelet": program, "kubectl": program,
-        },
-    });
     Ok(Provisioning {
         cluster: "cluster-1".to_owned(),
-        join: serde_json::from_value(join)?,
-        address: Address::Unix("/nobody/asks".into()),
+        join: serde_json::from_value(join_settings(version))?,
+        address: Address::Unix("/not/used".into()),
         tls: None,
         clients: AllowedClients::default(),
         plugin: None,

@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 /// How many requests are under way at once.
-const HANDS: usize = 32;
+const PARALLEL_REQUESTS: usize = 32;
 /// What a kubelet tells of the images on its machine.
 const IMAGES: usize = 25;
 
@@ -39,7 +39,10 @@ pub(crate) async fn fill(client: &Client, many: usize) -> Result<Duration> {
             .with_context(|| format!("patch the status of {name}"))?;
         create(nodes, &node(&name, up_since)).await
     };
-    stream::iter((0..many).map(one)).buffer_unordered(HANDS).try_collect::<()>().await?;
+    stream::iter((0..many).map(one))
+        .buffer_unordered(PARALLEL_REQUESTS)
+        .try_collect::<()>()
+        .await?;
     Ok(began.elapsed())
 }
 

@@ -4,8 +4,9 @@
 mod fleet;
 mod process;
 
+use bringup_end_to_end::process::built;
+use bringup_end_to_end::say;
 use std::collections::HashMap;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -39,8 +40,7 @@ const SCENARIO: &str = "rules: [
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
-    let program = PathBuf::from(program);
+    let program = built("BRINGUP", "bringup")?;
     let bed = TestBed::builder().scenario(SCENARIO).endpoints().start().await?;
     let bench = Bench { bed, program };
     bench.bed.karpenter.create_pool("default").await?;
@@ -236,8 +236,4 @@ fn run(program: &Path, kubeconfig: &Path, claim: &str) -> Result<Duration> {
     let took = began.elapsed();
     ensure!(!output.stdout.is_empty(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(took)
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(io::stdout(), "{text}").context("write to standard output")
 }

@@ -7,11 +7,12 @@ mod fleet;
 #[path = "../bench/process.rs"]
 mod process;
 
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use bringup_end_to_end::process::built;
+use bringup_end_to_end::say;
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use bringup_end_to_end::TestBed;
 use bringup_end_to_end::controller_process::ControllerProcess;
 use bringup_testbed::CrdSet;
@@ -33,8 +34,7 @@ enum Fill {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
-    let program = PathBuf::from(program);
+    let program = built("BRINGUP", "bringup")?;
     let nothing = measure(&program, Fill::Nothing).await?;
     say(&format!("nothing to look after: {nothing}"))?;
     let claims = measure(&program, Fill::Claims).await?;
@@ -72,8 +72,4 @@ async fn measure(program: &Path, fill: Fill) -> Result<Usage> {
     ensure!(asked == 0, "no Machine is pending, and Azure received {asked} reads");
     ensure!(controller.terminate()? == Some(0), "the controller should end in good order");
     Ok(usage)
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(io::stdout(), "{text}").context("write to standard output")
 }
