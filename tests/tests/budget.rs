@@ -141,8 +141,7 @@ async fn test_26_each_of_5000_pending_claims_is_captured_in_time_or_says_that_it
 }
 
 #[tokio::test]
-async fn what_karpenter_says_is_looked_at_before_thousands_who_only_wait_for_their_turn()
--> Result<()> {
+async fn claims_with_an_event_of_karpenter_are_read_before_thousands_without_one() -> Result<()> {
     let claims = 3_000;
     let pending = PendingClaims::with(claims)?;
     pending.pass_until(SignedDuration::from_secs(90), COARSE).await;

@@ -114,7 +114,7 @@ async fn refusal_of(pools: &KubePools, pool: &Pool) -> Result<PoolError> {
 }
 
 #[tokio::test]
-async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
+async fn a_pool_becomes_a_vm_and_its_deletion_leaves_nothing() -> Result<()> {
     let bed =
         FlexBed::new("quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]")
             .await?;
@@ -186,7 +186,7 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
 }
 
 #[tokio::test]
-async fn case_25_a_token_is_not_at_rest_and_in_no_answer() -> Result<()> {
+async fn case_25_a_token_is_neither_stored_nor_in_an_answer() -> Result<()> {
     let (client, pools, cluster) = still().await?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("plugin.sock");
@@ -297,7 +297,7 @@ async fn a_vm_that_took_the_place_of_a_pools_vm_is_not_restarted() -> Result<()>
 }
 
 #[tokio::test]
-async fn case_23_two_who_serve_the_same_pools_make_one_machine() -> Result<()> {
+async fn case_23_two_replicas_that_serve_the_same_pools_make_one_machine() -> Result<()> {
     let (client, one, cluster) = still().await?;
     let arm = arm::client(&azure("")?, "flex");
     let two =
@@ -320,7 +320,7 @@ async fn case_23_two_who_serve_the_same_pools_make_one_machine() -> Result<()> {
 }
 
 #[tokio::test]
-async fn case_19_to_21_what_is_not_ours_or_broken_is_kept_and_spoils_nothing() -> Result<()> {
+async fn case_19_to_21_foreign_and_broken_objects_are_kept_and_spoil_no_list() -> Result<()> {
     let (client, pools, cluster) = still().await?;
     let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
     let machines: Api<AzureFlexMachine> = Api::all(client);

@@ -46,7 +46,7 @@ macro_rules! tests {
 // Tests that kill and start programs have a cluster of their own.
 tests! {
     ALONE:
-    restarts::whoever_is_killed_at_whatever_moment_nothing_is_lost_and_nothing_made_twice,
+    restarts::a_kill_of_bringup_or_karpenter_at_any_moment_loses_nothing_and_makes_nothing_twice,
     neighbours::two_karpenters_make_nodes_of_their_own_classes_and_leave_each_others_alone,
 }
 
@@ -55,11 +55,11 @@ tests! {
     growing::a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits,
     growing::a_quota_on_one_size_moves_the_pod_to_another,
     growing::a_slow_vm_in_one_pool_does_not_delay_another_pool,
-    growing::what_belongs_to_another_karpenter_is_left_alone,
+    growing::objects_of_another_karpenter_are_left_alone,
     scarcity::capacity_that_is_gone_is_asked_for_at_most_twice_a_minute,
-    scarcity::a_hunter_takes_what_appears_in_one_region_and_waits_on_in_the_other,
+    scarcity::hunting_takes_capacity_that_appears_in_one_region_and_waits_on_in_the_other,
     shrinking::a_node_of_a_class_that_has_changed_is_replaced,
-    shrinking::a_node_that_nobody_needs_goes_with_its_vm_nic_and_disk,
+    shrinking::an_unneeded_node_is_deleted_with_its_vm_nic_and_disk,
     shrinking::a_bad_image_ends_in_a_report_and_leaves_nothing,
 }
 

@@ -20,8 +20,8 @@ async fn without_definitions() -> Result<TestBed> {
 }
 
 #[tokio::test]
-async fn test_33_without_karpenters_definitions_it_starts_waits_says_so_and_goes_on() -> Result<()>
-{
+async fn test_33_without_karpenters_definitions_the_controller_starts_and_names_what_it_waits_for()
+-> Result<()> {
     let bed = without_definitions().await?;
     let running = bed.observe();
     let health = running.controller.health();
@@ -43,7 +43,7 @@ async fn test_33_without_karpenters_definitions_it_starts_waits_says_so_and_goes
 }
 
 #[tokio::test]
-async fn without_cluster_apis_definitions_it_says_what_it_waits_for_and_notices_when_they_come()
+async fn without_cluster_api_definitions_the_controller_names_them_and_notices_their_installation()
 -> Result<()> {
     let mut bed = without_definitions().await?;
     bed.settings.machines = true;

@@ -35,7 +35,7 @@ fn says(claim: &NodeClaim, kind: &str, status: &str) -> bool {
 }
 
 #[tokio::test]
-async fn what_karpenter_tells_is_on_the_claim_at_once() -> Result<()> {
+async fn a_failure_with_an_event_of_karpenter_is_on_the_claim_at_once() -> Result<()> {
     // Over before the first scheduled read, so that only the Event brings it to light.
     let scenario = "rules: [{name: all, boot: {vmReadyAfter: 2s, script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 1s, output: \"oras: command not found\\n+ exit 211\"}}}}]";
     let bed = paced("latency", scenario, STILL).await?;
@@ -68,7 +68,7 @@ fn shown(bed: &TestBed) -> Result<BTreeMap<String, Timestamp>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_karpenter_does_not_tell_is_on_the_claim_with_the_next_read() -> Result<()> {
+async fn a_failure_without_an_event_is_on_the_claim_after_the_next_read() -> Result<()> {
     let claims = 30;
     let scenario = "rules: [{name: all, boot: {script: {ends: {exitCode: 211, outerExitCode: 1, output: \"oras: command not found\\n+ exit 211\"}}}}]";
     let mut bed = paced("untold", scenario, TIMES).await?;

@@ -200,7 +200,7 @@ async fn the_controller_may_do_its_work_and_nothing_else() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_may_view_a_namespace_may_read_its_reports() -> Result<()> {
+async fn a_user_who_may_view_a_namespace_may_read_its_reports() -> Result<()> {
     let control_plane = control_plane().await?;
     let roles: Api<ClusterRole> = Api::all(control_plane.client());
     for name in ["view", "edit", "admin"] {

@@ -179,7 +179,7 @@ async fn with_too_many_machines_without_a_node_none_is_replaced() -> Result<()> 
     if !can_run() {
         return Ok(());
     }
-    let cluster = Cluster::start("crowd", &[CURABLE, CURABLE]).await?;
+    let cluster = Cluster::start("many", &[CURABLE, CURABLE]).await?;
     // Two of three are more than 40 %. What is checked is checked at once here.
     let check = |arguments: &[&str]| -> Result<String> {
         let check = cluster.health_check(arguments)?;

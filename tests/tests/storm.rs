@@ -33,7 +33,7 @@ const DELETION: Duration = Duration::from_secs(62);
 const AT_ONCE: SignedDuration = SignedDuration::from_secs(10);
 /// How far reads may be on average from their places in the order of Karpenter's Events, of all
 /// claims that waited: in no order at all it is a third. The queue itself is exact (tests of
-/// crates/azure), but Events reach it in many hands, and on a busy machine some of them late.
+/// crates/azure), but Events reach it over several tasks, and on a busy machine some of them late.
 const OUT_OF_ORDER: usize = 4;
 
 fn exit_code(report: &BootstrapReport) -> Option<i32> {

@@ -34,7 +34,7 @@ async fn a_vm_that_joins_is_a_node_and_a_vm_that_is_gone_is_none() -> anyhow::Re
 }
 
 #[tokio::test]
-async fn a_failed_bootstrap_is_told_as_karpenter_tells_it_without_the_exit_code()
+async fn a_failed_bootstrap_is_an_event_without_the_exit_code_as_karpenter_writes_it()
 -> anyhow::Result<()> {
     let text = include_str!("../scenarios/demo.yaml");
     let bed = TestBed::builder().scenario(text).start().await?;

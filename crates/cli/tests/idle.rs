@@ -21,7 +21,7 @@ fn readyz(controller: &ControllerProcess) -> Result<String> {
 }
 
 #[tokio::test]
-async fn without_karpenter_and_cluster_api_it_idles_says_what_it_waits_for_and_ends_when_asked()
+async fn without_karpenter_and_cluster_api_the_controller_idles_names_them_and_ends_on_sigterm()
 -> Result<()> {
     let bed = TestBed::builder().definitions(&[]).endpoints().start().await?;
     let program = Path::new(env!("CARGO_BIN_EXE_bringup"));

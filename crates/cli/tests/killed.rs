@@ -27,7 +27,7 @@ enum Moment {
 }
 
 #[tokio::test]
-async fn a_controller_that_is_killed_and_started_again_says_everything_once() -> Result<()> {
+async fn a_controller_that_is_killed_and_started_again_reports_everything_once() -> Result<()> {
     let bed = TestBed::builder().scenario(SCENARIO).endpoints().start().await?;
     let (karpenter, reports) = (&bed.karpenter, bed.reports());
     karpenter.create_pool("default").await?;

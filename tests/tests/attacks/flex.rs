@@ -1,5 +1,5 @@
 //! Attacks on the controller that makes machines: foreign resources, clients without the right
-//! certificate, its own account in foreign hands, idle connections and forged claims.
+//! certificate, its own account in the hands of others, idle connections and forged claims.
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;

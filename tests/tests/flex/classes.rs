@@ -29,7 +29,8 @@ fn changed(name: &str, field: &str, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn case_29_31_36_what_only_azure_and_the_cluster_know_is_on_the_class() -> Result<()> {
+async fn case_29_31_36_what_azure_or_the_cluster_refuses_is_a_condition_of_the_class() -> Result<()>
+{
     let denied = "faults: [{on: {method: GET, pathContains: 'resourceGroups/rg-denied'}, fault: {answer: {status: 403, body: '{\"error\":{\"code\":\"AuthorizationFailed\",\"message\":\"The client may not read.\"}}'}}}]";
     let groups = "resourceGroups: [rg-flex, rg-net, rg-denied]";
     let bed = FlexBed::new(&format!("{denied}\n{groups}")).await?;
@@ -114,7 +115,7 @@ async fn a_machine_that_is_refused_for_its_own_size_leaves_its_class_ready() -> 
 }
 
 #[tokio::test]
-async fn case_31_what_azure_refuses_us_is_a_condition_and_not_a_loop() -> Result<()> {
+async fn case_31_a_missing_permission_in_azure_is_a_condition_and_not_a_loop() -> Result<()> {
     let denied = "faults: [{on: {method: PUT, pathContains: networkInterfaces}, fault: {answer: {status: 403, body: '{\"error\":{\"code\":\"LinkedAuthorizationFailed\",\"message\":\"The client may not join the subnet.\"}}'}}}]";
     let bed = FlexBed::new(denied).await?;
     bed.ready_class("plain").await?;
@@ -137,7 +138,7 @@ async fn case_31_what_azure_refuses_us_is_a_condition_and_not_a_loop() -> Result
 }
 
 #[tokio::test]
-async fn case_32_a_class_waits_for_its_claims_and_says_so() -> Result<()> {
+async fn case_32_a_deleted_class_waits_for_its_claims_with_an_event() -> Result<()> {
     let bed = FlexBed::new("").await?;
     bed.ready_class("plain").await?;
     bed.claimed_machine("one", "plain", "Standard_D8s_v5").await?;
@@ -160,7 +161,7 @@ async fn case_32_a_class_waits_for_its_claims_and_says_so() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_class_whose_status_somebody_else_writes_makes_nothing() -> Result<()> {
+async fn a_class_whose_status_another_client_writes_makes_no_machine() -> Result<()> {
     let bed = FlexBed::new("").await?;
     bed.ready_class("plain").await?;
     let other =

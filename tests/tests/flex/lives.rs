@@ -11,8 +11,7 @@ use kube::api::DeleteParams;
 use crate::common::{FlexBed, SUBSCRIPTION, class, machine};
 
 #[tokio::test]
-async fn case_30_a_machine_that_is_applied_becomes_a_vm_and_leaves_nothing_when_it_goes()
--> Result<()> {
+async fn case_30_an_applied_machine_becomes_a_vm_and_its_deletion_leaves_nothing() -> Result<()> {
     let quota = "quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]";
     let bed = FlexBed::new(quota).await?;
     let class = bed.ready_class("plain").await?;
@@ -54,7 +53,7 @@ async fn case_30_a_machine_that_is_applied_becomes_a_vm_and_leaves_nothing_when_
 }
 
 #[tokio::test]
-async fn case_12_a_vm_that_somebody_removed_ends_its_machine_and_its_claim() -> Result<()> {
+async fn case_12_a_vm_deleted_in_the_portal_ends_its_machine_and_its_claim() -> Result<()> {
     let bed = FlexBed::new("").await?;
     bed.ready_class("plain").await?;
     bed.claimed_machine("one", "plain", "Standard_D8s_v5").await?;

@@ -80,7 +80,7 @@ async fn case_46_a_node_gets_its_provider_id_only_with_the_address_of_its_nic() 
 }
 
 #[tokio::test]
-async fn a_node_whose_address_comes_after_it_has_registered_is_not_accused() -> Result<()> {
+async fn a_node_whose_address_comes_after_its_registration_gets_no_conflict_event() -> Result<()> {
     let bed = FlexBed::new("").await?;
     bed.ready_class("plain").await?;
     bed.claimed_machine("one", "plain", "Standard_D8s_v5").await?;
@@ -119,7 +119,7 @@ async fn a_node_whose_address_comes_after_it_has_registered_is_not_accused() -> 
 }
 
 #[tokio::test]
-async fn the_token_of_a_machine_is_gone_when_its_node_is_there() -> Result<()> {
+async fn the_token_of_a_machine_is_deleted_when_its_node_exists() -> Result<()> {
     let bed = FlexBed::new("").await?;
     bed.ready_class("plain").await?;
     bed.claimed_machine("one", "plain", "Standard_D8s_v5").await?;

@@ -134,7 +134,7 @@ async fn a_client_of_the_service_makes_finds_and_removes_a_machine() -> Result<(
 }
 
 #[tokio::test]
-async fn what_the_service_refuses_it_refuses_with_a_class_a_cause_and_words() -> Result<()> {
+async fn refusals_of_the_service_have_a_class_a_cause_and_a_message() -> Result<()> {
     let scarce = "quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]\nrules: [{name: none, when: {size: Standard_D8s_v5}, refuse: {status: 409, code: SkuNotAvailable, message: \"The requested VM size is not available in location eastus2.\"}}]";
     let bed = FlexBed::new(scarce).await?;
     bed.ready_class("plain").await?;

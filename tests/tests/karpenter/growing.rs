@@ -97,7 +97,7 @@ pub(crate) async fn a_slow_vm_in_one_pool_does_not_delay_another_pool(
     Ok(())
 }
 
-pub(crate) async fn what_belongs_to_another_karpenter_is_left_alone(
+pub(crate) async fn objects_of_another_karpenter_are_left_alone(
     karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
     let ours = Pool::make(&karpenter, "ours", PLAIN, &[ORDINARY], json!({}), json!({})).await?;

@@ -84,7 +84,7 @@ async fn reach(pool: &Pool, moment: Moment, count: usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn whoever_is_killed_at_whatever_moment_nothing_is_lost_and_nothing_made_twice(
+pub(crate) async fn a_kill_of_bringup_or_karpenter_at_any_moment_loses_nothing_and_makes_nothing_twice(
     karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
     let at_once = json!({ "consolidationPolicy": "WhenEmpty", "consolidateAfter": "0s" });

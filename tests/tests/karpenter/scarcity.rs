@@ -63,7 +63,7 @@ pub(crate) async fn capacity_that_is_gone_is_asked_for_at_most_twice_a_minute(
     Ok(())
 }
 
-pub(crate) async fn a_hunter_takes_what_appears_in_one_region_and_waits_on_in_the_other(
+pub(crate) async fn hunting_takes_capacity_that_appears_in_one_region_and_waits_on_in_the_other(
     karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
     let hunting = || json!({ "hunting": { "enabled": true, "maxAttemptsPerHour": 12 } });

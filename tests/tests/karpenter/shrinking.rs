@@ -56,7 +56,7 @@ pub(crate) async fn a_node_of_a_class_that_has_changed_is_replaced(
     Ok(())
 }
 
-pub(crate) async fn a_node_that_nobody_needs_goes_with_its_vm_nic_and_disk(
+pub(crate) async fn an_unneeded_node_is_deleted_with_its_vm_nic_and_disk(
     karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
     let at_once = json!({ "consolidationPolicy": "WhenEmpty", "consolidateAfter": "0s" });

@@ -97,7 +97,8 @@ fn reads(cluster: &ManagementCluster, name: &str) -> usize {
 }
 
 #[tokio::test]
-async fn test_22_28_the_line_of_a_wait_is_found_in_the_output_of_a_run_command() -> Result<()> {
+async fn test_22_28_the_summary_line_of_a_wait_is_found_in_the_output_of_a_run_command()
+-> Result<()> {
     let whole = format!("token {SECRET}\nwaiting\n{WAIT}\n");
     let cut = &whole[..whole.len() - "],\"end\":1}\n".len()];
     let scenario = json!({ "rules": [
@@ -132,7 +133,7 @@ async fn test_22_28_the_line_of_a_wait_is_found_in_the_output_of_a_run_command()
 }
 
 #[tokio::test]
-async fn what_nobody_shows_of_run_commands_is_asked_once_before_the_verdict() -> Result<()> {
+async fn run_commands_that_no_object_shows_are_read_once_before_the_verdict() -> Result<()> {
     let denied = json!({ "error": { "code": "AuthorizationFailed", "message": "The client 'c' with object id 'o' does not have authorization to perform action 'Microsoft.Compute/virtualMachines/runCommands/read' over scope '/there' or the scope is invalid." } });
     let scenario = json!({
         "quirks": { "runCommandHandler": "hidden" },

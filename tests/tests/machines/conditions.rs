@@ -58,7 +58,7 @@ async fn test_05_the_providers_own_condition_is_never_written() -> Result<()> {
 }
 
 #[tokio::test]
-async fn test_07_a_machine_without_room_is_not_written_to_and_that_is_said() -> Result<()> {
+async fn test_07_a_machine_with_32_conditions_is_not_written_to_and_gets_an_event() -> Result<()> {
     let cluster = ManagementCluster::new("full", FAILS).await?;
     cluster.launch(Wanted::linux("worker-1")).await?;
     let now = Time(jiff::Timestamp::now());
@@ -168,7 +168,7 @@ fn subject(provided: DynamicObject) -> Result<Subject> {
 }
 
 #[tokio::test]
-async fn test_03_five_hundred_interleaved_writes_lose_nobodys_condition() -> Result<()> {
+async fn test_03_five_hundred_interleaved_writes_lose_no_condition() -> Result<()> {
     let cluster = ManagementCluster::new("storm", "{}").await?;
     let now = Time(jiff::Timestamp::now());
     // It has no Machine, so no other controller handles it.

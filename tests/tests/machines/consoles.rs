@@ -202,7 +202,7 @@ async fn everything(cluster: &ManagementCluster) -> Result<String> {
 }
 
 #[tokio::test]
-async fn test_18_20_33_what_cannot_be_read_is_said_and_the_verdict_comes_from_the_rest()
+async fn test_18_20_33_evidence_that_cannot_be_read_is_named_and_the_verdict_comes_from_the_rest()
 -> Result<()> {
     let logging = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG);
     let _ = logging.with_writer(|| Logged).try_init();

@@ -105,7 +105,7 @@ async fn the_host_of_the_api_server_is_the_clusters_own_where_the_azure_cluster_
 }
 
 #[tokio::test]
-async fn a_line_that_only_its_user_knows_gets_its_verdict() -> Result<()> {
+async fn a_signature_of_the_user_gives_its_verdict() -> Result<()> {
     let console = "[   91.812000] cloud-init[1021]: License server says NO\n[   93.812000] cloud-init[1021]: Cloud-init v. 25.1 finished at Mon, 02 Mar 2026 14:31:42 +0000. Up 93.81 seconds";
     let boot = json!({
         "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",

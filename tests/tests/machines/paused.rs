@@ -71,8 +71,7 @@ async fn pause_and_go_on(cluster: ManagementCluster, clusters: Api<DynamicObject
 }
 
 #[tokio::test]
-async fn a_paused_cluster_is_observed_and_not_written_to_and_written_to_when_it_goes_on()
--> Result<()> {
+async fn a_paused_cluster_is_observed_and_written_to_only_after_it_is_resumed() -> Result<()> {
     let builder = TestBed::builder().named("paused").scenario(FAILS).pace(Pace::Manual);
     let cluster = ManagementCluster::on(builder).await?;
     let clusters = cluster.clusters();
@@ -88,7 +87,7 @@ async fn a_paused_cluster_of_v1beta1_alone_is_not_written_to_either() -> Result<
 }
 
 #[tokio::test]
-async fn what_bears_the_annotation_is_not_written_to_as_long_as_it_does() -> Result<()> {
+async fn objects_with_the_paused_annotation_are_not_written_to() -> Result<()> {
     let cluster = ManagementCluster::new("annotated", FAILS).await?;
     for name in ["whole", "half"] {
         cluster.launch(Wanted::linux(name)).await?;

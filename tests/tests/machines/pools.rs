@@ -63,7 +63,7 @@ fn looks(cluster: &ManagementCluster, set: &str) -> usize {
 }
 
 #[tokio::test]
-async fn what_a_pool_tells_is_looked_at_while_the_clock_stands_and_the_pool_is_never_written_to()
+async fn a_failure_that_a_pool_reports_is_judged_at_once_and_the_pool_is_never_written_to()
 -> Result<()> {
     let cluster = ManagementCluster::with_manual_clock("pools", &fails()).await?;
     let pools = [
@@ -114,7 +114,7 @@ async fn remove(cluster: &ManagementCluster, name: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn definitions_of_clusters_and_pools_that_are_missing_are_noticed_when_they_come()
+async fn missing_definitions_of_clusters_and_pools_are_noticed_when_they_are_installed()
 -> Result<()> {
     let cluster = ManagementCluster::own("without", &fails(), Pace::Manual).await?;
     remove(&cluster, "clusters.cluster.x-k8s.io").await?;
@@ -169,7 +169,8 @@ fn rule(needed: &Needed) -> PolicyRule {
 }
 
 #[tokio::test]
-async fn who_may_not_see_clusters_and_pools_is_told_so_and_goes_on_without_them() -> Result<()> {
+async fn without_rights_on_clusters_and_pools_the_controller_names_them_and_goes_on() -> Result<()>
+{
     let cluster = ManagementCluster::unobserved("unseen", FAILS).await?;
     let granted = needed(false, true).into_iter().filter(|needed| {
         !(needed.verb == "list" && ["clusters", "azuremachinepools"].contains(&needed.resource))

@@ -74,7 +74,8 @@ fn is_down(object: &DynamicObject, kind: &str, severity: Option<&str>) -> bool {
 }
 
 #[tokio::test]
-async fn test_06_a_definition_of_the_new_shape_gets_a_condition_without_severity() -> Result<()> {
+async fn test_06_an_azure_machine_of_the_new_shape_gets_a_condition_without_severity() -> Result<()>
+{
     let cluster = ManagementCluster::own("renewed", FAILS, Pace::Real).await?;
     renew(&cluster.client).await?;
     let cluster = cluster.observed();

@@ -77,7 +77,7 @@ async fn test_01_02_04_a_verdict_is_on_the_machine_and_on_what_is_behind_it() ->
 }
 
 #[tokio::test]
-async fn test_08_a_node_that_joins_is_said_and_nothing_else_is_disturbed() -> Result<()> {
+async fn test_08_a_node_that_joins_gets_true_conditions_and_ready_is_not_disturbed() -> Result<()> {
     let cluster = ManagementCluster::new("healthy", "{}").await?;
     cluster.launch(Wanted::linux("worker-1")).await?;
     cluster
@@ -107,7 +107,8 @@ async fn test_08_a_node_that_joins_is_said_and_nothing_else_is_disturbed() -> Re
 }
 
 #[tokio::test]
-async fn test_11_32_a_vm_is_found_before_its_id_is_said_and_its_report_outlives_it() -> Result<()> {
+async fn test_11_32_a_vm_is_found_before_its_provider_id_is_set_and_its_report_outlives_it()
+-> Result<()> {
     let cluster = ManagementCluster::new("early", TOKEN).await?;
     let early =
         Wanted { is_said: false, os: "Windows", ..Wanted::linux("capz-win-md-7f9c4-abcde") };

@@ -75,7 +75,8 @@ fn with<'a>(name: &'a str, extensions: &'a [&'a str]) -> Wanted<'a> {
 }
 
 #[tokio::test]
-async fn test_22_23_28_the_line_of_a_wait_is_found_wherever_it_stands() -> Result<()> {
+async fn test_22_23_28_the_summary_line_of_a_wait_is_found_in_messages_and_consoles_of_both_systems()
+-> Result<()> {
     let whole = line(31, TOKEN);
     let cut = &whole[..whole.len() - "],\"end\":1}".len()];
     let dirty = format!("\u{1b}[0;31m[   61.2] cloud-init[9]: \u{1b}[0m\n{whole}\n\0\0\0\0");
@@ -143,7 +144,7 @@ async fn a_console_that_agrees_with_a_cut_line_makes_it_certain() -> Result<()> 
 }
 
 #[tokio::test]
-async fn test_24_31_34_what_others_extensions_say_is_no_cause() -> Result<()> {
+async fn test_24_31_34_extensions_of_others_are_no_cause() -> Result<()> {
     let jws = "[  91.8] cloud-init[1021]: error: error execution phase preflight: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
     let rules = [
         rule("gave-up", 1, "", "[   61.2] cloud-init[1021]: [preflight] Running pre-flight checks"),
@@ -200,7 +201,8 @@ async fn test_25_a_wait_that_succeeded_without_a_node_is_a_failure() -> Result<(
 }
 
 #[tokio::test]
-async fn test_26_35_a_node_that_joins_is_up_and_what_was_wrong_is_said() -> Result<()> {
+async fn test_26_35_a_node_that_joins_succeeds_with_a_warning_about_its_failed_wait() -> Result<()>
+{
     let rules = [
         rule("said", 31, &line(31, TOKEN), ""),
         rule("late", 31, &line(31, CURABLE), ""),
@@ -249,7 +251,7 @@ async fn test_26_35_a_node_that_joins_is_up_and_what_was_wrong_is_said() -> Resu
 }
 
 #[tokio::test]
-async fn test_27_a_custom_script_of_the_users_stays_the_only_one_and_azure_is_only_read()
+async fn test_27_the_custom_script_of_a_user_stays_the_only_one_and_azure_is_only_read()
 -> Result<()> {
     let jws = "[  91.8] cloud-init[1021]: error: error execution phase preflight: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
     let rules = [rule("theirs", 0, "all is well", jws), rule("joins", 0, "all is well", "")];

@@ -9,7 +9,7 @@ use bringup_end_to_end::order::Order;
 use super::common::{ORAS_MISSING, report_of, start_failing};
 
 #[tokio::test]
-async fn test_27_a_429_is_obeyed_for_its_policy_and_for_nobody_else() -> Result<()> {
+async fn test_27_a_429_is_obeyed_for_its_own_policy_only() -> Result<()> {
     let scenario = format!(
         "{ORAS_MISSING}\nfaults: [{{on: {{method: GET, pathContains: '/virtualmachines/aks-t27-a', times: 1}}, fault: {{throttle: {{retryAfter: 40, policy: LowCostGetResource}}}}}}]"
     );

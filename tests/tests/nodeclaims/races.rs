@@ -75,8 +75,7 @@ async fn test_17_a_vm_gone_before_the_first_read_is_lost_and_then_found_in_the_a
 }
 
 #[tokio::test]
-async fn test_18_an_activity_log_that_says_nothing_leaves_unknown_with_all_who_were_asked()
--> Result<()> {
+async fn test_18_an_empty_activity_log_leaves_unknown_with_the_collectors_listed() -> Result<()> {
     let scenario = format!(
         "{ORAS_MISSING}\nfaults: [{{on: {{pathContains: eventtypes}}, fault: {{answer: {{status: 200, body: '{{\"value\": []}}'}}}}}}]"
     );
@@ -290,7 +289,7 @@ async fn a_claim_deleted_before_the_first_read_has_a_report_all_the_same() -> Re
 }
 
 #[tokio::test]
-async fn a_pending_claim_that_somebody_deletes_is_no_failure() -> Result<()> {
+async fn a_pending_claim_that_a_user_deletes_is_no_failure() -> Result<()> {
     let bed = TestBed::named("withdrawn", "{}").await?;
     let _controller = bed.observe();
     let claim = bed.claim_name("a");

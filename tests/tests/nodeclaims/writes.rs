@@ -106,7 +106,7 @@ async fn two_hundred_wipes_in_a_row_lose_nothing_and_then_nothing_is_written() -
     Ok(())
 }
 
-/// Stops the world at an effect: the task that caused it hangs for ever.
+/// Stops the controller at an effect: the task that caused it hangs for ever.
 fn stop_at(effect: usize) -> (EffectHook, Arc<Notify>, Arc<AtomicUsize>) {
     let (stopped, seen) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
     let hook = EffectHook::new({

@@ -9,14 +9,14 @@ use bringup_objects::BootstrapReport;
 use jiff::SignedDuration;
 
 use crate::common::{fits, ran};
+use crate::example_cluster::{bringup_as, flat};
 use crate::terminal::Terminal;
-use crate::world::{bringup_as, flat};
 
 /// An image without oras, and the one before.
 const ORAS_MISSING: &str = include_str!("../../../../tests/scenarios/demo.yaml");
 
 #[tokio::test]
-async fn what_the_controller_found_is_told_after_the_claims_are_gone() -> Result<()> {
+async fn why_explains_claims_that_are_gone_from_their_reports() -> Result<()> {
     let bed = TestBed::builder()
         .named("story")
         .behind(SignedDuration::from_hours(1))
@@ -66,7 +66,7 @@ async fn what_the_controller_found_is_told_after_the_claims_are_gone() -> Result
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_claim_that_nobody_observes_is_looked_at() -> Result<()> {
+async fn why_reads_azure_for_a_claim_without_a_controller() -> Result<()> {
     let bed = TestBed::named("unseen", ORAS_MISSING).await?;
     let terminal = Terminal::new(&bed.azure).await?;
     let admin = shared().await?.admin();

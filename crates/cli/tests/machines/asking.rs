@@ -24,7 +24,7 @@ fn scenario(console: &[&str]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lines_that_only_their_user_knows_are_looked_for() -> Result<()> {
+async fn signatures_of_the_user_are_looked_for() -> Result<()> {
     let console = scenario(&[
         "[   91.8] cloud-init[1021]: the license server says no",
         "[   92.0] cloud-init[1021]: Failed to run module scripts-user",

@@ -116,17 +116,17 @@ async fn a_log_is_printed_without_secrets_and_what_keeps_it_away_is_said() -> Re
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_vm_and_what_nobody_has_is_64() -> Result<()> {
+async fn what_is_no_vm_and_what_does_not_exist_is_64() -> Result<()> {
     let cluster = ManagementCluster::unobserved("cli-bootless", "{}").await?;
     let terminal = Terminal::new(&cluster.azure).await?;
     let disk = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/d";
     let ran = terminal.run(&["boot-log", disk]).await?;
     assert_eq!((ran.code, ran.out.as_str()), (64, ""));
     says(&ran.err, &["does not name a machine", "disks"]);
-    let ran = terminal.run(&["boot-log", "machine/nobody", "-n", "cli-bootless"]).await?;
+    let ran = terminal.run(&["boot-log", "machine/no-such-machine", "-n", "cli-bootless"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
-    says(&ran.err, &["no Machine nobody is in namespace cli-bootless"]);
-    let ran = terminal.run(&["boot-log", "nobody", "--lines", "0"]).await?;
+    says(&ran.err, &["no Machine no-such-machine is in namespace cli-bootless"]);
+    let ran = terminal.run(&["boot-log", "no-such-claim", "--lines", "0"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
     Ok(())
 }

@@ -156,7 +156,7 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
             "Note: the controller has not said so yet: this was found just now, and is not kept",
         ],
     );
-    assert!(!late.out.contains("Report:"), "nobody keeps it: {}", late.out);
+    assert!(!late.out.contains("Report:"), "no report is stored: {}", late.out);
     fits(&late.out);
     let mut asked = ask.to_vec();
     asked.extend(["-o", "json"]);
@@ -241,9 +241,12 @@ async fn who_may_not_see_machines_is_told_by_their_reports() -> Result<()> {
     let ran = bringup_as(&reader, &["why", "machine/worker-rights"]);
     assert_eq!(ran.code, 10, "{}", ran.err);
     says(&ran.out, &["FAILED: BootstrapTokenInvalid", "you lack `list` on `machines.cluster.x-"]);
-    let none = bringup_as(&reader, &["why", "machine/nobody-there"]);
+    let none = bringup_as(&reader, &["why", "machine/no-such-machine"]);
     assert_eq!(none.code, 64);
-    says(&none.err, &["no Machine nobody-there", "not looked at: you lack `list` on `machines."]);
+    says(
+        &none.err,
+        &["no Machine no-such-machine", "not looked at: you lack `list` on `machines."],
+    );
     Ok(())
 }
 

@@ -49,7 +49,8 @@ fn looks(cluster: &ManagementCluster) -> usize {
 }
 
 #[tokio::test]
-async fn what_the_provider_tells_is_judged_while_the_clock_stands_on_every_form() -> Result<()> {
+async fn a_failure_that_the_provider_reports_is_judged_at_once_on_every_form_of_machine()
+-> Result<()> {
     let cluster = ManagementCluster::with_manual_clock("told", &scenario("1s", "2s")).await?;
     let is_told = |(_, case): &Cell| matches!(case.is, Is::Hinted | Is::Dark | Is::Waited);
     let cells: Vec<Cell> = all().filter(is_told).collect();
