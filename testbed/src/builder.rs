@@ -79,6 +79,10 @@ impl ControlPlaneBuilder {
     /// If anything fails, what was started is stopped again, and the error says
     /// which program failed and how its log ends.
     pub async fn start(self) -> Result<ControlPlane> {
+        Box::pin(self.launch()).await
+    }
+
+    async fn launch(self) -> Result<ControlPlane> {
         install_tls_provider();
         let assets = match self.assets {
             Some(assets) => assets,
@@ -183,7 +187,7 @@ async fn find_assets() -> Result<Assets> {
 }
 
 async fn await_ready(client: &Client, programs: &Programs) -> Result<()> {
-    let ready = wait::until("kube-apiserver becoming ready", async || {
+    let ready = wait::answer("kube-apiserver becoming ready", async || {
         programs.check()?;
         Ok(is_ready(client).await.ok())
     });
@@ -212,7 +216,7 @@ async fn await_controllers(client: &Client, programs: &Programs, controlled: boo
         return Ok(());
     }
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
-    wait::until("the default service account being made", async || {
+    wait::answer("the default service account being made", async || {
         programs.check()?;
         let account = accounts.get_opt("default").await;
         account.map_err(Error::api("get the default service account"))

@@ -16,10 +16,7 @@ use kube::{
 };
 use serde::Deserialize;
 
-use crate::{
-    Assets, Error, Result,
-    wait::{self, LIMIT},
-};
+use crate::{Assets, Error, Result, wait};
 
 /// Definitions that belong together, as one project publishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,10 +114,7 @@ pub(crate) async fn install(client: &Client, manifests: Vec<Manifest>) -> Result
         return Ok(());
     }
     let awaited = "the definitions being established";
-    match tokio::time::timeout(LIMIT, established(client, &applied)).await {
-        Ok(result) => result?,
-        Err(_elapsed) => return Err(wait::timed_out(awaited)),
-    }
+    wait::in_time(awaited, established(client, &applied)).await??;
     served(client, &applied).await
 }
 
@@ -215,7 +209,7 @@ async fn served(client: &Client, definitions: &[Definition]) -> Result<()> {
         }
     }
     for (group_version, plurals) in expected {
-        wait::until(&format!("{group_version} being served"), async || {
+        wait::answer(&format!("{group_version} being served"), async || {
             // Not found until the first definition of the group is known.
             let Ok(list) = client.list_api_group_resources(&group_version).await else {
                 return Ok(None);

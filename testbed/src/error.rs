@@ -84,8 +84,8 @@ pub enum Error {
         log: LogTail,
     },
 
-    /// Something that takes milliseconds to seconds did not happen in a minute.
-    #[error("{awaited} did not happen within {} s{log}", limit.as_secs())]
+    /// Something that takes milliseconds to minutes did not happen.
+    #[error("waited {} s in vain for {awaited}{log}", limit.as_secs())]
     TimedOut {
         /// What was waited for.
         awaited: String,
@@ -93,6 +93,15 @@ pub enum Error {
         limit: Duration,
         /// The last lines the API server wrote.
         log: LogTail,
+    },
+
+    /// No state was as wanted until the limit of waits, or until there were no more states.
+    #[error("waited in vain for {awaited}; seen last: {seen}")]
+    NeverSeen {
+        /// What was waited for.
+        awaited: String,
+        /// The last state, as JSON, or why it could not be read.
+        seen: String,
     },
 
     /// The API server refused a request or could not be reached.

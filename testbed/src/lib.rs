@@ -29,9 +29,10 @@ pub mod kubelet;
 mod lifeline;
 mod port;
 mod program;
+pub mod requirement;
 mod rights;
 mod user;
-mod wait;
+pub mod wait;
 
 pub use assets::{ASSETS_VARIABLE, Assets};
 pub use builder::ControlPlaneBuilder;

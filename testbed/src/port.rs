@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserved_port_is_reserved_for_nobody_else() {
+    fn a_reserved_port_is_given_only_once() {
         let first = ReservedPort::new(None).unwrap();
         let error = ReservedPort::new(Some(first.number())).unwrap_err();
         assert_eq!(error.to_string(), format!("cannot listen on 127.0.0.1:{}", first.number()));

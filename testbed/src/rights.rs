@@ -74,7 +74,7 @@ async fn await_rules(client: &Client, user: &str, group: Option<&str>, role: &st
     for rule in rules.iter().flatten() {
         let review = review(user, group, rule);
         let awaited = format!("{user} getting the rights of {role}");
-        wait::until(&awaited, async || {
+        wait::answer(&awaited, async || {
             let allowed = is_allowed(client, &review).await?;
             Ok(allowed.then_some(()))
         })

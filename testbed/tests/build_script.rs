@@ -47,7 +47,7 @@ esac
 "#;
 
 #[test]
-fn a_second_run_prints_the_directory_and_calls_nobody() -> io::Result<()> {
+fn a_second_run_prints_the_directory_without_network_access() -> io::Result<()> {
     let place = Place::new()?;
     place.install_go(FAKE_GO)?;
     let first = place.build().output()?;
@@ -241,7 +241,7 @@ fn build_scripts() -> io::Result<Vec<PathBuf>> {
     Ok(scripts)
 }
 
-/// A world with a cache of its own and no programs but those the script needs.
+/// A build environment with a cache of its own and no programs but those the script needs.
 struct Place {
     root: TempDir,
 }

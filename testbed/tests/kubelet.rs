@@ -72,7 +72,7 @@ async fn syncing_makes_the_cluster_match_the_list() -> anyhow::Result<()> {
     let control_plane = ControlPlane::builder().crds([]).start().await?;
     let cluster = Cluster::new(&control_plane.client());
     let kubelet = StandInKubelet::new(control_plane.client());
-    cluster.create_node_of_somebody_else("not-ours").await?;
+    cluster.create_foreign_node("not-ours").await?;
 
     let waiting = Machine { csr: SigningRequest::Pending, ..machine("waiting") };
     let silent = Machine { csr: SigningRequest::None, ..machine("silent") };
@@ -155,7 +155,7 @@ impl Cluster {
         }
     }
 
-    async fn create_node_of_somebody_else(&self, name: &str) -> anyhow::Result<()> {
+    async fn create_foreign_node(&self, name: &str) -> anyhow::Result<()> {
         let node = serde_json::from_value(json!({"metadata": {"name": name}}))?;
         self.nodes.create(&PostParams::default(), &node).await?;
         Ok(())

@@ -1,16 +1,32 @@
-//! A plain client of the simulated ARM, in process: for the parts that others play.
+//! Clients of the simulated ARM, in process: a plain one, for programs that are not under test, and
+//! the one of the programs under test.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use bringup_azure::Cloud;
 use bringup_azure_sim::azure::Delivery;
+use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::simulator::Simulator;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::Request;
 use serde_json::Value;
+
+use crate::simulated_clock::SimulatedClock;
 
 const HOST: &str = "https://management.azure.com";
 const VERSION: &str = "api-version=2024-11-01";
+
+/// The client of a program under test, which acts as `principal` and shares Azure's clock.
+pub fn client(azure: &Simulator, principal: &'static str) -> bringup_azure::Arm {
+    bringup_azure::Arm::new(
+        Cloud::Public.endpoint(),
+        Arc::new(AnyToken(principal)),
+        Arc::new(InProcess::new(azure.clone())),
+        Arc::new(SimulatedClock(azure.clone())),
+    )
+}
 
 /// Calls ARM without retries, as a client that is not under test.
 #[derive(Debug, Clone)]
@@ -18,9 +34,9 @@ pub struct Arm {
     azure: Simulator,
 }
 
-/// What ARM said.
+/// A response of ARM.
 #[derive(Debug)]
-pub struct Said {
+pub struct Response {
     /// The HTTP status.
     pub status: u16,
     /// The body; null when it was empty.
@@ -35,8 +51,8 @@ impl Arm {
     }
 
     /// Sends one request to a path, or to a whole address that ARM gave.
-    pub fn send(&self, method: &str, address: &str, body: Option<&Value>) -> Result<Said> {
-        self.answer(method, address, body).map(|response| said(&response))
+    pub fn send(&self, method: &str, address: &str, body: Option<&Value>) -> Result<Response> {
+        self.answer(method, address, body).map(|response| read(&response))
     }
 
     /// The serial console of a VM, as far as it is stored.
@@ -57,7 +73,12 @@ impl Arm {
         Ok(String::from_utf8_lossy(stored.body()).trim_end_matches('\0').to_owned())
     }
 
-    fn answer(&self, method: &str, address: &str, body: Option<&Value>) -> Result<Response<Bytes>> {
+    fn answer(
+        &self,
+        method: &str,
+        address: &str,
+        body: Option<&Value>,
+    ) -> Result<http::Response<Bytes>> {
         let path = address.strip_prefix(HOST).unwrap_or(address);
         let separator = if path.contains('?') { '&' } else { '?' };
         let uri = if path.contains("api-version=") {
@@ -79,28 +100,28 @@ impl Arm {
     }
 
     /// Reads a resource.
-    pub fn get(&self, path: &str) -> Result<Said> {
+    pub fn get(&self, path: &str) -> Result<Response> {
         self.send("GET", path, None)
     }
 
     /// Puts a resource and waits for its operation, if there is one. The clock is advanced
     /// while waiting: what takes minutes in Azure takes none here.
-    pub fn put(&self, path: &str, body: &Value) -> Result<Said> {
-        let said = self.send("PUT", path, Some(body))?;
-        if said.status >= 300 {
-            bail!("PUT {path}: {} {}", said.status, said.body);
+    pub fn put(&self, path: &str, body: &Value) -> Result<Response> {
+        let response = self.send("PUT", path, Some(body))?;
+        if response.status >= 300 {
+            bail!("PUT {path}: {} {}", response.status, response.body);
         }
-        Ok(said)
+        Ok(response)
     }
 
     /// Deletes a resource.
-    pub fn delete(&self, path: &str) -> Result<Said> {
+    pub fn delete(&self, path: &str) -> Result<Response> {
         self.send("DELETE", path, None)
     }
 
     /// Follows an operation to its end, advancing the clock in the steps of a client that polls.
     /// The body says how it ended.
-    pub fn finish(&self, started: &Said) -> Result<Value> {
+    pub fn finish(&self, started: &Response) -> Result<Value> {
         let Some(address) = &started.operation else { return Ok(started.body.clone()) };
         loop {
             let body = self.get(address)?.body;
@@ -113,7 +134,7 @@ impl Arm {
 
     /// The same for an operation in which real programs run: while they do, the clock is left to
     /// itself.
-    pub async fn follow(&self, started: &Said) -> Result<Value> {
+    pub async fn follow(&self, started: &Response) -> Result<Value> {
         let Some(address) = &started.operation else { return Ok(started.body.clone()) };
         let mut changes = self.azure.changes();
         loop {
@@ -130,8 +151,8 @@ impl Arm {
     }
 }
 
-fn said(response: &Response<Bytes>) -> Said {
-    Said {
+fn read(response: &http::Response<Bytes>) -> Response {
+    Response {
         status: response.status().as_u16(),
         body: serde_json::from_slice(response.body()).unwrap_or(Value::Null),
         operation: response

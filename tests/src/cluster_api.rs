@@ -12,36 +12,34 @@ use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bringup_objects::report::definition;
+use bringup_testbed::requirement::{missing_program, skip};
 use bringup_testbed::{ControlPlane, CrdSet};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
-pub use provider::{Land, StandInProvider};
+pub use provider::{StandInProvider, WorkloadCluster};
 
-use crate::program::Process;
+use crate::process::Process;
 
-/// Whether Cluster API's manager can be built here. If not, it says so in one line.
-pub fn can_start() -> bool {
-    let mut go = Command::new("go");
-    let tried = go.arg("version").stdin(Stdio::null()).stdout(Stdio::null()).status();
-    let is_there = tried.is_ok_and(|status| status.success());
-    if !is_there {
-        let said = "tests with Cluster API's own manager skipped: there is no go";
-        let _ = writeln!(std::io::stderr(), "{said}");
+/// Whether Cluster API's manager can be built here. Otherwise prints why not.
+pub fn can_run() -> bool {
+    let missing = missing_program(&["go"]);
+    if missing.is_some() {
+        skip("cluster-api", "go is not installed, which builds the manager of Cluster API");
     }
-    is_there
+    missing.is_none()
 }
 
 /// The management cluster. Everything in it ends with it.
-pub struct Management {
+pub struct ManagementCluster {
     manager: Process,
     /// The real control plane. It is the workload clusters' too.
     pub control_plane: ControlPlane,
 }
 
-impl Management {
+impl ManagementCluster {
     /// Starts it, building the manager if need be.
     pub async fn start() -> Result<Self> {
         let building = tokio::task::spawn_blocking(build);
@@ -58,12 +56,13 @@ impl Management {
             .await
             .context("start the control plane")?;
         control_plane.install_definitions([definition()]).await.context("define reports")?;
-        say_contracts(control_plane.client()).await?;
+        label_contracts(control_plane.client()).await?;
         let folder = building.await.context("build the manager")??;
         let port = free_port()?;
         let manager = manager(&control_plane, folder.join("manager"), port);
         manager.start(&control_plane)?;
-        manager.said(0, "Serving webhook server").await?;
+        let serving = "Serving webhook server";
+        manager.logged(0, serving, |line| line.contains(serving)).await?;
         let webhooks = std::fs::read_to_string(folder.join("webhooks.yaml"));
         let webhooks = on_loopback(&webhooks.context("read the webhooks")?, &control_plane, port)?;
         let management = Self { manager, control_plane };
@@ -73,15 +72,15 @@ impl Management {
 
     /// Applies manifests as people do; an unknown field or a warning is an error.
     pub fn apply(&self, manifests: &str) -> Result<()> {
-        self.give(manifests, "none")
+        self.apply_with(manifests, "none")
     }
 
-    /// Would apply manifests: the API server and the webhooks look at them, and nothing is stored.
-    pub fn try_out(&self, manifests: &str) -> Result<()> {
-        self.give(manifests, "server")
+    /// A dry run of [`Self::apply`]: the API server and the webhooks check them, and nothing is stored.
+    pub fn dry_run(&self, manifests: &str) -> Result<()> {
+        self.apply_with(manifests, "server")
     }
 
-    fn give(&self, manifests: &str, dry_run: &str) -> Result<()> {
+    fn apply_with(&self, manifests: &str, dry_run: &str) -> Result<()> {
         let mut kubectl = self.control_plane.kubectl()?;
         kubectl.args(["apply", "--server-side", "--validate=strict", "--warnings-as-errors"]);
         kubectl.arg(format!("--dry-run={dry_run}"));
@@ -92,14 +91,14 @@ impl Management {
         input.write_all(manifests.as_bytes()).context("give kubectl the manifests")?;
         drop(input);
         let ended = child.wait_with_output().context("wait for kubectl")?;
-        let said = String::from_utf8_lossy(&ended.stderr);
-        ensure!(ended.status.success(), "kubectl apply: {said}\n{manifests}");
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        ensure!(ended.status.success(), "kubectl apply: {errors}\n{manifests}");
         Ok(())
     }
 
     /// The last log lines of the manager, for the error of a wait that timed out.
-    pub fn told(&self) -> String {
-        self.manager.told()
+    pub fn recent_log(&self) -> String {
+        self.manager.recent_log()
     }
 }
 
@@ -156,8 +155,8 @@ fn authority(control_plane: &ControlPlane) -> PathBuf {
     Path::new(control_plane.directory()).join("authority.crt")
 }
 
-/// Says on the providers' definitions which contract they keep, as their releases do.
-async fn say_contracts(client: Client) -> Result<()> {
+/// Labels the providers' definitions with the contract they keep, as their releases do.
+async fn label_contracts(client: Client) -> Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client);
     for one in api.list_metadata(&ListParams::default()).await.context("list definitions")? {
         let name = one.name_any();

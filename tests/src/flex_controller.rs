@@ -4,16 +4,18 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bringup_azure::{Arm, Cloud};
-use bringup_azure_sim::endpoints::{AnyToken, InProcess};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_flex::engine::Bootstrap;
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_provision::{Flex, Replica};
 use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::stage::SimulatedClock;
+use crate::arm;
+use crate::simulated_clock::SimulatedClock;
 
 /// A machine whose name begins like this makes its controller panic.
 pub const FAULTY: &str = "faulty-";
@@ -29,16 +31,6 @@ impl Bootstrap for Nothing {
     }
 }
 
-/// A client of an Azure, in whose time it lives.
-pub fn arm(azure: &Simulator) -> Arm {
-    Arm::new(
-        Cloud::Public.endpoint(),
-        Arc::new(AnyToken("flex")),
-        Arc::new(InProcess::new(azure.clone())),
-        Arc::new(SimulatedClock(azure.clone())),
-    )
-}
-
 /// The replica of the controller: its ledger is in `default`.
 pub fn replica() -> Replica {
     Replica {
@@ -48,15 +40,32 @@ pub fn replica() -> Replica {
     }
 }
 
+/// How machines join a cluster of this version. No program is downloaded from these addresses.
+pub fn join_settings(version: &str) -> Value {
+    let artifact = |name: &str, version: &str| json!({ "version": version, "url": format!("https://dl.example/{name}"), "sha256": "0".repeat(64) });
+    json!({
+        "server": "https://api.example:443",
+        "certificateAuthorityData": STANDARD.encode("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
+        "agent": { "url": "https://dl.example/bringup-node", "sha256": "0".repeat(64) },
+        "artifacts": {
+            "containerd": artifact("containerd", "2.1.4"),
+            "runc": artifact("runc", "1.3.0"),
+            "kubeadm": artifact("kubeadm", version),
+            "kubelet": artifact("kubelet", version),
+            "kubectl": artifact("kubectl", version),
+        },
+    })
+}
+
 /// Makes machines until it is dropped.
 #[derive(Debug)]
 pub struct FlexController(JoinHandle<()>);
 
 impl FlexController {
-    /// Begins.
+    /// Starts it.
     pub fn start(client: Client, azure: &Simulator) -> Self {
         let clock = Arc::new(SimulatedClock(azure.clone()));
-        let flex = Flex::new(client, arm(azure), clock, &replica(), Nothing);
+        let flex = Flex::new(client, arm::client(azure, "flex"), clock, &replica(), Nothing);
         Self(tokio::spawn(async move { Box::pin(flex.run()).await }))
     }
 

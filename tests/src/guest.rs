@@ -1,13 +1,13 @@
 //! The inside of a simulated VM: a folder that becomes the root of a machine with processes, a name
 //! and a network of its own, in which the real boothook starts the real agent on stub scripts.
 
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result};
+use bringup_testbed::requirement::skip;
 use tempfile::TempDir;
 
 /// The folder of the scripts that boot it.
@@ -15,22 +15,21 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/guest");
 /// Where the agent and the scripts are on images of AKS.
 const HOME: &str = "/opt/azure/containers";
 
-/// Whether machines can be booted here: some systems do not allow user namespaces. Then it
-/// says so, in one line.
-pub fn can_boot() -> bool {
-    static TRIED: OnceLock<bool> = OnceLock::new();
-    *TRIED.get_or_init(|| {
+/// Whether machines can be booted here: some systems do not allow user namespaces. Otherwise prints
+/// why `requirement` is not met.
+pub fn can_boot(requirement: &str) -> bool {
+    static WORKS: OnceLock<bool> = OnceLock::new();
+    let works = *WORKS.get_or_init(|| {
         let tried = Command::new("unshare")
             .args(["--user", "--map-root-user", "--mount", "--pid", "--uts", "--net", "--ipc"])
             .args(["--fork", "true"])
             .output();
-        let works = tried.is_ok_and(|tried| tried.status.success());
-        if !works {
-            let told = "simulated machines skipped: this system gives no user namespaces (unshare)";
-            let _ = writeln!(std::io::stderr(), "{told}");
-        }
-        works
-    })
+        tried.is_ok_and(|tried| tried.status.success())
+    });
+    if !works {
+        skip(requirement, "this system has no user namespaces (unshare), which a guest needs");
+    }
+    works
 }
 
 /// A machine that has not booted yet.

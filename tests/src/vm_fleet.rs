@@ -1,26 +1,23 @@
 //! Many VMs at once. The client that creates them uses many identities: its rate limits are not under test.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use bringup_azure::{Arm, Cloud};
-use bringup_azure_sim::azure::Delivery;
-use bringup_azure_sim::endpoints::{AnyToken, InProcess};
+use bringup_azure_sim::azure::{Azure, Delivery};
 use bringup_azure_sim::journal::Recorded;
 use bringup_azure_sim::simulator::Simulator;
-use bringup_controller::Controller;
-use bringup_observe::Settings;
 use bytes::Bytes;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use http::Request;
 use jiff::Timestamp;
-use kube::Client;
 use serde_json::Value;
 
+use crate::TestBed;
 use crate::order::Order;
-use crate::provider::Provider;
-use crate::stage::SimulatedClock;
+use crate::stand_in_karpenter::StandInKarpenter;
 
+/// How many requests Karpenter has under way at once.
+const PARALLEL_REQUESTS: usize = 32;
 /// What the observer may read: at once, and in a second.
 const AT_ONCE: f64 = 125.0;
 const A_SECOND: f64 = 12.0;
@@ -38,7 +35,7 @@ impl VmFleet {
     /// Puts a NIC and a VM for a claim.
     pub fn put_vm(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
         let name = format!("aks-{claim}");
-        let vm = Provider::vm_path(claim);
+        let vm = StandInKarpenter::vm_path(claim);
         let nic =
             vm.replace("Microsoft.Compute/virtualMachines", "Microsoft.Network/networkInterfaces");
         self.send("PUT", claim, &nic, Some(&Order::nic(pool)))?;
@@ -47,13 +44,14 @@ impl VmFleet {
 
     /// Puts the Custom Script extension.
     pub fn start_script(&self, claim: &str, order: &Order) -> Result<()> {
-        let extension = format!("{}/extensions/cse-agent-karpenter", Provider::vm_path(claim));
+        let extension =
+            format!("{}/extensions/cse-agent-karpenter", StandInKarpenter::vm_path(claim));
         self.send("PUT", claim, &extension, Some(&order.extension())).map(drop)
     }
 
     /// Begins to delete a VM, as Karpenter does it.
     pub fn delete_vm(&self, claim: &str) -> Result<()> {
-        let vm = format!("{}?forceDeletion=true", Provider::vm_path(claim));
+        let vm = format!("{}?forceDeletion=true", StandInKarpenter::vm_path(claim));
         self.send("DELETE", claim, &vm, None).map(drop)
     }
 
@@ -69,21 +67,57 @@ impl VmFleet {
         match self.0.answer(&request).delivery {
             Delivery::Response(response) if response.status().is_success() => Ok(()),
             Delivery::Response(response) => {
-                let said = String::from_utf8_lossy(response.body()).into_owned();
-                bail!("{method} {path}: {} {said}", response.status())
+                let body = String::from_utf8_lossy(response.body()).into_owned();
+                bail!("{method} {path}: {} {body}", response.status())
             }
             Delivery::Cut(..) | Delivery::Dropped => bail!("{method} {path}: the connection broke"),
         }
     }
 }
 
-/// A controller that looks after all of this, in an Azure whose clock is also its own.
-pub fn controller(azure: &Simulator, client: Client, settings: Settings) -> Controller {
-    let clock = Arc::new(SimulatedClock(azure.clone()));
-    let line = Arc::new(InProcess::new(azure.clone()));
-    let arm =
-        Arm::new(Cloud::Public.endpoint(), Arc::new(AnyToken("observer")), line, clock.clone());
-    Controller::new(settings, client, arm, clock)
+impl TestBed {
+    /// Makes `count` claims at the same time: `work` does all that there is to do for one.
+    pub async fn for_each_claim<F>(&self, count: usize, work: impl Fn(String) -> F) -> Result<()>
+    where
+        F: Future<Output = Result<()>>,
+    {
+        let all = (0..count).map(|number| work(self.claim_name(number)));
+        stream::iter(all).buffer_unordered(PARALLEL_REQUESTS).try_collect().await
+    }
+
+    /// Makes a claim, its NIC and its VM, and reports in its status that the VM is accepted.
+    pub async fn launch(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
+        self.karpenter.claim(claim, Some(pool)).await?;
+        self.vm_fleet().put_vm(claim, pool, order)?;
+        let vm = StandInKarpenter::vm_path(claim);
+        self.karpenter.accepted(claim, &vm, &order.image()).await
+    }
+
+    /// The VMs of this test bed.
+    pub fn vm_fleet(&self) -> VmFleet {
+        VmFleet::new(self.azure.clone())
+    }
+
+    /// Waits until ARM shows `count` VMs in a state.
+    pub async fn vms_in_state(&self, state: &str, count: usize) -> Result<()> {
+        let in_state = |azure: &mut Azure| {
+            let all = azure.resources().into_iter();
+            let vms = all.filter(|it| it.state == state && it.id.contains("/virtualMachines/"));
+            vms.count()
+        };
+        let what = format!("{count} VMs that are {state}");
+        self.azure_when(&what, in_state, |found| *found >= count).await.map(drop)
+    }
+
+    /// Waits until ARM shows the VM of a claim in a state.
+    pub async fn vm_in_state(&self, claim: &str, state: &str) -> Result<()> {
+        let path = StandInKarpenter::vm_path(claim);
+        let state_of = |azure: &mut Azure| {
+            azure.resources().into_iter().find(|it| it.id == path).map(|it| it.state)
+        };
+        let is_it = |found: &Option<String>| found.as_deref() == Some(state);
+        self.azure_when(&format!("{path} that is {state}"), state_of, is_it).await.map(drop)
+    }
 }
 
 /// The requests of the observer, which is the only reader of VMs.
@@ -130,7 +164,7 @@ impl Reads {
 
     /// How many reads there were of a claim's VM.
     pub fn of_claim(&self, claim: &str) -> usize {
-        let path = Provider::vm_path(claim).to_ascii_lowercase();
+        let path = StandInKarpenter::vm_path(claim).to_ascii_lowercase();
         self.of_vms.iter().filter(|(_, read)| *read == path).count()
     }
 

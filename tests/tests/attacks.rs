@@ -5,10 +5,9 @@
 //! The attacks on one controller run at the same time: each proves that the others do no harm.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::time::Duration;
 
 use anyhow::Result;
+use bringup_testbed::requirement::skip;
 use futures::future::BoxFuture;
 
 mod attacks {
@@ -24,18 +23,14 @@ mod attacks {
     mod texts;
 }
 
-const NAMESPACE: &str = "bringup-system";
+const NAMESPACE: &str = bringup_end_to_end::NAMESPACE;
 /// The namespace of a tenant, who may write Machines there.
 const TENANT: &str = "tenant";
-/// The end of a wait that only a hang reaches.
-const FOREVER: Duration = Duration::from_mins(10);
-
 /// Whether attacks that take minutes are replayed too. If not, it prints one line.
 fn takes_long(attack: &str) -> bool {
     let is_long = std::env::var_os("BRINGUP_LONG").is_some_and(|value| value == "1");
     if !is_long {
-        let line = format!("attacks: skipped without BRINGUP_LONG=1: {attack}");
-        let _ = writeln!(std::io::stderr(), "{line}");
+        skip("long", &format!("BRINGUP_LONG is not 1, and {attack} takes minutes"));
     }
     is_long
 }

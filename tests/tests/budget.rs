@@ -7,15 +7,15 @@ use std::time::Duration;
 use anyhow::Result;
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
+use bringup_end_to_end::fake_api_server::FakeApiServer;
+use bringup_end_to_end::order::Order;
+use bringup_end_to_end::stand_in_karpenter::StandInKarpenter;
+use bringup_end_to_end::test_bed::{Observer, controller};
+use bringup_end_to_end::vm_fleet::{Reads, VmFleet};
 use bringup_objects::BootstrapReport;
 use bringup_objects::report::CollectorState;
 use bringup_observe::Settings;
-use bringup_world::fake_api_server::FakeApiServer;
-use bringup_world::order::Order;
-use bringup_world::provider::Provider;
-use bringup_world::vm_fleet::{self, Reads, VmFleet};
 use jiff::{SignedDuration, Timestamp};
-use tokio::task::JoinHandle;
 
 /// No script ever ends.
 const HANGING: &str = "rules: [{name: all, boot: {script: hangs}}]";
@@ -26,25 +26,19 @@ const VMS_A_MINUTE: usize = 500;
 const COARSE: Duration = Duration::from_secs(8);
 const FINE: Duration = Duration::from_secs(1);
 
-/// Claims that were all launched at the same moment, and a controller that looks after them.
-struct Crowded {
+/// Claims that were all launched at the same moment, and an observer.
+struct PendingClaims {
     azure: Simulator,
     fake_api_server: FakeApiServer,
     launched: Timestamp,
-    controller: JoinHandle<()>,
-}
-
-impl Drop for Crowded {
-    fn drop(&mut self) {
-        self.controller.abort();
-    }
+    _observer: Observer,
 }
 
 fn name(nth: usize) -> String {
     format!("claim-{nth}")
 }
 
-impl Crowded {
+impl PendingClaims {
     fn with(claims: usize) -> Result<Self> {
         let azure = Simulator::manual(scenario::parse("hanging", HANGING)?);
         let (vm_fleet, order) = (VmFleet::new(azure.clone()), Order::default());
@@ -58,17 +52,16 @@ impl Crowded {
         azure.advance(Duration::from_mins(2));
         let (fake_api_server, launched) = (FakeApiServer::default(), azure.clock().now());
         for nth in 0..claims {
-            let place = format!("azure://{}", Provider::vm_path(&name(nth)));
+            let place = format!("azure://{}", StandInKarpenter::vm_path(&name(nth)));
             fake_api_server.launch(&name(nth), "AKSNodeClass", &place, launched);
         }
         let settings = Settings {
             reports_per_parent: claims,
-            scopes: bringup_world::scopes(),
+            scopes: bringup_end_to_end::scopes(),
             ..Settings::new("bringup-system", "test-0")
         };
-        let controller = vm_fleet::controller(&azure, fake_api_server.client(), settings);
-        let controller = tokio::spawn(async move { controller.observe().await });
-        Ok(Self { azure, fake_api_server, launched, controller })
+        let observer = Observer::start(controller(&azure, fake_api_server.client(), settings));
+        Ok(Self { azure, fake_api_server, launched, _observer: observer })
     }
 
     fn age(&self) -> SignedDuration {
@@ -94,7 +87,7 @@ impl Crowded {
     }
 
     /// Lets time pass in steps that all of the budget can be used in.
-    async fn until(&self, age: SignedDuration, step: Duration) {
+    async fn pass_until(&self, age: SignedDuration, step: Duration) {
         while self.age() < age {
             self.pass(step).await;
         }
@@ -114,14 +107,14 @@ fn state_of(report: &BootstrapReport, collector: &str) -> Option<CollectorState>
 async fn test_26_each_of_5000_pending_claims_is_captured_in_time_or_says_that_it_was_throttled()
 -> Result<()> {
     let claims = 5_000;
-    let crowded = Crowded::with(claims)?;
-    crowded.until(SignedDuration::from_mins(12), COARSE).await;
-    crowded.until(SignedDuration::from_mins(13), FINE).await;
+    let pending = PendingClaims::with(claims)?;
+    pending.pass_until(SignedDuration::from_mins(12), COARSE).await;
+    pending.pass_until(SignedDuration::from_mins(13), FINE).await;
 
-    let reads = Reads::of(&crowded.azure);
+    let reads = Reads::of(&pending.azure);
     assert_eq!(reads.refused, 0, "requests that were one too many");
     assert!(reads.beyond_budget() <= 1, "{} too many", reads.beyond_budget());
-    let reports = crowded.fake_api_server.reports();
+    let reports = pending.fake_api_server.reports();
     let mut states: BTreeMap<String, usize> = BTreeMap::new();
     for report in &reports {
         let state = format!("{:?}", state_of(report, "virtual machine"));
@@ -136,7 +129,7 @@ async fn test_26_each_of_5000_pending_claims_is_captured_in_time_or_says_that_it
     assert_eq!(reports.len(), claims, "each has a verdict before Karpenter's limit");
     for report in &reports {
         let name = &report.spec.target_ref.name;
-        let at = report.finished_at().map(|at| crowded.launched.duration_until(at));
+        let at = report.finished_at().map(|at| pending.launched.duration_until(at));
         assert!(at.is_some_and(|at| at < SignedDuration::from_mins(13)), "{name}: {at:?}");
         match state_of(report, "virtual machine") {
             Some(CollectorState::Ok | CollectorState::Throttled) => {}
@@ -148,36 +141,35 @@ async fn test_26_each_of_5000_pending_claims_is_captured_in_time_or_says_that_it
 }
 
 #[tokio::test]
-async fn what_karpenter_says_is_looked_at_before_thousands_who_only_wait_for_their_turn()
--> Result<()> {
+async fn claims_with_an_event_of_karpenter_are_read_before_thousands_without_one() -> Result<()> {
     let claims = 3_000;
-    let crowded = Crowded::with(claims)?;
-    crowded.until(SignedDuration::from_secs(90), COARSE).await;
+    let pending = PendingClaims::with(claims)?;
+    pending.pass_until(SignedDuration::from_secs(90), COARSE).await;
     // Some of these wait for a scheduled read, some have had one, none has had one just now.
     let said: Vec<String> = (0..claims).step_by(claims / 20).map(name).collect();
-    let before = Reads::of(&crowded.azure);
-    let now = crowded.azure.clock().now();
+    let before = Reads::of(&pending.azure);
+    let now = pending.azure.clock().now();
     for claim in &said {
-        crowded.fake_api_server.signal(claim, now);
+        pending.fake_api_server.signal(claim, now);
     }
-    crowded.until(crowded.age() + SignedDuration::from_secs(3), FINE).await;
-    let after = Reads::of(&crowded.azure);
+    pending.pass_until(pending.age() + SignedDuration::from_secs(3), FINE).await;
+    let after = Reads::of(&pending.azure);
     assert!(before.of_vms.len() < claims, "there are others who wait");
     for claim in &said {
         assert!(after.of_claim(claim) > before.of_claim(claim), "{claim} was not read in 3 s");
     }
     // A third of all give up their places in the queue, and get others further ahead.
-    let now = crowded.azure.clock().now();
+    let now = pending.azure.clock().now();
     for nth in (1..claims).step_by(3) {
-        crowded.fake_api_server.signal(&name(nth), now);
+        pending.fake_api_server.signal(&name(nth), now);
     }
-    crowded.until(crowded.age() + SignedDuration::from_mins(2), FINE).await;
-    let reads = Reads::of(&crowded.azure);
+    pending.pass_until(pending.age() + SignedDuration::from_mins(2), FINE).await;
+    let reads = Reads::of(&pending.azure);
     assert_eq!(reads.refused, 0);
     assert!(reads.beyond_budget() <= 1, "{} too many", reads.beyond_budget());
     let read = reads.by_vm();
     let unread = (1..claims).step_by(3).filter(|nth| {
-        !read.contains_key(Provider::vm_path(&name(*nth)).to_ascii_lowercase().as_str())
+        !read.contains_key(StandInKarpenter::vm_path(&name(*nth)).to_ascii_lowercase().as_str())
     });
     assert_eq!(unread.count(), 0, "VMs with a signal are read before those without one");
     Ok(())

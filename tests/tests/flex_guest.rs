@@ -2,24 +2,21 @@
 //! token, or says why not.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bringup_azure_sim::azure::Azure;
 use bringup_contract::join_config::{AgentArtifact, JoinConfig, join_custom_data};
-use bringup_world::arm::Arm;
-use bringup_world::flex_world::{Ground, NO_MODULES, can_start};
+use bringup_end_to_end::SUBNET;
+use bringup_end_to_end::flex_guests::{GuestsBed, NO_MODULES, can_run};
+use bringup_testbed::wait::{is_gone, until_object};
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{ListParams, ObjectMeta, PostParams};
-use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(5);
 const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-flex";
-const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
 const TOKEN: &str = "abcdef.0123456789abcdef";
 
 fn vm_path(name: &str) -> String {
@@ -27,8 +24,8 @@ fn vm_path(name: &str) -> String {
 }
 
 /// Makes the VM `name`, which is to join with `token`.
-fn make(ground: &Ground, version: &str, name: &str, token: &str) -> Result<()> {
-    let settings = ground.guests.join_settings(ground.control_plane.url(), ground.authority());
+fn make(bed: &GuestsBed, version: &str, name: &str, token: &str) -> Result<()> {
+    let settings = bed.join_settings();
     let config = json!({
         "cluster": {
             "server": settings["server"],
@@ -51,7 +48,7 @@ fn make(ground: &Ground, version: &str, name: &str, token: &str) -> Result<()> {
     let agent = AgentArtifact { url: text("url"), sha256: text("sha256") };
     let custom_data = STANDARD.encode(join_custom_data(&config, &agent)?);
     let nic = format!("{GROUP}/providers/Microsoft.Network/networkInterfaces/{name}");
-    let arm = Arm::new(ground.azure.clone());
+    let arm = bed.arm();
     arm.put(&nic, &json!({
         "location": "eastus",
         "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": SUBNET } } }] },
@@ -96,16 +93,11 @@ fn token_secret() -> Secret {
 }
 
 /// The summary of a join on the console, once it has ended.
-async fn summary(ground: &Ground, vm: &str) -> Result<Value> {
-    let mut changes = ground.azure.changes();
+async fn summary(bed: &GuestsBed, vm: &str) -> Result<Value> {
     let mark = format!("/{vm}: script ended with ");
-    let ended = async {
-        while !ground.azure.with(|azure| azure.journal().text().contains(&mark)) {
-            ground.azure.changed(&mut changes).await;
-        }
-    };
-    tokio::time::timeout(FOREVER, ended).await.with_context(|| format!("{vm} is not done"))?;
-    let console = Arm::new(ground.azure.clone()).console(&vm_path(vm))?;
+    let has_ended = |azure: &mut Azure| azure.journal().text().contains(&mark);
+    bed.azure_when(&format!("the end of the join of {vm}"), has_ended, |ended| *ended).await?;
+    let console = bed.arm().console(&vm_path(vm))?;
     let line = console.lines().find_map(|line| line.strip_prefix("BRINGUP-NODE/1 "));
     let line = line.with_context(|| format!("no summary of {vm} in {console}"))?;
     serde_json::from_str(line.trim()).context("read the summary")
@@ -114,10 +106,10 @@ async fn summary(ground: &Ground, vm: &str) -> Result<Value> {
 #[tokio::test]
 async fn a_machine_joins_by_its_token_and_goes_with_its_vm_and_others_say_why_they_did_not()
 -> Result<()> {
-    if !can_start() {
+    if !can_run("guest") {
         return Ok(());
     }
-    let ground = Ground::start(|guests| {
+    let bed = GuestsBed::start(|guests| {
         format!(
             "quirks: {{consoleLag: 0s}}\nrules:\n- {{name: bad, when: {{namePrefix: bad}}, boot: {{vmReadyAfter: 1s, {}}}}}\n- {{name: good, boot: {{vmReadyAfter: 1s, {}}}}}",
             guests.boot(Some(NO_MODULES)),
@@ -125,29 +117,29 @@ async fn a_machine_joins_by_its_token_and_goes_with_its_vm_and_others_say_why_th
         )
     })
     .await?;
-    let client = ground.client();
+    let client = bed.client.clone();
     let version = client.apiserver_version().await?.git_version;
     let version = version.trim_start_matches('v');
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "kube-system");
     secrets.create(&PostParams::default(), &token_secret()).await?;
 
-    make(&ground, version, "good-1", TOKEN)?;
-    make(&ground, version, "stranger-1", "abcdef.0000000000000000")?;
-    make(&ground, version, "bad-1", TOKEN)?;
+    make(&bed, version, "good-1", TOKEN)?;
+    make(&bed, version, "stranger-1", "abcdef.0000000000000000")?;
+    make(&bed, version, "bad-1", TOKEN)?;
 
-    let stranger = summary(&ground, "stranger-1").await?;
+    let stranger = summary(&bed, "stranger-1").await?;
     assert_eq!(
         (&stranger["exit"], &stranger["cause"]),
         (&json!(198), &json!("BootstrapTokenInvalid")),
         "{stranger}"
     );
-    let bad = summary(&ground, "bad-1").await?;
+    let bad = summary(&bed, "bad-1").await?;
     assert_eq!((&bad["exit"], &bad["step"]), (&json!(192), &json!("base-os")), "{bad}");
 
     let nodes: Api<Node> = Api::all(client);
     let is_ready = |node: Option<&Node>| node.is_some_and(is_ready);
-    let ready = tokio::time::timeout(FOREVER, await_condition(nodes.clone(), "good-1", is_ready));
-    let node = ready.await.context("no Node that is ready")??.context("the Node is there")?;
+    let node = until_object(nodes.clone(), "good-1", "a Node that is ready", is_ready).await?;
+    let node = node.context("the Node exists")?;
     let spec = node.spec.clone().unwrap_or_default();
     assert_eq!(spec.provider_id, Some(format!("azure-flex://{}", vm_path("good-1"))));
     let taints = spec.taints.unwrap_or_default();
@@ -167,14 +159,12 @@ async fn a_machine_joins_by_its_token_and_goes_with_its_vm_and_others_say_why_th
     assert_eq!(amounts(status.capacity), ["8", "32Gi", "60"]);
     assert_eq!(amounts(status.allocatable), ["7820m", "28373Mi", "60"]);
     assert!(status.addresses.unwrap_or_default()[0].address.starts_with("10.1.0."));
-    assert!(!ground.guests.machine("good-1").join("etc/bringup-node/join.json").exists());
+    assert!(!bed.guests.machine("good-1").join("etc/bringup-node/join.json").exists());
     // The others had all the time that this one had.
     assert_eq!(names(&nodes).await?, ["good-1"]);
 
-    Arm::new(ground.azure.clone()).delete(&vm_path("good-1"))?;
-    let gone = |node: Option<&Node>| node.is_none();
-    let gone = tokio::time::timeout(FOREVER, await_condition(nodes.clone(), "good-1", gone));
-    gone.await.context("the Node did not go")??;
+    bed.arm().delete(&vm_path("good-1"))?;
+    until_object(nodes.clone(), "good-1", "the end of the Node", is_gone).await?;
     assert!(names(&nodes).await?.is_empty());
     Ok(())
 }

@@ -5,25 +5,25 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bringup_azure_sim::clock::Pace;
+use bringup_end_to_end::TestBed;
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::flex::machine::Phase;
+use bringup_testbed::wait::in_time;
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::ResourceExt as _;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, watcher};
 
-use crate::common::{Field, machine};
+use crate::common::{FlexBed, machine};
 
 const MANY: usize = 1_000;
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(20);
 
 /// Waits until all run; none may fail.
-async fn until_all_run(field: &Field) -> Result<()> {
-    let machines = watcher(field.machines(), watcher::Config::default()).applied_objects();
+async fn all_run(bed: &FlexBed) -> Result<()> {
+    let machines = watcher(bed.machines(), watcher::Config::default()).applied_objects();
     let mut machines = std::pin::pin!(machines);
     let mut up: BTreeMap<String, AzureFlexMachine> = BTreeMap::new();
     while up.len() < MANY {
@@ -40,22 +40,21 @@ async fn until_all_run(field: &Field) -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_machines_at_once_all_run_and_azure_refuses_nothing() -> Result<()> {
     let subnet = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/16}]";
-    let field = Field::with(subnet).await?;
-    field.ready_class("plain").await?;
-    let began = field.azure.clock().now();
+    let bed = FlexBed::with(TestBed::builder().scenario(subnet).pace(Pace::Times(60.0))).await?;
+    bed.ready_class("plain").await?;
+    let began = bed.azure.clock().now();
     let all =
         (0..MANY).map(|number| machine(&format!("m-{number:04}"), "plain", "Standard_D8s_v5"));
     let all = all.collect::<Result<Vec<_>>>()?;
-    let made = futures::stream::iter(&all).map(|machine| field.create_machine(machine));
+    let made = futures::stream::iter(&all).map(|machine| bed.create_machine(machine));
     made.buffer_unordered(16).try_collect::<Vec<()>>().await?;
-    let running = tokio::time::timeout(FOREVER, until_all_run(&field)).await;
-    running.context("waited in vain for all to run")??;
-    let took = began.duration_until(field.azure.clock().now());
+    in_time("all machines to run", all_run(&bed)).await??;
+    let took = began.duration_until(bed.azure.clock().now());
 
     // How closely writes follow our own budget is asserted where time is injected, in crates/azure: here the
     // clock runs on while the machine is busy. Azure refuses what exceeds its own limit.
     let (mut refused, mut writes) = (0, 0);
-    field.azure.with(|azure| {
+    bed.azure.with(|azure| {
         for request in azure.journal().requests() {
             refused += usize::from(request.status == Some(429));
             writes += usize::from(request.method == "PUT");
@@ -63,7 +62,7 @@ async fn a_thousand_machines_at_once_all_run_and_azure_refuses_nothing() -> Resu
     });
     assert_eq!(refused, 0, "Azure refused requests as too many");
     assert_eq!(writes, 2 * MANY, "one NIC and one VM for each");
-    let held = field.held();
+    let held = bed.held();
     assert_eq!(held.len(), 3 * MANY, "a VM, a NIC and a disk for each");
     println!("{MANY} machines run after {} s of Azure's time", took.as_secs());
     Ok(())

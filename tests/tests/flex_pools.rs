@@ -1,16 +1,23 @@
 //! Pools of the plugin of aks-flex on a real API server and a simulated Azure.
 
+#[path = "flex/common.rs"]
+#[allow(dead_code, reason = "each test file uses its own part")]
+mod common;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use bringup_azure::{Arm, Scopes};
+use bringup_azure::Scopes;
+use bringup_azure_sim::azure::Azure;
 use bringup_azure_sim::clock::Pace;
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
+use bringup_end_to_end::test_bed::shared_with_flex;
+use bringup_end_to_end::{SUBNET, SUBSCRIPTION, arm};
 use bringup_objects::flex::class::FlexNodeClassSpec;
 use bringup_objects::flex::machine::{FlexMachineSpec, FlexMachineStatus, Phase, Place};
-use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use bringup_provision::grpc::listen::{Address, GrpcListener};
 use bringup_provision::grpc::plugin::agentpools::agent_pools_client::AgentPoolsClient;
 use bringup_provision::grpc::plugin::agentpools::azure::flexvm::{AgentPool, AgentPoolSpec};
@@ -22,43 +29,20 @@ use bringup_provision::grpc::plugin::{
     AgentPoolsService, Pool, PoolError, Pools as _, Record, Stored,
 };
 use bringup_provision::pools::{Cluster, ID, KubePools, LABEL, TYPE};
-use bringup_testbed::{ControlPlane, CrdSet};
-use bringup_world::flex_controller::{FlexController, arm};
-use bringup_world::stage::shared;
+use bringup_testbed::wait::{in_time, is_gone, until_object};
 use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::runtime::wait::{Condition, await_condition};
 use kube::{Api, Client, ResourceExt as _};
 use prost::{Message as _, Name as _};
 use prost_types::Any;
 use tokio::net::UnixStream;
-use tokio::sync::OnceCell;
 use tonic::service::Routes;
 use tonic::transport::Endpoint;
 
-const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
-const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
+use crate::common::{FlexBed, REGION};
+
 const TOKEN: &str = "abcdef.0123456789abcdef";
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(5);
-
-/// The shared control plane, with our definitions.
-async fn plane() -> Result<&'static ControlPlane> {
-    static INSTALLED: OnceCell<()> = OnceCell::const_new();
-    let plane = shared().await?;
-    INSTALLED.get_or_try_init(|| plane.install_definitions(definitions())).await?;
-    Ok(plane)
-}
-
-fn azure(text: &str) -> Result<(Simulator, Arm)> {
-    let text = format!(
-        "subnets: [{{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}}]\n{text}"
-    );
-    let scenario = scenario::parse("pools", &text)?;
-    let azure = Simulator::new(scenario, Pace::Times(60.0), jiff::Timestamp::now());
-    let arm = arm(&azure);
-    Ok((azure, arm))
-}
 
 fn authority() -> Result<Vec<u8>> {
     let made = rcgen::generate_simple_self_signed(vec!["cluster".to_owned()])?;
@@ -93,24 +77,19 @@ fn pool(id: &str, cluster: &Cluster) -> Pool {
     }
 }
 
+fn azure(text: &str) -> Result<Simulator> {
+    let scenario = scenario::parse("pools", &format!("{REGION}\n{text}"))?;
+    Ok(Simulator::new(scenario, Pace::Times(60.0), Timestamp::now()))
+}
+
 /// Pools without a machine controller, which do not wait for one.
 async fn still() -> Result<(Client, KubePools, Cluster)> {
-    let client = plane().await?.client();
+    let client = shared_with_flex().await?.client();
     let cluster = cluster()?;
-    let (_, arm) = azure("")?;
+    let arm = arm::client(&azure("")?, "flex");
     let pools =
         KubePools::new(client.clone(), arm, cluster.clone(), scopes()?).waiting(Duration::ZERO);
     Ok((client, pools, cluster))
-}
-
-async fn until<K>(api: Api<K>, name: &str, what: &str, is: impl Condition<K>) -> Result<Option<K>>
-where
-    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
-{
-    tokio::time::timeout(FOREVER, await_condition(api, name, is))
-        .await
-        .with_context(|| format!("waited in vain for {what}"))?
-        .with_context(|| format!("watch for {what}"))
 }
 
 async fn kept(pools: &KubePools, id: &str) -> Result<Stored> {
@@ -131,22 +110,18 @@ async fn refusal_of(pools: &KubePools, pool: &Pool) -> Result<PoolError> {
             }
         }
     };
-    tokio::time::timeout(FOREVER, refused).await.context("waited in vain for a refusal")
+    Ok(in_time("a refusal", refused).await?)
 }
 
 #[tokio::test]
-async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
-    // Of its own: all machines there are run.
-    let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
-    plane.install_definitions(definitions()).await?;
-    let client = plane.client();
+async fn a_pool_becomes_a_vm_and_its_deletion_leaves_nothing() -> Result<()> {
+    let bed =
+        FlexBed::new("quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]")
+            .await?;
     let cluster = cluster()?;
-    let (azure, arm) =
-        azure("quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]")?;
-    let _flex_controller = FlexController::start(client.clone(), &azure);
-    let pools = KubePools::new(client.clone(), arm, cluster.clone(), scopes()?);
-    let machines: Api<AzureFlexMachine> = Api::all(client.clone());
-    let classes: Api<AzureFlexNodeClass> = Api::all(client);
+    let arm = arm::client(&bed.azure, "flex");
+    let pools = KubePools::new(bed.client.clone(), arm, cluster.clone(), scopes()?);
+    let (machines, classes) = (bed.machines(), bed.classes());
 
     let wanted = pool("Team A/one", &cluster);
     let made = pools.put(wanted.clone()).await?;
@@ -157,7 +132,7 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     let runs = |machine: Option<&AzureFlexMachine>| {
         machine.is_some_and(|one| one.status.as_ref().is_some_and(|it| it.phase == Phase::Running))
     };
-    until(machines.clone(), &name, "a VM that runs", runs).await?;
+    until_object(machines.clone(), &name, "a VM that runs", runs).await?;
     let stored = kept(&pools, &wanted.id).await?;
     let status = machines.get(&name).await?.status;
     let vm = status.and_then(|status| status.place).context("it has a place")?.vm;
@@ -177,25 +152,15 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     assert!(refused.to_string().contains("spec.vm_size"), "{refused}");
 
     pools.restart(&wanted.id).await?;
-    let mut changes = azure.changes();
-    let powered_on = || {
-        let journal = azure.with(|azure| azure.journal().text().to_owned());
+    let powered_on = |azure: &mut Azure| {
         let of_vm = |line: &&str| line.contains(&name) && line.contains("powered on");
-        journal.lines().filter(of_vm).count()
+        azure.journal().text().lines().filter(of_vm).count()
     };
-    tokio::time::timeout(FOREVER, async {
-        while powered_on() < 2 {
-            azure.changed(&mut changes).await;
-        }
-    })
-    .await
-    .context("waited in vain for a restart")?;
+    bed.azure_when("a restart", powered_on, |count| *count >= 2).await?;
 
     pools.delete(&wanted.id).await?;
-    let no_machine = |machine: Option<&AzureFlexMachine>| machine.is_none();
-    let no_class = |class: Option<&AzureFlexNodeClass>| class.is_none();
-    until(machines.clone(), &name, "a machine that is gone", no_machine).await?;
-    until(classes.clone(), &name, "a class that is gone", no_class).await?;
+    until_object(machines.clone(), &name, "a machine that is gone", is_gone).await?;
+    until_object(classes.clone(), &name, "a class that is gone", is_gone).await?;
     assert_eq!(pools.get(&wanted.id).await?, None);
     pools.delete(&wanted.id).await?;
 
@@ -206,8 +171,8 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     };
     assert_eq!(failure.class.as_str(), "capacity");
     assert_eq!(failure.arm_code.as_deref(), Some("OperationNotAllowed"));
-    until(machines.clone(), "scarce", "a machine that is gone", no_machine).await?;
-    until(classes.clone(), "scarce", "a class that is gone", no_class).await?;
+    until_object(machines.clone(), "scarce", "a machine that is gone", is_gone).await?;
+    until_object(classes.clone(), "scarce", "a class that is gone", is_gone).await?;
     assert_eq!(pools.get("scarce").await?, None);
 
     // So is what Azure says of the class.
@@ -215,13 +180,13 @@ async fn a_pool_becomes_a_vm_and_leaves_nothing_when_it_goes() -> Result<()> {
     far.class.location = "westus".to_owned();
     let PoolError::NotReady(why) = refusal_of(&pools, &far).await? else { bail!("it is far") };
     assert!(why.contains("it is in eastus2, and location is westus"), "{why}");
-    until(machines, "far", "a machine that is gone", no_machine).await?;
-    until(classes, "far", "a class that is gone", no_class).await?;
+    until_object(machines, "far", "a machine that is gone", is_gone).await?;
+    until_object(classes, "far", "a class that is gone", is_gone).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn case_25_a_token_is_not_at_rest_and_in_no_answer() -> Result<()> {
+async fn case_25_a_token_is_neither_stored_nor_in_an_answer() -> Result<()> {
     let (client, pools, cluster) = still().await?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("plugin.sock");
@@ -298,7 +263,8 @@ async fn a_vm_that_took_the_place_of_a_pools_vm_is_not_restarted() -> Result<()>
     let fault = format!(
         "faults: [{{on: {{method: GET, pathContains: /virtualmachines/taken}}, fault: {{answer: {{status: 200, body: '{body}'}}}}}}]"
     );
-    let (azure, arm) = azure(&fault)?;
+    let azure = azure(&fault)?;
+    let arm = arm::client(&azure, "flex");
     let pools =
         KubePools::new(client.clone(), arm, cluster.clone(), scopes()?).waiting(Duration::ZERO);
     let wanted = pool("taken", &cluster);
@@ -331,9 +297,9 @@ async fn a_vm_that_took_the_place_of_a_pools_vm_is_not_restarted() -> Result<()>
 }
 
 #[tokio::test]
-async fn case_23_two_who_serve_the_same_pools_make_one_machine() -> Result<()> {
+async fn case_23_two_replicas_that_serve_the_same_pools_make_one_machine() -> Result<()> {
     let (client, one, cluster) = still().await?;
-    let (_, arm) = azure("")?;
+    let arm = arm::client(&azure("")?, "flex");
     let two =
         KubePools::new(client.clone(), arm, cluster.clone(), scopes()?).waiting(Duration::ZERO);
     let wanted = pool("shared", &cluster);
@@ -354,7 +320,7 @@ async fn case_23_two_who_serve_the_same_pools_make_one_machine() -> Result<()> {
 }
 
 #[tokio::test]
-async fn case_19_to_21_what_is_not_ours_or_broken_is_kept_and_spoils_nothing() -> Result<()> {
+async fn case_19_to_21_foreign_and_broken_objects_are_kept_and_spoil_no_list() -> Result<()> {
     let (client, pools, cluster) = still().await?;
     let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
     let machines: Api<AzureFlexMachine> = Api::all(client);

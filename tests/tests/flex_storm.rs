@@ -7,17 +7,17 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bringup_azure_sim::scenario;
-use bringup_controller::Controller;
+use bringup_azure_sim::clock::Pace;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::test_bed::{Observer, controller};
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::flex::LEDGER;
 use bringup_objects::{BootstrapReport, NodeClaim};
 use bringup_observe::Settings;
 use bringup_provision::LedgerContent;
-use bringup_world::vm_fleet::controller;
+use bringup_testbed::wait::in_time;
 use futures::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -26,9 +26,8 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
-use tokio::task::JoinHandle;
 
-use crate::common::Field;
+use crate::common::FlexBed;
 
 const REFUSED: usize = 200;
 const BROKEN: usize = 50;
@@ -39,8 +38,6 @@ const RESTART: usize = 156; // after five minutes
 const TIMES: f64 = 10.0;
 /// The platform stores the console so much later.
 const CONSOLE_LAG: SignedDuration = SignedDuration::from_secs(10);
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(30);
 
 const SCENARIO: &str = r#"
 quirks: {consoleLag: 10s}
@@ -55,23 +52,11 @@ rules:
     console: 'BRINGUP-NODE/1 {"v":1,"kind":"join","exit":192,"name":"JOIN_BASE_OS_FAILED","cause":"KernelMismatch","conf":"high","step":"base-os","ev":["modprobe: overlay: Key was rejected by service"],"end":1}'
 "#;
 
-/// Observes until it is dropped.
-struct Observing(JoinHandle<()>);
-
-impl Observing {
-    fn begin(field: &Field) -> Self {
-        let mut settings = Settings::new("default", "test-0");
-        settings.reports_per_parent = REFUSED + BROKEN;
-        settings.scopes = bringup_world::scopes();
-        let controller: Controller = controller(&field.azure, field.client.clone(), settings);
-        Self(tokio::spawn(async move { controller.observe().await }))
-    }
-}
-
-impl Drop for Observing {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+fn observe(bed: &FlexBed) -> Observer {
+    let mut settings = Settings::new("default", "test-0");
+    settings.reports_per_parent = REFUSED + BROKEN;
+    settings.scopes = bringup_end_to_end::scopes();
+    Observer::start(controller(&bed.azure, bed.client.clone(), settings))
 }
 
 /// Does what Karpenter does: says on the claim that its machine is accepted, and deletes a claim that
@@ -130,29 +115,29 @@ async fn accept(claims: &Api<NodeClaim>, name: &str, id: &str, at: Timestamp) ->
 }
 
 /// Lets them come, one by one, and restarts everything on the way. When each came.
-async fn storm(field: &mut Field) -> Result<(BTreeMap<String, Timestamp>, Observing)> {
-    let mut observing = Observing::begin(field);
+async fn storm(bed: &mut FlexBed) -> Result<(BTreeMap<String, Timestamp>, Observer)> {
+    let mut observer = observe(bed);
     let mut arrived = BTreeMap::new();
-    let begun = field.azure.clock().now();
+    let begun = bed.azure.clock().now();
     for number in 0..REFUSED + BROKEN {
-        field.azure.clock().reach(begun + EACH * i32::try_from(number)?).await;
+        bed.azure.clock().reach(begun + EACH * i32::try_from(number)?).await;
         if number == RESTART {
-            drop(observing);
-            field.restart();
-            observing = Observing::begin(field);
+            drop(observer);
+            bed.restart();
+            observer = observe(bed);
         }
         let is_broken = number % 5 == 4;
         let size = if is_broken { "Standard_D8s_v5" } else { "Standard_NC24ads_A100_v4" };
         let name = format!("node-{number}");
-        arrived.insert(name.clone(), field.azure.clock().now());
-        field.claimed_machine(&name, "plain", size).await?;
+        arrived.insert(name.clone(), bed.azure.clock().now());
+        bed.claimed_machine(&name, "plain", size).await?;
     }
-    Ok((arrived, observing))
+    Ok((arrived, observer))
 }
 
 /// When the console of each machine showed how its bootstrap had ended.
-fn shown(field: &Field) -> Result<BTreeMap<String, Timestamp>> {
-    field.azure.with(|azure| {
+fn shown(bed: &FlexBed) -> Result<BTreeMap<String, Timestamp>> {
+    bed.azure.with(|azure| {
         let ended = azure.journal().text().lines().filter_map(|line| {
             let line = line.strip_suffix(": script ended with 192")?;
             let (at, vm) = line.split_once(" Microsoft.Compute/virtualMachines/")?;
@@ -175,27 +160,23 @@ fn spread(mut all: Vec<SignedDuration>) -> (i64, i64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_the_storm_every_node_that_never_joins_has_its_cause() -> Result<()> {
-    let mut scenario = scenario::parse("storm", SCENARIO)?;
-    // The API server goes by the wall's clock, which Azure's must not overtake: claims would be old
-    // before they are made.
-    scenario.start = Timestamp::now() - SignedDuration::from_hours(12);
-    let mut field = Field::of(scenario, TIMES).await?;
-    field.ready_class("plain").await?;
-    let karpenter = be_karpenter(field.machines(), field.claims(), REFUSED + BROKEN);
-    let both = async { tokio::try_join!(karpenter, storm(&mut field)) };
-    let ended = Box::pin(tokio::time::timeout(FOREVER, both)).await;
-    let ((), (arrived, _observing)) = ended.context("the storm never ends")??;
+    let builder = TestBed::builder().scenario(SCENARIO).pace(Pace::Times(TIMES));
+    let mut bed = FlexBed::with(builder).await?;
+    bed.ready_class("plain").await?;
+    let karpenter = be_karpenter(bed.machines(), bed.claims(), REFUSED + BROKEN);
+    let both = async { tokio::try_join!(karpenter, storm(&mut bed)) };
+    let ((), (arrived, _observer)) = Box::pin(in_time("the end of the storm", both)).await??;
 
     // Nothing is left, and the receipt says what became of all.
-    field.until_held(&[]).await?;
-    let ledger: Api<ConfigMap> = Api::namespaced(field.client.clone(), "default");
+    bed.until_held(&[]).await?;
+    let ledger: Api<ConfigMap> = Api::namespaced(bed.client.clone(), "default");
     let tally = LedgerContent::of(Some(&ledger.get(LEDGER).await?)).tally;
     assert_eq!((tally.machines, tally.failures()), (250, 200), "{tally:?}");
     assert_eq!((tally.nics_removed, tally.vms_removed), (250, 50), "{tally:?}");
 
     // Every node that never joined has a report with the cause and the line that proves it.
-    let shown = shown(&field)?;
-    let reports: Api<BootstrapReport> = Api::namespaced(field.client.clone(), "default");
+    let shown = shown(&bed)?;
+    let reports: Api<BootstrapReport> = Api::namespaced(bed.client.clone(), "default");
     let (mut since_asked, mut since_shown) = (Vec::new(), Vec::new());
     for report in reports.list(&ListParams::default()).await? {
         let name = &report.spec.target_ref.name;

@@ -2,17 +2,17 @@
 //! whose VMs join by the real agent.
 //!
 //! Everything here goes by the wall's clock, and most of it is waiting: for Azure's reservation of a
-//! NIC, for a hunter's pause. So all tests share one world and run at the same time, each in a region
+//! NIC, for a hunter's pause. So all tests share one cluster and run at the same time, each in a region
 //! and with pools of its own; the usual harness would run as many as there are processors.
 
 #[path = "karpenter/growing.rs"]
 mod growing;
-#[path = "karpenter/land.rs"]
-mod land;
 #[path = "karpenter/neighbours.rs"]
 mod neighbours;
 #[path = "karpenter/pool.rs"]
 mod pool;
+#[path = "karpenter/regions.rs"]
+mod regions;
 #[path = "karpenter/restarts.rs"]
 mod restarts;
 #[path = "karpenter/scarcity.rs"]
@@ -26,27 +26,27 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use bringup_world::flex_world::{FlexWorld, can_start};
+use bringup_end_to_end::real_karpenter::{RealKarpenter, can_run};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 
-/// The end of a test that only a broken program reaches.
-const FOREVER: Duration = Duration::from_mins(25);
+/// The limit of one test. Only a broken program reaches it.
+const TEST_LIMIT: Duration = Duration::from_mins(25);
 
-type Test = fn(Arc<FlexWorld>) -> BoxFuture<'static, Result<()>>;
+type Test = fn(Arc<RealKarpenter>) -> BoxFuture<'static, Result<()>>;
 
 macro_rules! tests {
     ($list:ident: $($module:ident::$name:ident,)*) => {
         const $list: &[(&str, Test)] =
-            &[$((stringify!($name), |world| $module::$name(world).boxed()),)*];
+            &[$((stringify!($name), |karpenter| $module::$name(karpenter).boxed()),)*];
     };
 }
 
-// In a world that others kill and start again, none of the rest could count on anything.
+// Tests that kill and start programs have a cluster of their own.
 tests! {
     ALONE:
-    restarts::whoever_is_killed_at_whatever_moment_nothing_is_lost_and_nothing_made_twice,
+    restarts::a_kill_of_bringup_or_karpenter_at_any_moment_loses_nothing_and_makes_nothing_twice,
     neighbours::two_karpenters_make_nodes_of_their_own_classes_and_leave_each_others_alone,
 }
 
@@ -55,11 +55,11 @@ tests! {
     growing::a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits,
     growing::a_quota_on_one_size_moves_the_pod_to_another,
     growing::a_slow_vm_in_one_pool_does_not_delay_another_pool,
-    growing::what_belongs_to_another_karpenter_is_left_alone,
+    growing::objects_of_another_karpenter_are_left_alone,
     scarcity::capacity_that_is_gone_is_asked_for_at_most_twice_a_minute,
-    scarcity::a_hunter_takes_what_appears_in_one_region_and_waits_on_in_the_other,
+    scarcity::hunting_takes_capacity_that_appears_in_one_region_and_waits_on_in_the_other,
     shrinking::a_node_of_a_class_that_has_changed_is_replaced,
-    shrinking::a_node_that_nobody_needs_goes_with_its_vm_nic_and_disk,
+    shrinking::an_unneeded_node_is_deleted_with_its_vm_nic_and_disk,
     shrinking::a_bad_image_ends_in_a_report_and_leaves_nothing,
 }
 
@@ -80,7 +80,7 @@ fn main() -> Result<ExitCode> {
     let count = together.len() + alone.len();
     // None of these is one of those that are left out unless they are asked for.
     let others = arguments.iter().any(|word| word == "--ignored");
-    if count == 0 || others || !can_start() {
+    if count == 0 || others || !can_run() {
         return Ok(ExitCode::SUCCESS);
     }
     say(&format!("\nrunning {count} tests"));
@@ -88,9 +88,11 @@ fn main() -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("start the asynchronous runtime")?;
     let failed = runtime.block_on(async {
-        let worlds = std::iter::once(together).chain(alone.into_iter().map(|one| vec![one]));
-        let worlds = worlds.filter(|tests| !tests.is_empty()).map(|tests| in_a_world(tests, began));
-        futures::future::try_join_all(worlds).await
+        let clusters = std::iter::once(together).chain(alone.into_iter().map(|one| vec![one]));
+        let clusters = clusters
+            .filter(|tests| !tests.is_empty())
+            .map(|tests| with_one_karpenter(tests, began));
+        futures::future::try_join_all(clusters).await
     })?;
     let failed: usize = failed.into_iter().sum();
     let word = if failed == 0 { "ok" } else { "FAILED" };
@@ -114,12 +116,13 @@ fn parts_of_names(arguments: &[String]) -> Vec<&str> {
     parts
 }
 
-/// Runs tests in one world, all at the same time. How many failed.
-async fn in_a_world(tests: Vec<(&'static str, Test)>, began: Instant) -> Result<usize> {
-    let world = Arc::new(FlexWorld::start(land::scenario).await.context("start the world")?);
+/// Runs tests with one Karpenter, all at the same time. Returns how many failed.
+async fn with_one_karpenter(tests: Vec<(&'static str, Test)>, began: Instant) -> Result<usize> {
+    let karpenter =
+        Arc::new(RealKarpenter::start(regions::scenario).await.context("start Karpenter")?);
     let mut running = JoinSet::new();
     for (name, test) in tests {
-        let test = tokio::time::timeout(FOREVER, test(world.clone()));
+        let test = tokio::time::timeout(TEST_LIMIT, test(karpenter.clone()));
         running.spawn(async move {
             let outcome = std::panic::AssertUnwindSafe(test).catch_unwind().await;
             let outcome = outcome.unwrap_or_else(|_| Ok(Err(anyhow::anyhow!("it panicked"))));
@@ -139,7 +142,7 @@ async fn in_a_world(tests: Vec<(&'static str, Test)>, began: Instant) -> Result<
         }
     }
     if failed > 0 {
-        say(&world.told());
+        say(&karpenter.recent_logs());
     }
     Ok(failed)
 }

@@ -1,54 +1,55 @@
 //! A cluster in which Karpenter is not installed yet.
 
-use std::time::Duration;
-
 use anyhow::Result;
-use bringup_azure_sim::scenario;
-use bringup_testbed::{ControlPlane, CrdSet};
-use bringup_world::order::Order;
-use bringup_world::stage::Stage;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
+use bringup_testbed::CrdSet;
+use bringup_testbed::wait::in_time;
 
 const ORAS_MISSING: &str = include_str!("../scenarios/demo.yaml");
 
+/// A cluster with the definition of reports alone.
+async fn without_definitions() -> Result<TestBed> {
+    TestBed::builder()
+        .named("late")
+        .own_control_plane()
+        .definitions(&[])
+        .scenario(ORAS_MISSING)
+        .start()
+        .await
+}
+
 #[tokio::test]
-async fn test_33_without_karpenters_definitions_it_starts_waits_says_so_and_goes_on() -> Result<()>
-{
-    let control_plane = ControlPlane::builder().crds([]).start().await?;
-    control_plane.install_definitions([bringup_objects::report::definition()]).await?;
-    let scenario = scenario::parse("late", ORAS_MISSING)?;
-    let stage = Stage::on(control_plane.client(), "late", scenario).await?;
-    let running = stage.observe();
+async fn test_33_without_karpenters_definitions_the_controller_starts_and_names_what_it_waits_for()
+-> Result<()> {
+    let bed = without_definitions().await?;
+    let running = bed.observe();
     let health = running.controller.health();
-    let told = health.until(|health| !health.waiting().is_empty());
-    tokio::time::timeout(Duration::from_mins(1), told).await?;
+    in_time("what is waited for", health.until(|health| !health.waiting().is_empty())).await?;
     let waiting = health.waiting();
     assert_eq!(waiting, ["the definition of NodeClaim is not installed"]);
     assert!(health.not_ready().is_empty(), "which is no trouble");
 
-    control_plane.install(CrdSet::KarpenterAzure).await?;
-    stage.karpenter.create_pool(stage.pool()).await?;
-    let claim = stage.claim_name("a");
-    stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
+    bed.control_plane().install(CrdSet::KarpenterAzure).await?;
+    bed.karpenter.create_pool(bed.pool()).await?;
+    let claim = bed.claim_name("a");
+    bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
     let order = Order::of("202601.27.0");
-    let error = stage.karpenter.bootstrap_as(&claim, &order)?.expect("oras is missing");
-    stage.karpenter.report_failure(&claim, &error).await?;
-    assert_eq!(stage.report().await?.cause(), Some("BinaryMissing"));
+    let error = bed.karpenter.bootstrap_as(&claim, &order)?.expect("oras is missing");
+    bed.karpenter.report_failure(&claim, &error).await?;
+    assert_eq!(bed.report().await?.cause(), Some("BinaryMissing"));
     assert!(health.waiting().is_empty());
     Ok(())
 }
 
 #[tokio::test]
-async fn without_cluster_apis_definitions_it_says_what_it_waits_for_and_notices_when_they_come()
+async fn without_cluster_api_definitions_the_controller_names_them_and_notices_their_installation()
 -> Result<()> {
-    let control_plane = ControlPlane::builder().crds([]).start().await?;
-    control_plane.install_definitions([bringup_objects::report::definition()]).await?;
-    let scenario = scenario::parse("late", ORAS_MISSING)?;
-    let mut stage = Stage::on(control_plane.client(), "late", scenario).await?;
-    stage.settings.machines = true;
-    let running = stage.observe();
+    let mut bed = without_definitions().await?;
+    bed.settings.machines = true;
+    let running = bed.observe();
     let health = running.controller.health();
-    let told = health.until(|health| health.waiting().len() == 3);
-    tokio::time::timeout(Duration::from_mins(1), told).await?;
+    in_time("three kinds", health.until(|health| health.waiting().len() == 3)).await?;
     let mut waiting = health.waiting();
     waiting.sort_unstable();
     let wanted = ["AzureMachine", "Machine", "NodeClaim"]
@@ -56,9 +57,9 @@ async fn without_cluster_apis_definitions_it_says_what_it_waits_for_and_notices_
     assert_eq!(waiting, wanted);
     assert!(health.not_ready().is_empty(), "which is no trouble");
 
-    control_plane.install(CrdSet::ClusterApi).await?;
-    control_plane.install(CrdSet::ClusterApiAzure).await?;
-    let told = health.until(|health| health.waiting() == [wanted[2].clone()]);
-    tokio::time::timeout(Duration::from_mins(2), told).await?;
+    bed.control_plane().install(CrdSet::ClusterApi).await?;
+    bed.control_plane().install(CrdSet::ClusterApiAzure).await?;
+    let is_left = health.until(|health| health.waiting() == [wanted[2].clone()]);
+    in_time("the definition of NodeClaim alone", is_left).await?;
     Ok(())
 }

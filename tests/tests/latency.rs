@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
+use bringup_azure_sim::clock::Pace;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
+use bringup_end_to_end::stand_in_karpenter::StandInKarpenter;
+use bringup_end_to_end::vm_fleet::Reads;
+use bringup_objects::NodeClaim;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, find};
-use bringup_objects::{BootstrapReport, NodeClaim};
-use bringup_world::fast::Fast;
-use bringup_world::order::Order;
-use bringup_world::provider::Provider;
-use bringup_world::vm_fleet::Reads;
 use jiff::{SignedDuration, Timestamp};
-use kube::Api;
 use kube::api::ListParams;
 
 /// So many times faster than the wall's is the clock of Azure and of the controller.
@@ -24,26 +24,31 @@ const FIRST: SignedDuration = SignedDuration::from_secs(45);
 const SIX_READS: SignedDuration = SignedDuration::from_secs(150);
 const AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
+/// A test bed whose clock moves so many times as bed as the wall clock.
+async fn paced(name: &str, scenario: &str, times: f64) -> Result<TestBed> {
+    TestBed::builder().named(name).scenario(scenario).pace(Pace::Times(times)).start().await
+}
+
 fn says(claim: &NodeClaim, kind: &str, status: &str) -> bool {
     let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
     find(conditions, kind).is_some_and(|held| held.status == status)
 }
 
 #[tokio::test]
-async fn what_karpenter_tells_is_on_the_claim_at_once() -> Result<()> {
+async fn a_failure_with_an_event_of_karpenter_is_on_the_claim_at_once() -> Result<()> {
     // Over before the first scheduled read, so that only the Event brings it to light.
     let scenario = "rules: [{name: all, boot: {vmReadyAfter: 2s, script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 1s, output: \"oras: command not found\\n+ exit 211\"}}}}]";
-    let fast = Fast::set("latency", scenario, STILL).await?;
-    let _controller = fast.observe_with(fast.client.clone());
-    let now = || fast.azure.clock().now();
+    let bed = paced("latency", scenario, STILL).await?;
+    let _controller = bed.observe();
+    let now = || bed.azure.clock().now();
     for nth in 0..15 {
-        let (claim, launched) = (fast.claim_name(nth), now());
-        fast.karpenter.launch(&claim, "latency", "202601.13.0").await?;
-        fast.claim_when(&claim, |claim| says(claim, BOOTSTRAP_SUCCEEDED, "Unknown")).await?;
-        let error = fast.karpenter.bootstrap(&claim)?.context("the script should fail")?;
-        assert_eq!(Reads::of(&fast.azure).of_claim(&claim), 0, "{claim} is read too early");
-        fast.karpenter.report_failure(&claim, &error).await?;
-        fast.claim_when(&claim, |claim| says(claim, BOOTSTRAP_SUCCEEDED, "False")).await?;
+        let (claim, launched) = (bed.claim_name(nth), now());
+        bed.karpenter.launch(&claim, "latency", "202601.13.0").await?;
+        bed.claim_when(&claim, "seen", |it| says(it, BOOTSTRAP_SUCCEEDED, "Unknown")).await?;
+        let error = bed.karpenter.bootstrap(&claim)?.context("the script should fail")?;
+        assert_eq!(Reads::of(&bed.azure).of_claim(&claim), 0, "{claim} is read too early");
+        bed.karpenter.report_failure(&claim, &error).await?;
+        bed.claim_when(&claim, "a verdict", |it| says(it, BOOTSTRAP_SUCCEEDED, "False")).await?;
         let took = launched.duration_until(now());
         assert!(took < FIRST, "{claim}: {took} after its launch, by Azure's clock");
     }
@@ -51,8 +56,8 @@ async fn what_karpenter_tells_is_on_the_claim_at_once() -> Result<()> {
 }
 
 /// When ARM began to show that the scripts had failed, by the name of the claim.
-fn shown(fast: &Fast) -> Result<BTreeMap<String, Timestamp>> {
-    fast.azure.with(|azure| {
+fn shown(bed: &TestBed) -> Result<BTreeMap<String, Timestamp>> {
+    bed.azure.with(|azure| {
         let failed = azure.journal().text().lines().filter_map(|line| {
             let line = line.strip_suffix("/extensions/cse-agent-karpenter: Failed")?;
             let (at, vm) = line.split_once(" Microsoft.Compute/virtualMachines/aks-")?;
@@ -63,32 +68,32 @@ fn shown(fast: &Fast) -> Result<BTreeMap<String, Timestamp>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_karpenter_does_not_tell_is_on_the_claim_with_the_next_read() -> Result<()> {
+async fn a_failure_without_an_event_is_on_the_claim_after_the_next_read() -> Result<()> {
     let claims = 30;
     let scenario = "rules: [{name: all, boot: {script: {ends: {exitCode: 211, outerExitCode: 1, output: \"oras: command not found\\n+ exit 211\"}}}}]";
-    let mut fast = Fast::set("untold", scenario, TIMES).await?;
-    fast.settings.reports_per_parent = claims;
-    let (fast, order) = (&fast, &Order::of("202601.27.0"));
-    let _controller = fast.observe_with(fast.client.clone());
-    fast.each(claims, |claim| async move {
-        fast.launch(&claim, order).await?;
-        fast.until_vm_is(&claim, "Succeeded").await;
-        fast.vm_fleet.start_script(&claim, order)?;
-        fast.claim_when(&claim, |claim| says(claim, BOOTSTRAP_SUCCEEDED, "False")).await
+    let mut bed = paced("untold", scenario, TIMES).await?;
+    bed.settings.reports_per_parent = claims;
+    let (bed, order) = (&bed, &Order::of("202601.27.0"));
+    let _controller = bed.observe();
+    bed.for_each_claim(claims, |claim| async move {
+        bed.launch(&claim, bed.pool(), order).await?;
+        bed.vm_in_state(&claim, "Succeeded").await?;
+        bed.vm_fleet().start_script(&claim, order)?;
+        bed.claim_when(&claim, "a verdict", |it| says(it, BOOTSTRAP_SUCCEEDED, "False"))
+            .await
+            .map(drop)
     })
     .await?;
-    let shown = shown(fast)?;
-    let reports: Api<BootstrapReport> =
-        Api::namespaced(fast.client.clone(), &fast.settings.namespace);
-    let (reads, mut took) = (Reads::of(&fast.azure), Vec::new());
-    for report in reports.list(&ListParams::default()).await.context("list the reports")? {
+    let shown = shown(bed)?;
+    let (reads, mut took) = (Reads::of(&bed.azure), Vec::new());
+    for report in bed.reports().list(&ListParams::default()).await.context("list the reports")? {
         let claim = &report.spec.target_ref.name;
         let visible = *shown.get(claim).context("ARM showed the failure")?;
         // The API server stores whole seconds.
         let second = SignedDuration::from_secs(1);
         let finished = report.finished_at().context("a verdict has a time")? + second;
         // The times between reads are those of the schedule; on a busy machine they are longer.
-        let path = Provider::vm_path(claim).to_ascii_lowercase();
+        let path = StandInKarpenter::vm_path(claim).to_ascii_lowercase();
         let since =
             |(at, vm): &&(Timestamp, String)| *vm == path && (visible..=finished).contains(at);
         assert_eq!(reads.of_vms.iter().filter(since).count(), 1, "reads of {claim} that showed it");
@@ -106,22 +111,23 @@ async fn a_healthy_node_costs_at_most_six_reads() -> Result<()> {
     let claims = 30;
     // A script that takes longer than nineteen of twenty; all else takes what it usually takes.
     let scenario = "rules: [{name: all, boot: {script: {ends: {exitCode: 0, lasts: 75s, output: \"+ exit 0\"}}}}]";
-    let fast = &Fast::set("healthy", scenario, TIMES).await?;
+    let bed = &paced("healthy", scenario, TIMES).await?;
     let order = &Order::default();
-    let _controller = fast.observe_with(fast.client.clone());
-    fast.each(claims, |claim| async move {
-        fast.launch(&claim, order).await?;
-        fast.until_vm_is(&claim, "Succeeded").await;
-        fast.vm_fleet.start_script(&claim, order)?;
-        fast.until_joined(&claim).await?;
-        fast.karpenter.register(&claim).await?;
-        fast.claim_when(&claim, |claim| {
+    let _controller = bed.observe();
+    bed.for_each_claim(claims, |claim| async move {
+        bed.launch(&claim, bed.pool(), order).await?;
+        bed.vm_in_state(&claim, "Succeeded").await?;
+        bed.vm_fleet().start_script(&claim, order)?;
+        bed.ready_node(&claim).await?;
+        bed.karpenter.register(&claim).await?;
+        bed.claim_when(&claim, "a success", |claim| {
             says(claim, BOOTSTRAP_SUCCEEDED, "True") && says(claim, CSE_PROVISIONED, "True")
         })
         .await
+        .map(drop)
     })
     .await?;
-    let reads = Reads::of(&fast.azure);
+    let reads = Reads::of(&bed.azure);
     let counts = reads.by_vm();
     let most = counts.values().copied().max().unwrap_or_default();
     println!("{claims} healthy nodes: {} reads of VMs, at most {most} of one", reads.of_vms.len());

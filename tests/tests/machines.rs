@@ -34,10 +34,10 @@ mod objects;
 mod paused;
 #[path = "machines/pools.rs"]
 mod pools;
+#[path = "machines/provider_failures.rs"]
+mod provider_failures;
 #[path = "machines/shapes.rs"]
 mod shapes;
-#[path = "machines/told.rs"]
-mod told;
 #[path = "machines/verdicts.rs"]
 mod verdicts;
 #[path = "machines/waits.rs"]

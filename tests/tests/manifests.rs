@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use bringup_objects::report::{
@@ -12,6 +11,7 @@ use bringup_objects::report::{
     TargetReference,
 };
 use bringup_runtime::rights::{NEEDED, Needed, Place};
+use bringup_testbed::wait::{polled, until, until_object};
 use bringup_testbed::{ControlPlane, CrdSet};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{
@@ -20,7 +20,6 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use kube::api::{ListParams, ObjectMeta, PostParams};
-use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt as _};
 use tokio::sync::OnceCell;
 
@@ -33,8 +32,6 @@ mod manifests {
 
 const NAMESPACE: &str = "bringup-system";
 const ACCOUNT: &str = "system:serviceaccount:bringup-system:bringup";
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(5);
 
 #[tokio::test]
 async fn the_plain_manifests_are_accepted_and_applying_them_again_changes_nothing() -> Result<()> {
@@ -152,7 +149,7 @@ async fn a_pod_of_the_controller_meets_the_restricted_standard() -> Result<()> {
         let status = deployment.and_then(|deployment| deployment.status.as_ref());
         status.and_then(|status| status.replicas) == Some(2)
     };
-    tokio::time::timeout(FOREVER, await_condition(deployments, "bringup", has_both)).await??;
+    until_object(deployments, "bringup", "two replicas", has_both).await?;
 
     // That the standard is in force: the same pod, as root.
     let security = pod.spec.as_mut().and_then(|spec| spec.security_context.as_mut());
@@ -203,7 +200,7 @@ async fn the_controller_may_do_its_work_and_nothing_else() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_may_view_a_namespace_may_read_its_reports() -> Result<()> {
+async fn a_user_who_may_view_a_namespace_may_read_its_reports() -> Result<()> {
     let control_plane = control_plane().await?;
     let roles: Api<ClusterRole> = Api::all(control_plane.client());
     for name in ["view", "edit", "admin"] {
@@ -212,7 +209,7 @@ async fn whoever_may_view_a_namespace_may_read_its_reports() -> Result<()> {
             let verbs = grants.iter().filter(|(group, _, _)| group == "bringup.dev");
             verbs.map(|(_, _, verb)| verb.as_str()).eq(["get", "list", "watch"])
         };
-        tokio::time::timeout(FOREVER, await_condition(roles.clone(), name, reads)).await??;
+        until_object(roles.clone(), name, "the right to read reports", reads).await?;
     }
     Ok(())
 }
@@ -325,12 +322,10 @@ async fn becomes_allowed(
     resource: &str,
     verb: &str,
 ) -> Result<()> {
-    let asked = async {
-        while !may(control_plane, namespace, group, resource, verb).await? {}
-        Ok(())
-    };
-    let answer = tokio::time::timeout(FOREVER, asked).await;
-    answer.with_context(|| format!("{verb} {resource} in {namespace} is not allowed"))?
+    let answers = polled(async || may(control_plane, namespace, group, resource, verb).await);
+    let what = format!("the right to {verb} {resource} in {namespace}");
+    until(what, answers, |is_allowed| *is_allowed).await?;
+    Ok(())
 }
 
 /// Asks the API server what the controller's service account may do.

@@ -8,7 +8,7 @@
 mod common;
 
 use anyhow::{Context as _, Result};
-use bringup_world::cluster_api::can_start;
+use bringup_end_to_end::cluster_api::can_run;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, DynamicObject};
@@ -45,7 +45,7 @@ async fn judged(cluster: &Cluster, machine: &str) -> Result<(String, String)> {
 #[tokio::test]
 async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_nothing_else()
 -> Result<()> {
-    if !can_start() {
+    if !can_run() {
         return Ok(());
     }
     let cluster = Cluster::start("cured", &[CURABLE, INCURABLE]).await?;
@@ -127,7 +127,7 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
 
 #[tokio::test]
 async fn every_printed_health_check_is_accepted_by_the_real_webhooks() -> Result<()> {
-    if !can_start() {
+    if !can_run() {
         return Ok(());
     }
     let cluster = Cluster::start("asked", &[]).await?;
@@ -140,13 +140,13 @@ async fn every_printed_health_check_is_accepted_by_the_real_webhooks() -> Result
     ];
     for arguments in forms {
         let check = cluster.health_check(arguments)?;
-        cluster.try_out(&check).with_context(|| format!("{arguments:?}"))?;
+        cluster.dry_run(&check).with_context(|| format!("{arguments:?}"))?;
     }
     // That they are asked: what the definitions allow and only they refuse.
     let check = cluster.health_check(&["--startup-timeout", "30s"])?;
     let wrong =
         check.replace("TimeoutSeconds: 30\n    unhealthy", "TimeoutSeconds: 29\n    unhealthy");
-    let refused = cluster.try_out(&wrong).err().context("it is accepted")?;
+    let refused = cluster.dry_run(&wrong).err().context("it is accepted")?;
     assert!(format!("{refused:#}").contains("must be at least 30s"), "{refused:#}");
     Ok(())
 }
@@ -154,7 +154,7 @@ async fn every_printed_health_check_is_accepted_by_the_real_webhooks() -> Result
 #[tokio::test]
 async fn a_health_check_of_the_verdict_itself_replaces_what_a_new_machine_cannot_cure() -> Result<()>
 {
-    if !can_start() {
+    if !can_run() {
         return Ok(());
     }
     let cluster = Cluster::start("blamed", &[INCURABLE]).await?;
@@ -176,10 +176,10 @@ async fn a_health_check_of_the_verdict_itself_replaces_what_a_new_machine_cannot
 
 #[tokio::test]
 async fn with_too_many_machines_without_a_node_none_is_replaced() -> Result<()> {
-    if !can_start() {
+    if !can_run() {
         return Ok(());
     }
-    let cluster = Cluster::start("crowd", &[CURABLE, CURABLE]).await?;
+    let cluster = Cluster::start("many", &[CURABLE, CURABLE]).await?;
     // Two of three are more than 40 %. What is checked is checked at once here.
     let check = |arguments: &[&str]| -> Result<String> {
         let check = cluster.health_check(arguments)?;

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
+use bringup_end_to_end::test_bed::shared;
 use bringup_objects::BootstrapReport;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
 use bringup_objects::flex::TOKENS_NAMESPACE;
 use bringup_runtime::effect_hook::EffectHook;
 use bringup_runtime::rights::{NEEDED, Needed, Place};
 use bringup_testbed::{ControlPlane, User};
-use bringup_world::order::Order;
-use bringup_world::stage::{Stage, shared};
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
@@ -38,10 +39,10 @@ fn named(name: &str) -> ObjectMeta {
 }
 
 /// A user who may do what the controller needs, all but one thing.
-async fn user(stage: &Stage, name: &str, without: Option<&Needed>) -> Result<User> {
+async fn user(bed: &TestBed, name: &str, without: Option<&Needed>) -> Result<User> {
     let granted = NEEDED.iter().filter(|needed| Some(*needed) != without).copied();
     let granted: Vec<Needed> = granted.collect();
-    grant(shared().await?, &stage.settings.namespace, name, &granted).await
+    grant(shared().await?, &bed.settings.namespace, name, &granted).await
 }
 
 /// A user who may do exactly this.
@@ -92,39 +93,36 @@ async fn grant(
 
 #[tokio::test]
 async fn with_exactly_the_rights_of_the_chart_everything_works() -> Result<()> {
-    let mut stage = Stage::set("allrights", ORAS_MISSING).await?;
-    stage.settings.reports_per_parent = 1;
-    let user = user(&stage, "allrights", None).await?;
-    let running = stage.observe_with(user.client(), EffectHook::default());
+    let mut bed = TestBed::named("allrights", ORAS_MISSING).await?;
+    bed.settings.reports_per_parent = 1;
+    let user = user(&bed, "allrights", None).await?;
+    let running = bed.observe_with(user.client(), EffectHook::default());
     running.controller.check_rights().await;
     for name in ["a", "b"] {
-        let claim = stage.claim_name(name);
-        stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
+        let claim = bed.claim_name(name);
+        bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
         let order = Order::of("202601.27.0");
-        let error = stage.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
-        stage.karpenter.report_failure(&claim, &error).await?;
-        stage
-            .claim_when(&claim, "a verdict", |claim| {
-                let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
-                find(conditions, BOOTSTRAP_SUCCEEDED).is_some_and(|held| held.status == "False")
-            })
-            .await?;
-        stage
-            .reports_when("its report, announced", |reports| {
-                let mut its = reports.iter().filter(|it| it.spec.target_ref.name == claim);
-                its.any(BootstrapReport::is_announced)
-            })
-            .await?;
-        stage.karpenter.clean_up(&claim).await?;
-        stage.azure.advance(Duration::from_secs(30));
-    }
-    // Both claims are gone, so that only the newest report stays.
-    let newest = stage.claim_name("b");
-    stage
-        .reports_when("the newest report alone", |reports| {
-            reports.len() == 1 && reports[0].spec.target_ref.name == newest
+        let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
+        bed.karpenter.report_failure(&claim, &error).await?;
+        bed.claim_when(&claim, "a verdict", |claim| {
+            let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
+            find(conditions, BOOTSTRAP_SUCCEEDED).is_some_and(|held| held.status == "False")
         })
         .await?;
+        bed.reports_when("its report, announced", |reports| {
+            let mut its = reports.iter().filter(|it| it.spec.target_ref.name == claim);
+            its.any(BootstrapReport::is_announced)
+        })
+        .await?;
+        bed.karpenter.clean_up(&claim).await?;
+        bed.azure.advance(Duration::from_secs(30));
+    }
+    // Both claims are gone, so that only the newest report stays.
+    let newest = bed.claim_name("b");
+    bed.reports_when("the newest report alone", |reports| {
+        reports.len() == 1 && reports[0].spec.target_ref.name == newest
+    })
+    .await?;
     assert!(running.controller.health().not_ready().is_empty());
     assert_eq!(running.controller.health().degraded(), Vec::<String>::new());
     Ok(())
@@ -134,14 +132,14 @@ async fn with_exactly_the_rights_of_the_chart_everything_works() -> Result<()> {
 async fn each_right_that_is_missing_is_named_and_nothing_crashes() -> Result<()> {
     for (number, needed) in NEEDED.iter().enumerate() {
         let name = format!("lacks{number}");
-        let stage = Stage::set(&name, ORAS_MISSING).await?;
-        let user = user(&stage, &name, Some(needed)).await?;
-        let running = stage.observe_with(user.client(), EffectHook::default());
-        let claim = stage.claim_name("a");
-        stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
+        let bed = TestBed::named(&name, ORAS_MISSING).await?;
+        let user = user(&bed, &name, Some(needed)).await?;
+        let running = bed.observe_with(user.client(), EffectHook::default());
+        let claim = bed.claim_name("a");
+        bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
         let order = Order::of("202601.27.0");
-        let error = stage.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
-        stage.karpenter.report_failure(&claim, &error).await?;
+        let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
+        bed.karpenter.report_failure(&claim, &error).await?;
 
         running.controller.check_rights().await;
         let health = running.controller.health();
@@ -158,8 +156,8 @@ async fn each_right_that_is_missing_is_named_and_nothing_crashes() -> Result<()>
         // What does not hang on this right goes on.
         let announces = needed.group == "events.k8s.io";
         if !needed.right.is_vital() && !announces {
-            stage.azure.advance(Duration::from_mins(1));
-            stage.report().await.with_context(|| format!("without {words}"))?;
+            bed.azure.advance(Duration::from_mins(1));
+            bed.report().await.with_context(|| format!("without {words}"))?;
         }
         assert!(!running.is_finished(), "{words}");
     }

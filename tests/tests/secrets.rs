@@ -4,10 +4,10 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, Result};
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
 use bringup_objects::BootstrapReport;
 use bringup_runtime::effect_hook::EffectHook;
-use bringup_world::order::Order;
-use bringup_world::stage::Stage;
 use kube::Api;
 use kube::api::ListParams;
 use tracing_subscriber::fmt::MakeWriter;
@@ -59,33 +59,33 @@ async fn test_29_planted_secrets_are_in_no_object_event_log_metric_or_page() -> 
     let scenario = format!(
         "rules: [{{name: console, when: {{namePrefix: aks-t29-console}}, boot: {{bootstrap: custom-data, node: never, script: {{ends: {{exitCode: 211, output: \"{OUTPUT}\"}}}}}}}}, {{name: all, boot: {{script: {{ends: {{exitCode: 211, outerExitCode: 1, output: \"{OUTPUT}\", stderr: \"token=uk3xq7.0a1b2c3d4e5f6g7h\"}}}}}}}}]"
     );
-    let stage = Stage::set("t29", &scenario).await?;
-    let running = stage.observe_with(stage.client.clone(), EffectHook::default());
+    let bed = TestBed::named("t29", &scenario).await?;
+    let running = bed.observe_with(bed.client.clone(), EffectHook::default());
     let order = Order::of("202601.27.0");
     // By the extension, by the activity log after the VM is gone, by the console, by Karpenter.
-    let claim = stage.claim_name("extension");
-    stage.karpenter.launch_as(&claim, stage.pool(), &order).await?;
-    let error = stage.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
-    stage.karpenter.report_failure(&claim, &error).await?;
-    let lost = stage.claim_name("lost");
-    stage.karpenter.launch_as(&lost, stage.pool(), &order).await?;
-    let error = stage.karpenter.bootstrap_as(&lost, &order)?.context("it should fail")?;
-    stage.karpenter.delete_vm(&lost)?;
-    stage.azure.advance(std::time::Duration::from_secs(30));
-    stage.karpenter.report_failure(&lost, &error).await?;
-    let console = stage.claim_name("console");
-    stage.karpenter.launch_as(&console, stage.pool(), &order.clone().with_console()).await?;
-    let standalone = stage.claim_name("standalone");
+    let claim = bed.claim_name("extension");
+    bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
+    let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
+    bed.karpenter.report_failure(&claim, &error).await?;
+    let lost = bed.claim_name("lost");
+    bed.karpenter.launch_as(&lost, bed.pool(), &order).await?;
+    let error = bed.karpenter.bootstrap_as(&lost, &order)?.context("it should fail")?;
+    bed.karpenter.delete_vm(&lost)?;
+    bed.azure.advance(std::time::Duration::from_secs(30));
+    bed.karpenter.report_failure(&lost, &error).await?;
+    let console = bed.claim_name("console");
+    bed.karpenter.launch_as(&console, bed.pool(), &order.clone().with_console()).await?;
+    let standalone = bed.claim_name("standalone");
     let text = format!("creating instance failed: {}", OUTPUT.replace("\\n", "\n"));
-    stage.karpenter.launch_standalone(&standalone, &text).await?;
-    stage.azure.advance(std::time::Duration::from_mins(21));
+    bed.karpenter.launch_standalone(&standalone, &text).await?;
+    bed.azure.advance(std::time::Duration::from_mins(21));
     let all_told = |reports: &[BootstrapReport]| {
         reports.len() == 4
             && reports
                 .iter()
                 .all(|report| report.is_announced() && report.cause() == Some("BinaryMissing"))
     };
-    let reports = stage.reports_when("four verdicts", all_told).await?;
+    let reports = bed.reports_when("four verdicts", all_told).await?;
 
     let mut places = vec![
         ("reports", serde_json::to_string(&reports)?),
@@ -94,7 +94,7 @@ async fn test_29_planted_secrets_are_in_no_object_event_log_metric_or_page() -> 
         ("health", running.controller.health().not_ready().join("\n")),
     ];
     let events: Api<k8s_openapi::api::events::v1::Event> =
-        Api::namespaced(stage.client.clone(), "default");
+        Api::namespaced(bed.client.clone(), "default");
     let events = events.list(&ListParams::default()).await?;
     let ours: Vec<_> = events
         .items
@@ -104,7 +104,7 @@ async fn test_29_planted_secrets_are_in_no_object_event_log_metric_or_page() -> 
     assert!(ours.len() >= 4);
     places.push(("Events", serde_json::to_string(&ours)?));
     for claim in [&claim, &lost, &console] {
-        let object = stage.claims().get(claim).await?;
+        let object = bed.claims().get(claim).await?;
         places.push(("claim", serde_json::to_string(&object)?));
     }
     assert!(places[2].1.contains("BinaryMissing"), "the log was written here");

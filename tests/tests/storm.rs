@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use bringup_azure_sim::clock::Pace;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
+use bringup_end_to_end::request_counter::RequestCounter;
+use bringup_end_to_end::stand_in_karpenter::StandInKarpenter;
+use bringup_end_to_end::vm_fleet::Reads;
 use bringup_objects::BootstrapReport;
 use bringup_objects::report::Phase;
-use bringup_world::counted::Counted;
-use bringup_world::fast::Fast;
-use bringup_world::order::Order;
-use bringup_world::provider::Provider;
-use bringup_world::stage::shared;
-use bringup_world::vm_fleet::Reads;
+use bringup_runtime::effect_hook::EffectHook;
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::events::v1::Event;
@@ -32,7 +33,7 @@ const DELETION: Duration = Duration::from_secs(62);
 const AT_ONCE: SignedDuration = SignedDuration::from_secs(10);
 /// How far reads may be on average from their places in the order of Karpenter's Events, of all
 /// claims that waited: in no order at all it is a third. The queue itself is exact (tests of
-/// crates/azure), but Events reach it in many hands, and on a busy machine some of them late.
+/// crates/azure), but Events reach it over several tasks, and on a busy machine some of them late.
 const OUT_OF_ORDER: usize = 4;
 
 fn exit_code(report: &BootstrapReport) -> Option<i32> {
@@ -40,24 +41,23 @@ fn exit_code(report: &BootstrapReport) -> Option<i32> {
 }
 
 /// Says what failed, and begins to delete its VM.
-async fn tell_and_delete(fast: &Fast, claim: String) -> Result<()> {
+async fn tell_and_delete(bed: &TestBed, claim: String) -> Result<()> {
     let error = json!({
         "code": "VMExtensionProvisioningError",
         "message": "VM has reported a failure when processing extension 'cse-agent-karpenter'",
     });
-    fast.karpenter.report_failure(&claim, &error).await?;
-    fast.vm_fleet.delete_vm(&claim)
+    bed.karpenter.report_failure(&claim, &error).await?;
+    bed.vm_fleet().delete_vm(&claim)
 }
 
 /// Follows the reports until this many of them are as wanted.
 async fn reports_when(
-    fast: &Fast,
+    bed: &TestBed,
     many: usize,
     is: impl Fn(&BootstrapReport) -> bool,
 ) -> Result<Vec<BootstrapReport>> {
-    let api: Api<BootstrapReport> = Api::namespaced(fast.client.clone(), &fast.settings.namespace);
     let mut wanted: BTreeMap<String, BootstrapReport> = BTreeMap::new();
-    let mut events = std::pin::pin!(watcher(api, watcher::Config::default()));
+    let mut events = std::pin::pin!(watcher(bed.reports(), watcher::Config::default()));
     while let Some(event) = events.next().await {
         match event.context("watch the reports")? {
             watcher::Event::InitApply(report) | watcher::Event::Apply(report) => {
@@ -80,15 +80,15 @@ async fn reports_when(
 
 /// What was read because of Karpenter's Events, in the order of the Events: each by the place of
 /// its read among all reads.
-async fn places_of_reads(fast: &Fast, reads: &Reads) -> Result<Vec<usize>> {
-    let events: Api<Event> = Api::namespaced(fast.client.clone(), "default");
+async fn places_of_reads(bed: &TestBed, reads: &Reads) -> Result<Vec<usize>> {
+    let events: Api<Event> = Api::namespaced(bed.client.clone(), "default");
     let fields = ListParams::default().fields("reason=AsyncProvisioningError");
     let mut said: Vec<(u64, Timestamp, String)> = Vec::new();
     for event in events.list(&fields).await.context("list Karpenter's Events")? {
         let version = event.resource_version().unwrap_or_default().parse()?;
         let at = event.event_time.as_ref().context("an Event has a time")?.0;
         let about = event.regarding.and_then(|about| about.name).unwrap_or_default();
-        said.push((version, at, Provider::vm_path(&about).to_ascii_lowercase()));
+        said.push((version, at, StandInKarpenter::vm_path(&about).to_ascii_lowercase()));
     }
     said.sort_unstable();
     let last: BTreeMap<&str, usize> =
@@ -112,44 +112,51 @@ fn displaced(places: &[usize]) -> (usize, usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_claims_that_fail_at_once_are_all_reported_within_the_budget() -> Result<()> {
-    let mut fast = Fast::set("storm", SCENARIO, TIMES).await?;
-    fast.settings.reports_per_parent = 2 * CLAIMS;
-    let (fast, order) = (&fast, &Order::of("202601.27.0"));
-    let counted = Counted::default();
-    let _running = fast.observe_with(counted.client(shared().await?.admin().config())?);
-    fast.each(CLAIMS, |claim| async move { fast.launch(&claim, order).await }).await?;
-    fast.azure.advance(Duration::from_secs(30));
+    let mut bed = TestBed::builder()
+        .named("storm")
+        .scenario(SCENARIO)
+        .pace(Pace::Times(TIMES))
+        .start()
+        .await?;
+    bed.settings.reports_per_parent = 2 * CLAIMS;
+    let (bed, order) = (&bed, &Order::of("202601.27.0"));
+    let counter = RequestCounter::default();
+    let client = counter.client(bed.control_plane().admin().config())?;
+    let _observer = bed.observe_with(client, EffectHook::default());
+    bed.for_each_claim(CLAIMS, |claim| async move { bed.launch(&claim, bed.pool(), order).await })
+        .await?;
+    bed.azure.advance(Duration::from_secs(30));
     for nth in 0..CLAIMS {
-        fast.vm_fleet.start_script(&fast.claim_name(nth), order)?;
+        bed.vm_fleet().start_script(&bed.claim_name(nth), order)?;
     }
-    fast.azure.advance(Duration::from_secs(15));
-    fast.until_vms_are("Failed", CLAIMS).await;
-    let failed = fast.azure.clock().now();
-    fast.each(CLAIMS, |claim| tell_and_delete(fast, claim)).await?;
+    bed.azure.advance(Duration::from_secs(15));
+    bed.vms_in_state("Failed", CLAIMS).await?;
+    let failed = bed.azure.clock().now();
+    bed.for_each_claim(CLAIMS, |claim| tell_and_delete(bed, claim)).await?;
     // A VM that has not been read by now no longer exists.
-    fast.azure.advance(DELETION);
+    bed.azure.advance(DELETION);
     let (reports, deleted) = tokio::join!(
-        reports_when(fast, CLAIMS, BootstrapReport::is_announced),
-        fast.each(CLAIMS, |claim| async move { fast.karpenter.delete_claim(&claim).await }),
+        reports_when(bed, CLAIMS, BootstrapReport::is_announced),
+        bed.for_each_claim(CLAIMS, |claim| async move { bed.karpenter.delete_claim(&claim).await }),
     );
     deleted?;
-    let (told, until_told) = (fast.azure.clock().now(), counted.counts());
+    let (told, until_told) = (bed.azure.clock().now(), counter.counts());
     let lost = reports?.iter().filter(|report| report.phase() == Phase::Lost).count();
 
     // What was lost is found in the activity log, but for what it shows too late.
     let is_closed =
         |report: &BootstrapReport| report.is_announced() && report.phase() == Phase::Final;
-    fast.azure.advance(Duration::from_mins(24));
-    reports_when(fast, CLAIMS - lost / 20, is_closed).await?;
-    fast.azure.advance(Duration::from_mins(2));
-    let reports = reports_when(fast, CLAIMS, is_closed).await?;
+    bed.azure.advance(Duration::from_mins(24));
+    reports_when(bed, CLAIMS - lost / 20, is_closed).await?;
+    bed.azure.advance(Duration::from_mins(2));
+    let reports = reports_when(bed, CLAIMS, is_closed).await?;
     let is_known = |report: &&BootstrapReport| {
         report.cause() == Some("BinaryMissing") && exit_code(report) == Some(211)
     };
     let unknown = CLAIMS - reports.iter().filter(is_known).count();
 
-    let (reads, counts) = (Reads::of(&fast.azure), counted.counts());
-    let places = places_of_reads(fast, &reads).await?;
+    let (reads, counts) = (Reads::of(&bed.azure), counter.counts());
+    let places = places_of_reads(bed, &reads).await?;
     let (on_average, farthest) = displaced(&places);
     println!(
         "storm of {CLAIMS}: the last is told {} s after the failures, by Azure's clock; {lost} were lost, all but {unknown} of them found in the activity log\n\

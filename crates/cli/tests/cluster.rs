@@ -2,6 +2,8 @@
 
 #[path = "common/mod.rs"]
 mod common;
+#[path = "cluster/example_cluster.rs"]
+mod example_cluster;
 #[path = "cluster/reports.rs"]
 mod reports;
 #[path = "cluster/story.rs"]
@@ -12,5 +14,3 @@ mod terminal;
 mod trouble;
 #[path = "cluster/why.rs"]
 mod why;
-#[path = "cluster/world.rs"]
-mod world;

@@ -3,37 +3,28 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::endpoints::HttpsServer;
-use bringup_azure_sim::scenario;
-use bringup_azure_sim::simulator::Simulator;
+use bringup_end_to_end::flex_controller::FlexController;
+use bringup_end_to_end::{SUBNET, SUBSCRIPTION, TestBed};
 use bringup_objects::flex::LEDGER;
 use bringup_objects::flex::machine::Phase;
-use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
-use bringup_objects::report::definition;
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use bringup_provision::LedgerContent;
-use bringup_testbed::{ControlPlane, CrdSet};
-use bringup_world::arm::Arm;
-use bringup_world::flex_controller::FlexController;
+use bringup_testbed::wait::{in_time, objects, until, until_object};
 use futures::{StreamExt as _, TryStreamExt as _};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
+use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::wait::await_condition;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
 use crate::common::{Ran, ran};
 
-const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
-const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
-const FOREVER: Duration = Duration::from_mins(5);
 const STORM: usize = 200;
 
 /// A claim, and its machine, for which there is no quota.
@@ -95,18 +86,23 @@ async fn until_gone(client: &Client, wanted: usize) -> Result<()> {
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(FOREVER, all).await.context("waited in vain for all to be gone")?
+    in_time("the end of all machines", all).await?
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
-    let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
-    plane.install_definitions(definitions().into_iter().chain([definition()])).await?;
-    let client = plane.client();
     let text = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/20}]\nquotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]";
-    let scenario = scenario::parse("flex", text)?;
-    let azure = Simulator::new(scenario, Pace::Times(60.0), jiff::Timestamp::now());
-    let maker = FlexController::start(client.clone(), &azure);
+    let bed = TestBed::builder()
+        .flex()
+        .without_nodes()
+        .scenario(text)
+        .pace(Pace::Times(60.0))
+        .behind(SignedDuration::from_hours(24 * 30))
+        .endpoints()
+        .start()
+        .await?;
+    let client = bed.client.clone();
+    let flex_controller = FlexController::start(client.clone(), &bed.azure);
     let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
     classes.create(&PostParams::default(), &class()?).await?;
 
@@ -120,21 +116,20 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     for name in &names[..STORM / 2] {
         claims.delete(name, &kube::api::DeleteParams::default()).await?;
     }
-    while machines.list(&ListParams::default()).await?.items.len() > STORM / 2 {
-        tokio::task::yield_now().await;
-    }
+    let left = objects(machines, watcher::Config::default());
+    until("the end of half of them", left, |left| left.len() <= STORM / 2).await?;
     // A sweep after the storm: something that was left behind, and the end of it.
     let nic = format!(
         "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/left-behind?api-version=2024-05-01"
     );
-    let kept: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
-    let begun = azure.clock().now();
-    let swept = move |kept: Option<&ConfigMap>| {
-        LedgerContent::of(kept).audit.at.is_some_and(|at| at > begun)
+    let ledgers: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let begun = bed.now();
+    let is_swept = |ledger: Option<&ConfigMap>| {
+        LedgerContent::of(ledger).audit.at.is_some_and(|at| at > begun)
     };
-    tokio::time::timeout(FOREVER, await_condition(kept, LEDGER, swept)).await??;
+    until_object(ledgers, LEDGER, "a sweep", is_swept).await?;
 
-    let kubeconfig = plane.kubeconfig_path().to_owned();
+    let kubeconfig = bed.kubeconfig().to_owned();
     let bringup = |arguments: &[&str]| -> Ran {
         ran(Command::new(env!("CARGO_BIN_EXE_bringup"))
             .args(["flex"])
@@ -161,7 +156,7 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     assert_eq!(receipt["machines"].as_array().map(Vec::len), Some(100));
 
     // What is left behind is told before it is removed, and what is another's is not.
-    drop(maker);
+    drop(flex_controller);
     let body = |cluster: &str| {
         json!({
             "location": "eastus2",
@@ -169,12 +164,9 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
             "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": SUBNET } } }] },
         })
     };
-    Arm::new(azure.clone()).put(&nic, &body("cluster-1"))?;
-    Arm::new(azure.clone()).put(&nic.replace("left-behind", "foreign"), &body("cluster-2"))?;
+    bed.arm().put(&nic, &body("cluster-1"))?;
+    bed.arm().put(&nic.replace("left-behind", "foreign"), &body("cluster-2"))?;
     let directory = tempfile::tempdir()?;
-    let authority = directory.path().join("ca.pem");
-    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let door = HttpsServer::start(azure.clone(), any, &authority).await?;
     let token = directory.path().join("token");
     std::fs::write(&token, "token")?;
     let sweep = |more: &[&str]| -> Ran {
@@ -183,12 +175,12 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
             .args(more)
             .args(["--system-namespace", "default", "--kubeconfig"])
             .arg(&kubeconfig)
-            .args(["--azure-endpoint", &door.endpoint(), "--azure-ca-file"])
-            .arg(&authority)
+            .args(["--azure-endpoint", &bed.azure_endpoint(), "--azure-ca-file"])
+            .arg(bed.azure_ca_file())
             .env("AZURE_CLIENT_ID", "11111111-1111-1111-1111-111111111111")
             .env("AZURE_TENANT_ID", "22222222-2222-2222-2222-222222222222")
             .env("AZURE_FEDERATED_TOKEN_FILE", &token)
-            .env("AZURE_AUTHORITY_HOST", door.endpoint()))
+            .env("AZURE_AUTHORITY_HOST", bed.azure_endpoint()))
     };
     let told = sweep(&["--dry-run"]);
     assert_eq!(told.code, 0, "{}", told.err);

@@ -6,16 +6,10 @@ use std::net::TcpStream;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use bringup_azure_sim::scenario;
-use bringup_objects::report::definition;
-use bringup_world::World;
-use bringup_world::process::ControllerProcess;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::controller_process::ControllerProcess;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::{ObjectMeta, PostParams};
-
-const NAMESPACE: &str = "bringup-system";
 
 /// What it answers on `/readyz`.
 fn readyz(controller: &ControllerProcess) -> Result<String> {
@@ -27,16 +21,9 @@ fn readyz(controller: &ControllerProcess) -> Result<String> {
 }
 
 #[tokio::test]
-async fn without_karpenter_and_cluster_api_it_idles_says_what_it_waits_for_and_ends_when_asked()
+async fn without_karpenter_and_cluster_api_the_controller_idles_names_them_and_ends_on_sigterm()
 -> Result<()> {
-    let world = World::start(scenario::parse("idle", "{}")?, &[]).await?;
-    world.control_plane.install_definitions([definition()]).await?;
-    let client = world.control_plane.client();
-    let namespace = Namespace {
-        metadata: ObjectMeta { name: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() },
-        ..Namespace::default()
-    };
-    Api::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+    let bed = TestBed::builder().definitions(&[]).endpoints().start().await?;
     let program = Path::new(env!("CARGO_BIN_EXE_bringup"));
     for (arguments, kinds) in [
         (&[][..], &["NodeClaim"][..]),
@@ -44,8 +31,7 @@ async fn without_karpenter_and_cluster_api_it_idles_says_what_it_waits_for_and_e
     ] {
         let wanted: BTreeSet<String> =
             kinds.iter().map(|kind| format!("the definition of {kind} is not installed")).collect();
-        let mut controller =
-            ControllerProcess::start(program, &world, NAMESPACE, arguments).await?;
+        let mut controller = ControllerProcess::start(program, &bed, arguments).await?;
         let mut said = BTreeSet::new();
         controller.logged("leading").await?;
         while said.len() < wanted.len() {
@@ -62,12 +48,12 @@ async fn without_karpenter_and_cluster_api_it_idles_says_what_it_waits_for_and_e
         assert_eq!(lines.map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
 
         assert_eq!(controller.terminate()?, Some(0));
-        let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let leases: Api<Lease> = Api::namespaced(bed.client.clone(), &bed.settings.namespace);
         let lease = leases.get("bringup-controller").await?;
         let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
         assert_eq!(holder, "", "the lease is given back");
     }
-    let asked = world.azure.with(|azure| azure.journal().requests().len());
+    let asked = bed.azure.with(|azure| azure.journal().requests().len());
     assert_eq!(asked, 0, "nothing is asked of Azure");
     Ok(())
 }

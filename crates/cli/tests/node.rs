@@ -13,12 +13,13 @@ use bringup_azure_sim::endpoints::ProgramRunner;
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_contract::node_config::{Form, NodeConfig, node_bootstrapping};
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::arm::Arm;
+use bringup_end_to_end::guest::{Guest, can_boot};
+use bringup_end_to_end::order::Order;
+use bringup_end_to_end::test_bed::shared;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, find};
 use bringup_objects::{BootstrapReport, NodeClaim};
-use bringup_world::arm::Arm;
-use bringup_world::guest::{Guest, can_boot};
-use bringup_world::order::Order;
-use bringup_world::stage::{Stage, shared};
 use serde_json::{Value, json};
 
 /// A cluster whose nodes pull what they need from a registry, with oras.
@@ -104,18 +105,18 @@ impl Failed {
 
 /// Brings a node up, which fails.
 async fn fail(name: &str, guest: &Guest) -> Result<Failed> {
-    let stage = Stage::set(name, &guest.scenario()).await?;
-    let _programs = ProgramRunner::start(stage.azure.clone());
-    let _controller = stage.observe();
-    let (claim, order) = (stage.claim_name("a"), order()?);
-    stage.karpenter.launch_as(&claim, stage.pool(), &order).await?;
-    let error = stage.karpenter.bootstrap_for_real(&claim, &order).await?;
+    let bed = TestBed::named(name, &guest.scenario()).await?;
+    let _programs = ProgramRunner::start(bed.azure.clone());
+    let _controller = bed.observe();
+    let (claim, order) = (bed.claim_name("a"), order()?);
+    bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
+    let error = bed.karpenter.bootstrap_for_real(&claim, &order).await?;
     let error = error.context("the bootstrap should fail")?;
-    stage.karpenter.report_failure(&claim, &error).await?;
-    let object = stage
+    bed.karpenter.report_failure(&claim, &error).await?;
+    let object = bed
         .claim_when(&claim, "a verdict", |claim| says(claim, BOOTSTRAP_SUCCEEDED).0 == "False")
         .await?;
-    let report = stage.report().await?;
+    let report = bed.report().await?;
     let why = Command::new(env!("CARGO_BIN_EXE_bringup"))
         .args(["why", &claim])
         .env("KUBECONFIG", shared().await?.admin().kubeconfig_path())
@@ -126,44 +127,44 @@ async fn fail(name: &str, guest: &Guest) -> Result<Failed> {
 
 #[tokio::test]
 async fn a_healthy_node_comes_up() -> Result<()> {
-    if !can_boot() {
+    if !can_boot("guest") {
         return Ok(());
     }
     let guest = has_oras(machine("say all is well; ends 0")?)?;
-    let stage = Stage::set("healthy", &guest.scenario()).await?;
-    let _programs = ProgramRunner::start(stage.azure.clone());
-    let _controller = stage.observe();
-    let (claim, order) = (stage.claim_name("a"), order()?);
-    stage.karpenter.launch_as(&claim, stage.pool(), &order).await?;
-    assert_eq!(stage.karpenter.bootstrap_for_real(&claim, &order).await?, None);
-    stage.azure.advance(Duration::from_mins(1));
-    stage.node_when_there(&claim).await?;
-    stage.karpenter.register(&claim).await?;
+    let bed = TestBed::named("healthy", &guest.scenario()).await?;
+    let _programs = ProgramRunner::start(bed.azure.clone());
+    let _controller = bed.observe();
+    let (claim, order) = (bed.claim_name("a"), order()?);
+    bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
+    assert_eq!(bed.karpenter.bootstrap_for_real(&claim, &order).await?, None);
+    bed.azure.advance(Duration::from_mins(1));
+    bed.ready_node(&claim).await?;
+    bed.karpenter.register(&claim).await?;
     let up = |claim: &NodeClaim| {
         says(claim, BOOTSTRAP_SUCCEEDED).0 == "True" && says(claim, CSE_PROVISIONED).0 == "True"
     };
-    stage.claim_when(&claim, "a node that is up", up).await?;
+    bed.claim_when(&claim, "a node that is up", up).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn on_an_older_image_the_enabled_unit_brings_the_node_up() -> Result<()> {
-    if !can_boot() {
+    if !can_boot("guest") {
         return Ok(());
     }
     let guest = has_oras(machine("say all is well; ends 0")?)?;
-    let stage = Stage::set("olderimage", &guest.scenario()).await?;
-    let _programs = ProgramRunner::start(stage.azure.clone());
-    let (claim, order) = (stage.claim_name("a"), order_as(Form::CloudConfig)?);
-    stage.karpenter.launch_as(&claim, stage.pool(), &order).await?;
-    assert_eq!(stage.karpenter.bootstrap_for_real(&claim, &order).await?, None);
+    let bed = TestBed::named("olderimage", &guest.scenario()).await?;
+    let _programs = ProgramRunner::start(bed.azure.clone());
+    let (claim, order) = (bed.claim_name("a"), order_as(Form::CloudConfig)?);
+    bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
+    assert_eq!(bed.karpenter.bootstrap_for_real(&claim, &order).await?, None);
     assert!(guest.read("/var/log/azure/cluster-provision.log").contains("all is well"));
     Ok(())
 }
 
 #[tokio::test]
 async fn oras_that_is_missing_reaches_the_claim_with_its_code_name_and_evidence() -> Result<()> {
-    if !can_boot() {
+    if !can_boot("guest") {
         return Ok(());
     }
     let failed = fail("orasmissing", &machine("say this must not run; ends 0")?).await?;
@@ -179,16 +180,16 @@ async fn oras_that_is_missing_reaches_the_claim_with_its_code_name_and_evidence(
 
 #[tokio::test]
 async fn oras_that_is_not_in_the_path_is_found_by_the_scripts_all_the_same() -> Result<()> {
-    if !can_boot() {
+    if !can_boot("guest") {
         return Ok(());
     }
     let guest = machine("oras version >>$log 2>&1 || ends 211; ends 0")?;
     guest.program("/opt/bin/oras", "echo 1.3.0")?;
-    let stage = Stage::set("notinpath", &guest.scenario()).await?;
-    let _programs = ProgramRunner::start(stage.azure.clone());
-    let (claim, order) = (stage.claim_name("a"), order()?);
-    stage.karpenter.launch_as(&claim, stage.pool(), &order).await?;
-    assert_eq!(stage.karpenter.bootstrap_for_real(&claim, &order).await?, None);
+    let bed = TestBed::named("notinpath", &guest.scenario()).await?;
+    let _programs = ProgramRunner::start(bed.azure.clone());
+    let (claim, order) = (bed.claim_name("a"), order()?);
+    bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
+    assert_eq!(bed.karpenter.bootstrap_for_real(&claim, &order).await?, None);
     let report = guest.read("/var/log/bringup-node/provision-report.json");
     assert!(report.contains("not-in-path"), "{report}");
     Ok(())
@@ -197,7 +198,7 @@ async fn oras_that_is_not_in_the_path_is_found_by_the_scripts_all_the_same() -> 
 #[tokio::test]
 async fn scripts_that_set_the_path_themselves_and_lose_oras_are_told_from_a_network_timeout()
 -> Result<()> {
-    if !can_boot() {
+    if !can_boot("guest") {
         return Ok(());
     }
     let script = "export PATH=/usr/sbin:/usr/bin\n\
@@ -212,8 +213,8 @@ async fn scripts_that_set_the_path_themselves_and_lose_oras_are_told_from_a_netw
 }
 
 #[tokio::test]
-async fn a_name_server_that_nobody_reaches_is_the_cause() -> Result<()> {
-    if !can_boot() {
+async fn an_unreachable_name_server_is_the_cause() -> Result<()> {
+    if !can_boot("guest") {
         return Ok(());
     }
     let script = "say '+ nslookup aks1.hcp.eastus.azmk8s.io'\n\
@@ -233,7 +234,7 @@ async fn a_name_server_that_nobody_reaches_is_the_cause() -> Result<()> {
 
 #[tokio::test]
 async fn a_disk_that_the_scripts_fill_is_the_cause_and_the_result_is_not_lost() -> Result<()> {
-    if !can_boot() {
+    if !can_boot("guest") {
         return Ok(());
     }
     let script = "say '+ tar -xf kubernetes-node.tar.gz'\n\
@@ -249,7 +250,7 @@ async fn a_disk_that_the_scripts_fill_is_the_cause_and_the_result_is_not_lost() 
 
 #[tokio::test]
 async fn an_agent_that_is_killed_with_its_scripts_is_said_to_have_died() -> Result<()> {
-    if !can_boot() {
+    if !can_boot("guest") {
         return Ok(());
     }
     // The agent, the keeper between them, and the script.
@@ -267,7 +268,7 @@ async fn an_agent_that_is_killed_with_its_scripts_is_said_to_have_died() -> Resu
 
 #[tokio::test]
 async fn scripts_that_hang_are_told_of_with_the_step_in_which_they_hang() -> Result<()> {
-    if !can_boot() {
+    if !can_boot("guest") {
         return Ok(());
     }
     let guest = has_oras(machine("say '+ retrycmd_if_failure'; exec sleep infinity")?)?;
@@ -281,7 +282,7 @@ async fn scripts_that_hang_are_told_of_with_the_step_in_which_they_hang() -> Res
 #[tokio::test]
 async fn the_success_of_the_machine_that_an_image_was_captured_from_is_not_believed() -> Result<()>
 {
-    if !can_boot() {
+    if !can_boot("guest") {
         return Ok(());
     }
     let script = "say 'E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (apt-get)'\n\
@@ -309,7 +310,7 @@ fn bringup(arguments: &[&str], input: &str) -> Result<(String, Option<i32>)> {
 
 #[tokio::test]
 async fn a_scale_set_as_bringup_writes_it_boots_the_agent_and_tells_why_it_failed() -> Result<()> {
-    if !can_boot() {
+    if !can_boot("guest") {
         return Ok(());
     }
     let guest = machine("say this must not run; ends 0")?;

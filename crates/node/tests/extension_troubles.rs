@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use common::requirement::{missing_program, skip};
 use extension::*;
 use serde_json::{Value, json};
 
@@ -121,11 +122,11 @@ fn protected(
 }
 
 fn has_openssl() -> bool {
-    let there = Command::new("openssl").arg("version").output().is_ok();
-    if !there {
-        let _ = writeln!(std::io::stderr(), "protected settings: skipped, there is no openssl");
+    let missing = missing_program(&["openssl"]);
+    if missing.is_some() {
+        skip("openssl", "openssl is not installed, which encrypts protected settings");
     }
-    there
+    missing.is_none()
 }
 
 #[test]

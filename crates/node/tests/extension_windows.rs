@@ -1,6 +1,6 @@
 //! The VM extension on Windows: the real program under wine, in the layout of the guest agent for
-//! Windows. Without a cross compiler or wine, these tests say what is missing and pass;
-//! `make windows` fails instead.
+//! Windows. Without a cross compiler or wine, these tests are skipped, and fail with
+//! `BRINGUP_REQUIRE=windows`.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]

@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use common::requirement::skip;
 use common::{Ended, Killed, Machine};
 use sentinel_common::*;
 
@@ -97,7 +98,7 @@ fn test_45_in_memory_nothing_is_stale() {
     let kind = kind.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     let folder = tempfile::tempdir_in(memory);
     let (Ok("tmpfs"), Ok(folder)) = (kind.as_deref(), folder) else {
-        println!("skipped: there is no file system in memory to write to");
+        skip("tmpfs", "/dev/shm is no file system in memory that can be written to");
         return;
     };
     let (machine, path) = (Machine::new(), folder.path().join("sentinel"));

@@ -1,5 +1,5 @@
 //! `wait` on Windows: the real program under wine. Without a cross compiler or wine, these tests
-//! say what is missing and pass; `make windows` fails instead.
+//! are skipped, and fail with `BRINGUP_REQUIRE=windows`.
 
 #![cfg(unix)]
 

@@ -97,20 +97,20 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_there_reports() {
+    fn a_new_machine_gets_a_node() {
         let machines = [machine("a", "vm-1", SigningRequest::Approve)];
         let observed = joined(&machines[0]);
         assert_eq!(plan(&observed, &machines), [Step::Report(&machines[0], &observed.nodes[0])]);
     }
 
     #[test]
-    fn a_machine_that_is_gone_leaves() {
+    fn a_machine_that_is_gone_loses_its_node() {
         let observed = joined(&machine("a", "vm-1", SigningRequest::Approve));
         assert_eq!(plan(&observed, &[]), [Step::Leave("a".to_owned())]);
     }
 
     #[test]
-    fn a_machine_that_is_gone_before_it_had_a_node_leaves_too() {
+    fn a_machine_that_is_gone_before_its_node_exists_leaves_nothing() {
         let observed =
             Observed { nodes: Vec::new(), requests: vec![objects::signing_request("a").unwrap()] };
         assert_eq!(plan(&observed, &[]), [Step::Leave("a".to_owned())]);

@@ -4,26 +4,17 @@
 #[path = "bench/process.rs"]
 mod process;
 
-use std::io::{self, Write as _};
-use std::path::PathBuf;
+use bringup_end_to_end::process::built;
+use bringup_end_to_end::say;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use bringup_azure_sim::scenario;
-use bringup_objects::report::definition;
-use bringup_testbed::CrdSet;
-use bringup_world::World;
-use bringup_world::order::Order;
-use bringup_world::process::ControllerProcess;
-use bringup_world::provider::Provider;
-use bringup_world::vm_fleet::VmFleet;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
-use kube::api::{ObjectMeta, PostParams};
+use anyhow::{Result, ensure};
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::controller_process::ControllerProcess;
+use bringup_end_to_end::order::Order;
 use process::Usage;
 use serde_json::json;
 
-const NAMESPACE: &str = "bringup-system";
 const PENDING: usize = 200;
 const CONSOLE: usize = 4 * 1024 * 1024;
 /// As much as the controller may need, in kilobytes.
@@ -35,32 +26,20 @@ const AFTER: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
-    let program = PathBuf::from(program);
-    let world =
-        World::start(scenario::parse("bench", &scenario())?, &[CrdSet::KarpenterAzure]).await?;
-    world.control_plane.install_definitions([definition()]).await?;
-    let client = world.control_plane.client();
-    let namespace = Namespace {
-        metadata: ObjectMeta { name: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() },
-        ..Namespace::default()
-    };
-    Api::all(client).create(&PostParams::default(), &namespace).await?;
-    let (karpenter, vm_fleet) = (Provider::new(&world), VmFleet::new(world.azure.clone()));
+    let program = built("BRINGUP", "bringup")?;
+    let bed = TestBed::builder().scenario(&scenario()).endpoints().start().await?;
     let order = Order { console: true, ..Order::of("202601.27.0") };
-    karpenter.create_pool("default").await?;
+    bed.karpenter.create_pool("default").await?;
     for nth in 0..PENDING {
         let claim = format!("pending-{nth}");
-        karpenter.claim(&claim, Some("default")).await?;
-        vm_fleet.put_vm(&claim, "default", &order)?;
-        karpenter.accepted(&claim, &Provider::vm_path(&claim), &order.image()).await?;
+        bed.launch(&claim, "default", &order).await?;
     }
-    let mut controller = ControllerProcess::start(&program, &world, NAMESPACE, &[]).await?;
+    let mut controller = ControllerProcess::start(&program, &bed, &[]).await?;
     controller.logged("leading").await?;
     say(&format!("{PENDING} claims are pending; consoles are read when a claim is 5 minutes old"))?;
     loop {
         tokio::time::sleep(PAUSE).await;
-        let read = consoles_read(&world);
+        let read = consoles_read(&bed);
         say(&format!("{read} of {PENDING} consoles read; {}", Usage::of(controller.id())?))?;
         if read >= PENDING {
             break;
@@ -88,8 +67,8 @@ fn scenario() -> String {
 }
 
 /// Of how many VMs the console was read.
-fn consoles_read(world: &World) -> usize {
-    world.azure.with(|azure| {
+fn consoles_read(bed: &TestBed) -> usize {
+    bed.azure.with(|azure| {
         let blobs = azure
             .journal()
             .requests()
@@ -101,8 +80,4 @@ fn consoles_read(world: &World) -> usize {
         blobs.dedup();
         blobs.len()
     })
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(io::stdout(), "{text}").context("write to standard output")
 }

@@ -1,47 +1,47 @@
 //! `make demo`: nodes that fail, as an operator sees them today, and what bringup says.
 
-use std::io::{self, Read as _, Write as _};
+use bringup_end_to_end::process::built;
+use bringup_end_to_end::say;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use bringup_azure_sim::scenario;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::controller_process::ControllerProcess;
+use bringup_objects::NodeClaim;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
 use bringup_objects::report::definition;
-use bringup_objects::{Node, NodeClaim};
-use bringup_testbed::CrdSet;
-use bringup_world::World;
-use bringup_world::process::ControllerProcess;
-use bringup_world::provider::Provider;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
-use kube::runtime::wait::await_condition;
-
-const NAMESPACE: &str = "bringup-system";
-/// The end of a wait that only a broken program reaches.
-const FOREVER: Duration = Duration::from_mins(5);
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let bringup = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
-    let bringup = PathBuf::from(bringup);
+    let bringup = built("BRINGUP", "bringup")?;
     say("Starting a real Kubernetes API server and a simulated Azure ...")?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/demo.yaml");
     // Minutes pass in Azure while the demo lasts seconds: they are taken from the past, so that
     // kubectl's ages make sense.
-    let start = Timestamp::now() - SignedDuration::from_mins(10);
-    let world = World::start_at(scenario::load(&path)?, &[CrdSet::KarpenterAzure], start).await?;
-    let demo = Demo { karpenter: Provider::new(&world), world, bringup };
-    demo.karpenter.create_pool("default").await?;
+    let past = SignedDuration::from_mins(10);
+    let bed = TestBed::builder()
+        .scenario_file(&path)
+        .behind(past)
+        .endpoints()
+        .not_installed()
+        .start()
+        .await?;
+    let demo = Demo { bed, bringup };
+    let karpenter = &demo.bed.karpenter;
+    karpenter.create_pool("default").await?;
 
     let (healthy, broken, cut_off) = ("default-h3lth", "default-x7k2p", "default-n0net");
     heading("Two NodeClaims on AzureLinux V3: images 202601.13.0 and 202601.27.0")?;
-    demo.karpenter.launch(healthy, "default", "202601.13.0").await?;
-    demo.karpenter.bootstrap(healthy)?;
+    karpenter.launch(healthy, "default", "202601.13.0").await?;
+    karpenter.bootstrap(healthy)?;
     demo.fail(broken, "202601.27.0").await?;
     demo.join(healthy).await?;
 
@@ -51,8 +51,7 @@ async fn main() -> Result<()> {
     heading("bringup is installed: its definition, and `bringup controller`")?;
     demo.install().await?;
     let began = Instant::now();
-    let mut controller =
-        ControllerProcess::start(&demo.bringup, &demo.world, NAMESPACE, &[]).await?;
+    let mut controller = ControllerProcess::start(&demo.bringup, &demo.bed, &[]).await?;
     demo.verdict(broken).await?;
     say(&format!(
         "Started, and the verdict is on the claim: {:.1} s.",
@@ -82,7 +81,7 @@ async fn main() -> Result<()> {
 
     heading("Karpenter deletes what failed: VMs and claims")?;
     for claim in [broken, cut_off] {
-        demo.karpenter.clean_up(claim).await?;
+        karpenter.clean_up(claim).await?;
     }
     demo.kubectl(&["get", "nodeclaims"])?;
 
@@ -106,42 +105,37 @@ async fn main() -> Result<()> {
              docs/install.md     installs bringup in a cluster\n\
              Nothing is left running.")?;
     }
-    controller.kill()
+    controller.kill();
+    Ok(())
 }
 
 struct Demo {
-    world: World,
-    karpenter: Provider,
+    bed: TestBed,
     bringup: PathBuf,
 }
 
 impl Demo {
     /// A claim whose script fails, as Karpenter tells it.
     async fn fail(&self, claim: &str, image: &str) -> Result<()> {
-        self.karpenter.launch(claim, "default", image).await?;
-        let error = self.karpenter.bootstrap(claim)?.context("the demo's node should fail")?;
-        self.karpenter.report_failure(claim, &error).await
+        let karpenter = &self.bed.karpenter;
+        karpenter.launch(claim, "default", image).await?;
+        let error = karpenter.bootstrap(claim)?.context("the demo's node should fail")?;
+        karpenter.report_failure(claim, &error).await
     }
 
-    /// Waits for the Node of a claim, and says that it is there.
+    /// Waits for the Node of a claim, and registers it as Karpenter does.
     async fn join(&self, claim: &str) -> Result<()> {
-        let nodes: Api<Node> = Api::all(self.world.control_plane.client());
-        let ready = |node: Option<&Node>| node.is_some_and(Node::is_ready);
-        let name = format!("aks-{claim}");
-        tokio::time::timeout(FOREVER, await_condition(nodes, &name, ready))
-            .await
-            .context("waited in vain for the healthy Node")??;
-        self.karpenter.register(claim).await
+        self.bed.ready_node(claim).await?;
+        self.bed.karpenter.register(claim).await
     }
 
     /// What an administrator does once.
     async fn install(&self) -> Result<()> {
-        self.world.control_plane.install_definitions([definition()]).await?;
-        let namespace = Namespace {
-            metadata: ObjectMeta { name: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() },
-            ..Namespace::default()
-        };
-        let namespaces: Api<Namespace> = Api::all(self.world.control_plane.client());
+        self.bed.control_plane().install_definitions([definition()]).await?;
+        let name = Some(self.bed.settings.namespace.clone());
+        let metadata = ObjectMeta { name, ..ObjectMeta::default() };
+        let namespace = Namespace { metadata, ..Namespace::default() };
+        let namespaces: Api<Namespace> = Api::all(self.bed.client.clone());
         namespaces
             .create(&PostParams::default(), &namespace)
             .await
@@ -151,47 +145,43 @@ impl Demo {
 
     /// Waits for the verdict on a claim.
     async fn verdict(&self, claim: &str) -> Result<()> {
-        let claims: Api<NodeClaim> = Api::all(self.world.control_plane.client());
-        let is_told = |claim: Option<&NodeClaim>| {
-            let status = claim.and_then(|claim| claim.status.as_ref());
+        let has_failed = |claim: &NodeClaim| {
+            let status = claim.status.as_ref();
             let verdict = status.and_then(|status| find(&status.conditions, BOOTSTRAP_SUCCEEDED));
             verdict.is_some_and(|verdict| verdict.status == "False")
         };
-        tokio::time::timeout(FOREVER, await_condition(claims, claim, is_told))
-            .await
-            .context("waited in vain for a verdict")??;
-        Ok(())
+        self.bed.claim_when(claim, "a verdict", has_failed).await.map(drop)
     }
 
     /// Conditions and Events of a claim, as kubectl shows them.
     fn describe(&self, claim: &str) -> Result<()> {
-        let mut kubectl = self.world.control_plane.kubectl()?;
+        let mut kubectl = self.bed.control_plane().kubectl()?;
         let described = output(kubectl.args(["describe", "nodeclaim", claim]), &[0])?;
         let start = described.find("  Conditions:").unwrap_or(0);
         say(described[start..].trim_end())
     }
 
     fn kubectl(&self, arguments: &[&str]) -> Result<()> {
-        say(output(self.world.control_plane.kubectl()?.args(arguments), &[0])?.trim_end())
+        say(output(self.bed.control_plane().kubectl()?.args(arguments), &[0])?.trim_end())
     }
 
     /// `bringup`, which ends with 10 where it names a cause.
     fn bringup(&self, arguments: &[&str]) -> Result<()> {
         let mut command = Command::new(&self.bringup);
-        command.args(arguments).env("KUBECONFIG", self.world.kubeconfig());
+        command.args(arguments).env("KUBECONFIG", self.bed.kubeconfig());
         say(output(&mut command, &[0, 10])?.trim_end())
     }
 
     /// Says how to look around, and waits for Ctrl-C.
     async fn keep(&self, controller: &ControllerProcess) -> Result<()> {
-        let kubectl = self.world.control_plane.kubectl()?;
+        let kubectl = self.bed.control_plane().kubectl()?;
         say(&format!(
             "export KUBECONFIG={kubeconfig}\n\
              {kubectl} get nodeclaims,bootstrapreports -A\n\
              {bringup} why default-n0net\n\
              curl -s http://{address}/metrics\n\
              Ctrl-C ends everything and leaves nothing behind.",
-            kubeconfig = self.world.kubeconfig().display(),
+            kubeconfig = self.bed.kubeconfig().display(),
             kubectl = kubectl.get_program().display(),
             bringup = self.bringup.display(),
             address = controller.address(),
@@ -207,10 +197,6 @@ fn metrics(address: &str) -> Result<String> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).context("read the metrics")?;
     Ok(answer)
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(io::stdout(), "{text}").context("write to standard output")
 }
 
 fn heading(text: &str) -> Result<()> {

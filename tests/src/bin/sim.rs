@@ -4,9 +4,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use bringup_azure_sim::scenario::{self, Scenario};
-use bringup_testbed::CrdSet;
-use bringup_world::World;
+use bringup_end_to_end::TestBed;
 use clap::Parser;
 
 /// Starts a real Kubernetes control plane and a simulated Azure, and says how to reach both.
@@ -24,16 +22,12 @@ struct Options {
 #[tokio::main]
 async fn main() -> Result<()> {
     let options = Options::parse();
-    let scenario = match &options.scenario {
-        Some(path) => scenario::load(path)?,
-        None => Scenario::default(),
-    };
-    let world = World::start(
-        scenario,
-        &[CrdSet::KarpenterAzure, CrdSet::ClusterApi, CrdSet::ClusterApiAzure],
-    )
-    .await?;
-    let kubectl = world.control_plane.kubectl().context("find kubectl")?;
+    let mut builder = TestBed::builder().machines().endpoints().not_installed();
+    if let Some(path) = &options.scenario {
+        builder = builder.scenario_file(path);
+    }
+    let bed = builder.start().await?;
+    let kubectl = bed.control_plane().kubectl().context("find kubectl")?;
     write!(
         io::stdout(),
         "A real control plane and a simulated Azure are up. Ctrl-C ends both and leaves nothing behind.\n\
@@ -50,15 +44,15 @@ async fn main() -> Result<()> {
          \x20 curl {control}/log\n\
          \x20 curl {control}/resources\n\
          \x20 curl -X POST {control}/clock -d '{{\"advance\": \"15m\"}}'\n",
-        kubeconfig = world.kubeconfig().display(),
+        kubeconfig = bed.kubeconfig().display(),
         kubectl = kubectl.get_program().display(),
-        ca = world.azure_ca_file().display(),
-        azure = world.azure_endpoint(),
-        control = world.control_endpoint(),
+        ca = bed.azure_ca_file().display(),
+        azure = bed.azure_endpoint(),
+        control = bed.control_endpoint(),
     )?;
     io::stdout().flush()?;
     tokio::signal::ctrl_c().await.context("wait for Ctrl-C")?;
-    let left = world
+    let left = bed
         .azure
         .with(|azure| azure.resources().into_iter().filter(|resource| resource.orphan).count());
     writeln!(io::stdout(), "\nStopped. Resources that nothing used any more: {left}.")?;

@@ -18,15 +18,13 @@ use tokio::task::JoinHandle;
 
 use crate::arm::Arm;
 use crate::nodes::NodeFollower;
+use crate::{SUBNET, SUBSCRIPTION};
 
-const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
-/// A subnet that every simulated Azure has.
-const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
 /// What keeps an AzureMachine until its VM is gone.
 const FINALIZER: &str = "azuremachine.infrastructure.cluster.x-k8s.io";
 
-/// What the providers are responsible for.
-pub struct Land {
+/// The workload cluster that the providers are responsible for.
+pub struct WorkloadCluster {
     /// A client that may do everything.
     pub client: Client,
     /// Where VMs are made.
@@ -34,18 +32,18 @@ pub struct Land {
     /// Where the cluster's objects are.
     pub namespace: String,
     /// The name of the cluster, with which the names of all its machines begin.
-    pub cluster: String,
+    pub name: String,
     /// Where the workload cluster's API server is.
     pub port: u16,
-    /// What becomes of the machines, in the order in which their VMs are made: the tag `case`, by
-    /// which rules of the scenario know a VM. Further ones bear none.
-    pub fates: Vec<&'static str>,
+    /// The outcomes of the machines, in the order in which their VMs are made: the tag `case`, by
+    /// which rules of the scenario know a VM. Further VMs have no such tag.
+    pub outcomes: Vec<&'static str>,
 }
 
 /// The providers of one cluster, until they are dropped.
 pub struct StandInProvider {
     task: JoinHandle<()>,
-    trouble: watch::Receiver<String>,
+    error: watch::Receiver<String>,
     _nodes: NodeFollower,
 }
 
@@ -80,23 +78,23 @@ impl Kind {
 }
 
 impl StandInProvider {
-    /// Starts them, and the kubelets of machines that join.
-    pub fn start(land: Land) -> Self {
-        let prefix = format!("{}-", land.cluster);
-        let nodes = NodeFollower::start(land.azure.clone(), land.client.clone(), &prefix);
-        let (send, trouble) = watch::channel(String::new());
+    /// Starts the providers, and the kubelets of machines that join.
+    pub fn start(cluster: WorkloadCluster) -> Self {
+        let prefix = format!("{}-", cluster.name);
+        let nodes = NodeFollower::start(cluster.azure.clone(), cluster.client.clone(), &prefix);
+        let (send, error) = watch::channel(String::new());
         let task = tokio::spawn(async move {
-            if let Err(error) = provide(&land).await {
+            if let Err(error) = provide(&cluster).await {
                 send.send_replace(format!("{error:#}"));
             }
         });
-        Self { task, trouble, _nodes: nodes }
+        Self { task, error, _nodes: nodes }
     }
 
-    /// Waits until they cannot go on: why.
-    pub async fn trouble(&self) -> String {
-        let mut trouble = self.trouble.clone();
-        match trouble.wait_for(|trouble| !trouble.is_empty()).await {
+    /// Waits until the providers fail, and returns why.
+    pub async fn failure(&self) -> String {
+        let mut error = self.error.clone();
+        match error.wait_for(|error| !error.is_empty()).await {
             Ok(why) => why.clone(),
             Err(_) => "they have ended".to_owned(),
         }
@@ -105,9 +103,9 @@ impl StandInProvider {
 
 type Seen = (Kind, watcher::Result<Event<DynamicObject>>);
 
-async fn provide(land: &Land) -> Result<()> {
+async fn provide(cluster: &WorkloadCluster) -> Result<()> {
     let watched = Kind::ALL.map(|kind| -> BoxStream<'static, Seen> {
-        let events = watcher(land.api(kind), watcher::Config::default());
+        let events = watcher(cluster.api(kind), watcher::Config::default());
         events.map(move |event| (kind, event)).boxed()
     });
     let mut events = select_all(watched);
@@ -119,12 +117,12 @@ async fn provide(land: &Land) -> Result<()> {
         };
         let mut present = Some(object);
         while let Some(object) = present.take() {
-            let done = land.reconcile(kind, &object, &mut made).await;
+            let done = cluster.reconcile(kind, &object, &mut made).await;
             match done {
                 Ok(()) => {}
                 // Another client has written in between.
                 Err(error) if is_stale(&error) => {
-                    present = land.api(kind).get_opt(&object.name_any()).await?;
+                    present = cluster.api(kind).get_opt(&object.name_any()).await?;
                 }
                 Err(error) => {
                     return Err(error.context(format!("{kind:?} {}", object.name_any())));
@@ -136,10 +134,10 @@ async fn provide(land: &Land) -> Result<()> {
 }
 
 fn is_stale(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(kube::Error::Api(said)) if [404, 409].contains(&said.code))
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if [404, 409].contains(&status.code))
 }
 
-impl Land {
+impl WorkloadCluster {
     fn api(&self, kind: Kind) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), &self.namespace, &kind.resource())
     }
@@ -203,7 +201,7 @@ impl Land {
         if object.data["spec"]["providerID"].is_null() {
             let name = object.name_any();
             if !made.contains(&name) {
-                self.put_vm(object, self.fates.get(made.len()).copied().unwrap_or_default())?;
+                self.put_vm(object, self.outcomes.get(made.len()).copied().unwrap_or_default())?;
                 made.insert(name.clone());
             }
             let id = format!("azure://{}", self.vm(&name));
@@ -246,7 +244,7 @@ impl Land {
     }
 
     fn providers(&self) -> String {
-        format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/{}/providers", self.cluster)
+        format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/{}/providers", self.name)
     }
 
     fn vm(&self, name: &str) -> String {

@@ -1,5 +1,6 @@
 //! Machines that name the claims of others.
 
+use bringup_testbed::wait::until_object;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,7 +12,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::flex::{CLASS, create_machine, machines};
-use super::installed::{Installed, until};
+use super::installed::Installed;
 
 const OWN: &str = "azure-flex:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/its-own";
 
@@ -62,7 +63,8 @@ async fn status_when(
     let is = |machine: Option<&AzureFlexMachine>| {
         machine.and_then(|machine| machine.status.as_ref()).is_some_and(&is)
     };
-    until(machines(installed), name, &format!("{name} to be {what}"), is).await.map(drop)
+    until_object(machines(installed), name, format!("{name} to be {what}"), is).await?;
+    Ok(())
 }
 
 /// Machines whose VMs fail, which ends the claim that names one: an honest one, and forged ones.
@@ -86,7 +88,7 @@ pub(super) async fn forge(installed: &Installed) -> Result<()> {
     let id = status.and_then(|status| status.provider_id).context("an id")?;
     accept(installed, "fails-honest", &id, false).await?;
     // Azure gives up waiting for their operating systems.
-    installed.world.azure.advance(GIVEN_UP);
+    installed.bed.azure.advance(GIVEN_UP);
     for name in FAILING {
         status_when(installed, name, "failed", |status| status.failure.is_some()).await?;
     }
@@ -98,7 +100,7 @@ pub(super) async fn are_not_deleted(installed: &Installed) -> Result<()> {
     let is_gone = |claim: Option<&NodeClaim>| {
         claim.is_none_or(|claim| claim.metadata.deletion_timestamp.is_some())
     };
-    until(claims(installed), "fails-honest", "the claim to be deleted", is_gone).await?;
+    until_object(claims(installed), "fails-honest", "the claim to be deleted", is_gone).await?;
     for name in ["pending", "named", "registered"] {
         let claim = claims(installed).get(name).await?;
         ensure!(claim.metadata.deletion_timestamp.is_none(), "{name} is deleted");

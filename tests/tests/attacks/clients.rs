@@ -1,5 +1,6 @@
 //! Clients of the provider's port, with certificates of the same authority.
 
+use bringup_testbed::wait::in_time;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -18,8 +19,6 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
-
-use super::super::FOREVER;
 
 /// The name of Karpenter's certificate, by the values of the chart.
 const KARPENTER: &str = "karpenter.karpenter.svc";
@@ -84,7 +83,7 @@ async fn is_served(channel: Result<Channel>) -> Result<()> {
         ProviderClient::new(channel?).list(ListRequest {}).await?;
         Ok(())
     };
-    tokio::time::timeout(FOREVER, asked).await.context("no answer")?
+    in_time("an answer", asked).await?
 }
 
 pub(super) async fn only_karpenter_is_served(authority: &Authority, door: &str) -> Result<()> {
@@ -122,8 +121,7 @@ pub(super) async fn idle_connections_keep_no_client_out(
     let karpenter = authority.connect(door, Some(authority.karpenter()?)).await;
     is_served(karpenter).await.context("Karpenter is not served beside idle connections")?;
     // The oldest has been closed for the newest, or for its silence.
-    let ended = tokio::time::timeout(FOREVER, idle[0].read(&mut [0])).await;
-    let ended = ended.context("an idle connection is never closed")?;
+    let ended = in_time("the end of an idle connection", idle[0].read(&mut [0])).await?;
     ensure!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
     Ok(())
 }

@@ -1,15 +1,14 @@
 //! Attacks on the controller that makes machines: foreign resources, clients without the right
-//! certificate, its own account in foreign hands, idle connections and forged claims.
+//! certificate, its own account in the hands of others, idle connections and forged claims.
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bringup_azure_sim::scenario;
+use bringup_end_to_end::controller_process::ControllerProcess;
+use bringup_end_to_end::{SUBSCRIPTION, TestBed};
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
-use bringup_testbed::CrdSet;
-use bringup_world::process::ControllerProcess;
-use bringup_world::{SUBSCRIPTION, World};
+use bringup_testbed::wait::until_object;
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -18,10 +17,10 @@ use serde_json::{Value, json};
 
 use super::super::{NAMESPACE, replay};
 use super::clients::Authority;
-use super::installed::{Installed, is_well, until};
+use super::installed::{Installed, is_well};
 use super::{claims, clients, foreign, secrets};
 
-pub(super) const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
+pub(super) use bringup_end_to_end::SUBNET;
 pub(super) const GROUP: &str = "rg-flex";
 pub(super) const CLASS: &str = "plain";
 pub(super) const SIZE: &str = "Standard_D8s_v5";
@@ -35,11 +34,11 @@ rules:
 ";
 
 async fn install() -> Result<Installed> {
-    let world =
-        World::start(scenario::parse("attacks", SCENARIO)?, &[CrdSet::KarpenterAzure]).await?;
-    let version = world.control_plane.client().apiserver_version().await?.git_version;
+    let builder = TestBed::builder().scenario(SCENARIO).endpoints().not_installed();
+    let bed = builder.start().await?;
+    let version = bed.client.clone().apiserver_version().await?.git_version;
     let version = version.trim_start_matches('v');
-    let authority = std::fs::read(world.control_plane.directory().join("authority.crt"))?;
+    let authority = std::fs::read(bed.control_plane().directory().join("authority.crt"))?;
     let mut options: Vec<String> = [
         "--values=charts/tests/flex.yaml",
         "--set=definitions.nodeClass=true",
@@ -59,7 +58,7 @@ async fn install() -> Result<Installed> {
         ("", "secrets", "create", "kube-system"),
         ("", "secrets", "delete", "kube-system"),
     ];
-    Installed::new(world, &options, &rights).await
+    Installed::new(bed, &options, &rights).await
 }
 
 /// The controller, and where it serves Karpenter.
@@ -67,7 +66,7 @@ async fn start(
     installed: &Installed,
     authority: &Authority,
 ) -> Result<(ControllerProcess, String)> {
-    let directory = installed.world.directory();
+    let directory = installed.bed.directory();
     let maps: Api<ConfigMap> = Api::namespaced(installed.admin(), NAMESPACE);
     let join = maps.get("bringup-flex-join").await?.data.unwrap_or_default();
     let file = |name: &str| directory.join(name).display().to_string();
@@ -160,7 +159,8 @@ pub(super) async fn machine_in(
     let is = move |machine: Option<&AzureFlexMachine>| {
         machine.and_then(|one| one.status.as_ref()).is_some_and(|status| status.phase == phase)
     };
-    let found = until(machines(installed), name, &format!("{name} in {phase:?}"), is).await?;
+    let found =
+        until_object(machines(installed), name, &format!("{name} in {phase:?}"), is).await?;
     found.context("the machine is there")
 }
 

@@ -1,19 +1,21 @@
 //! Resources of another team under the names of machines.
 
 use anyhow::{Context as _, Result, ensure};
+use bringup_azure_sim::azure::Azure;
+use bringup_end_to_end::SUBSCRIPTION;
 use bringup_flex::machine::READY;
 use bringup_flex::names;
 use bringup_objects::condition::find;
 use bringup_objects::flex::AzureFlexMachine;
-use bringup_world::SUBSCRIPTION;
+use bringup_testbed::wait::until_object;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::super::{FOREVER, takes_long};
+use super::super::takes_long;
 use super::flex::{GROUP, SIZE, SUBNET, create_machine, machines};
-use super::installed::{Installed, until};
+use super::installed::Installed;
 
 const VM: &str = "Microsoft.Compute/virtualMachines";
 const NIC: &str = "Microsoft.Network/networkInterfaces";
@@ -65,7 +67,7 @@ impl Plant {
         tags: &Value,
     ) -> Result<Self> {
         let (path, version) = path(kind, name);
-        let arm = installed.world.arm();
+        let arm = installed.bed.arm();
         let address = format!("{path}?api-version={version}");
         let made = arm.put(&address, &foreign_body(kind, name, tags))?;
         arm.finish(&made)?;
@@ -87,8 +89,7 @@ impl Plant {
             let to = request.path.split('?').next().unwrap_or_default();
             ensure!(request.method == "GET" || to != self.path, "{request:?}");
         }
-        let found =
-            installed.world.arm().get(&format!("{}?api-version={}", self.path, self.version));
+        let found = installed.bed.arm().get(&format!("{}?api-version={}", self.path, self.version));
         let found = found?.body;
         for field in ["/tags", "/properties/vmId"] {
             ensure!(found.pointer(field) == self.body.pointer(field), "{}: {found}", self.name);
@@ -131,7 +132,7 @@ async fn is_told(installed: &Installed, plant: &Plant) -> Result<()> {
         ready.is_some_and(|one| one.status == "False" && one.reason == "ForeignResource")
     };
     let what = format!("ForeignResource on {}", plant.machine);
-    let machine = until(machines(installed), &plant.machine, &what, is_foreign).await?;
+    let machine = until_object(machines(installed), &plant.machine, &what, is_foreign).await?;
     let message = machine.as_ref().and_then(ready).map(|one| one.message).unwrap_or_default();
     ensure!(message.contains(&plant.name), "{message}");
     Ok(())
@@ -141,7 +142,8 @@ async fn delete(installed: &Installed, machine: &str) -> Result<()> {
     machines(installed).delete(machine, &DeleteParams::default()).await?;
     let is_gone = |machine: Option<&AzureFlexMachine>| machine.is_none();
     let what = format!("{machine} to be released");
-    until(machines(installed), machine, &what, is_gone).await.map(drop)
+    until_object(machines(installed), machine, &what, is_gone).await?;
+    Ok(())
 }
 
 pub(super) async fn are_left_alone(installed: &Installed, planted: &[Plant]) -> Result<()> {
@@ -168,18 +170,14 @@ pub(super) async fn replace(installed: &Installed, machine: &str) -> Result<Plan
     let vm = place.context("it has a place")?.vm;
     let (path, version) = path(VM, &vm);
     let address = format!("{path}?api-version={version}");
-    let arm = installed.world.arm();
+    let arm = installed.bed.arm();
     let tags = arm.get(&address)?.body["tags"].clone();
     let deleted = arm.delete(&address)?;
     arm.finish(&deleted)?;
-    let mut changes = installed.world.azure.changes();
-    let gone = async {
-        while arm.get(&address)?.status != 404 {
-            installed.world.azure.changed(&mut changes).await;
-        }
-        anyhow::Ok(())
-    };
-    tokio::time::timeout(FOREVER, gone).await.context("the VM is still there")??;
+    let path = path.to_ascii_lowercase();
+    let exists =
+        |azure: &mut Azure| azure.resources().iter().any(|one| one.id.to_ascii_lowercase() == path);
+    installed.bed.azure_when("the end of the VM", exists, |exists| !exists).await?;
     Plant::new(installed, machine, VM, &vm, &tags)
 }
 

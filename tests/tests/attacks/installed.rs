@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+use bringup_azure_sim::azure::Azure;
 use bringup_azure_sim::journal::Recorded;
-use bringup_world::World;
-use bringup_world::process::ControllerProcess;
-use bringup_world::program::built;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::controller_process::ControllerProcess;
+use bringup_end_to_end::process::built;
+use bringup_testbed::wait::{in_time, polled, until};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -15,20 +17,19 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::runtime::wait::{Condition, await_condition};
 use kube::{Api, Client, Config};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::super::{FOREVER, NAMESPACE};
+use super::super::NAMESPACE;
 
 /// A right that the chart gives: group, resource, verb, namespace.
 pub(super) type Right<'a> = (&'a str, &'a str, &'a str, &'a str);
 
-/// A world on which the chart is installed.
+/// A bed on which the chart is installed.
 pub(super) struct Installed {
-    pub(super) world: World,
+    pub(super) bed: TestBed,
     /// The kubeconfig with the token of the chart's `ServiceAccount`.
     kubeconfig: PathBuf,
     /// The literal variables of the Deployment.
@@ -38,18 +39,18 @@ pub(super) struct Installed {
 impl Installed {
     /// Renders the chart with these options and applies it, as an administrator does. It is in
     /// force when the `ServiceAccount` has the last of `rights`.
-    pub(super) async fn new(world: World, options: &[&str], rights: &[Right<'_>]) -> Result<Self> {
-        let client = world.control_plane.client();
+    pub(super) async fn new(bed: TestBed, options: &[&str], rights: &[Right<'_>]) -> Result<Self> {
+        let client = bed.client.clone();
         let namespace = json!({ "metadata": { "name": NAMESPACE } });
         let namespaces: Api<Namespace> = Api::all(client.clone());
         namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
-        let manifests = world.directory().join("chart.yaml");
+        let manifests = bed.directory().join("chart.yaml");
         std::fs::write(&manifests, render(options)?)?;
         let file = manifests.to_str().context("a path that is no text")?;
         let fixed = ["apply", "--server-side", "--validate=strict", "--warnings-as-errors"];
-        kubectl(&world, &[&fixed[..], &["--filename", file]].concat())?;
+        kubectl(&bed, &[&fixed[..], &["--filename", file]].concat())?;
         let definition = "customresourcedefinition/bootstrapreports.bringup.dev";
-        kubectl(&world, &["wait", "--for=condition=Established", definition])?;
+        kubectl(&bed, &["wait", "--for=condition=Established", definition])?;
 
         let deployments: Api<Deployment> = Api::namespaced(client, NAMESPACE);
         let pod = deployments.get("bringup").await?.spec.and_then(|spec| spec.template.spec);
@@ -57,10 +58,10 @@ impl Installed {
         let literal = environment.into_iter().filter_map(|one| Some((one.name, one.value?)));
         let variables = literal.filter(|(name, _)| name.starts_with("BRINGUP_")).collect();
 
-        let kubeconfig = world.directory().join("account.kubeconfig");
-        let account = token_kubeconfig(&world)?;
+        let kubeconfig = bed.directory().join("account.kubeconfig");
+        let account = token_kubeconfig(&bed)?;
         std::fs::write(&kubeconfig, account.to_string())?;
-        let installed = Self { world, kubeconfig, variables };
+        let installed = Self { bed, kubeconfig, variables };
         let account = installed.account().await?;
         for right in rights {
             until_allowed(&account, *right).await?;
@@ -70,7 +71,7 @@ impl Installed {
 
     /// The administrator.
     pub(super) fn admin(&self) -> Client {
-        self.world.control_plane.client()
+        self.bed.control_plane().client()
     }
 
     /// The controller's own `ServiceAccount`, by its token.
@@ -83,14 +84,13 @@ impl Installed {
     /// The controller, with further flags.
     pub(super) async fn start(&self, flags: &[&str]) -> Result<ControllerProcess> {
         let program = built("BRINGUP", "bringup")?;
-        let (world, account) = (&self.world, &self.kubeconfig);
-        ControllerProcess::start_as(&program, world, NAMESPACE, account, &self.variables, flags)
-            .await
+        let account = &self.kubeconfig;
+        ControllerProcess::start_as(&program, &self.bed, account, &self.variables, flags).await
     }
 
     /// The requests in the journal of Azure, but for the first so many; their paths in small letters.
     pub(super) fn requests(&self, since: usize) -> Vec<Recorded> {
-        let mut all = self.world.azure.with(|azure| azure.journal().requests()[since..].to_vec());
+        let mut all = self.bed.azure.with(|azure| azure.journal().requests()[since..].to_vec());
         for one in &mut all {
             one.path.make_ascii_lowercase();
         }
@@ -100,26 +100,22 @@ impl Installed {
     /// Waits until a request that meets a fault is in the journal of Azure.
     pub(super) async fn until_struck(&self, path: &str) -> Result<()> {
         let path = path.to_ascii_lowercase();
-        let is_struck = |one: &Recorded| one.fault.is_some() && one.path.contains(&path);
-        let mut changes = self.world.azure.changes();
-        let struck = async {
-            while !self.requests(0).iter().any(is_struck) {
-                self.world.azure.changed(&mut changes).await;
-            }
-        };
-        let struck = tokio::time::timeout(FOREVER, struck).await;
-        struck.with_context(|| format!("no request for {path} meets the fault"))
+        let is_struck =
+            |one: &Recorded| one.fault.is_some() && one.path.to_ascii_lowercase().contains(&path);
+        let any = |azure: &mut Azure| azure.journal().requests().iter().any(is_struck);
+        let what = format!("a request for {path} that meets the fault");
+        self.bed.azure_when(&what, any, |is_struck| *is_struck).await.map(drop)
     }
 }
 
 /// A kubeconfig with a new token of the chart's `ServiceAccount`.
-fn token_kubeconfig(world: &World) -> Result<serde_json::Value> {
-    let token = kubectl(world, &["create", "token", "bringup", "--namespace", NAMESPACE])?;
-    let authority = world.control_plane.directory().join("authority.crt");
+fn token_kubeconfig(bed: &TestBed) -> Result<serde_json::Value> {
+    let token = kubectl(bed, &["create", "token", "bringup", "--namespace", NAMESPACE])?;
+    let authority = bed.control_plane().directory().join("authority.crt");
     Ok(json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "account",
         "clusters": [{ "name": "test", "cluster": {
-            "server": world.control_plane.url(), "certificate-authority": authority } }],
+            "server": bed.control_plane().url(), "certificate-authority": authority } }],
         "users": [{ "name": "account", "user": { "token": token.trim() } }],
         "contexts": [{ "name": "account", "context": { "cluster": "test", "user": "account" } }],
     }))
@@ -142,20 +138,17 @@ async fn until_allowed(account: &Client, right: Right<'_>) -> Result<()> {
     };
     let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
     let reviews: Api<SelfSubjectAccessReview> = Api::all(account.clone());
-    let allowed = async {
-        loop {
-            let answer = reviews.create(&PostParams::default(), &review).await?;
-            if answer.status.is_some_and(|status| status.allowed) {
-                return anyhow::Ok(());
-            }
-        }
-    };
-    let allowed = tokio::time::timeout(FOREVER, allowed).await;
-    allowed.with_context(|| format!("{verb} {resource} in {namespace:?} is not allowed"))?
+    let answers = polled(async || {
+        let answer = reviews.create(&PostParams::default(), &review).await?;
+        Ok::<_, kube::Error>(answer.status.is_some_and(|status| status.allowed))
+    });
+    let what = format!("the right to {verb} {resource} in {namespace:?}");
+    until(what, answers, |is_allowed| *is_allowed).await?;
+    Ok(())
 }
 
-pub(super) fn kubectl(world: &World, arguments: &[&str]) -> Result<String> {
-    output(world.control_plane.kubectl()?.args(arguments))
+pub(super) fn kubectl(bed: &TestBed, arguments: &[&str]) -> Result<String> {
+    output(bed.control_plane().kubectl()?.args(arguments))
 }
 
 fn render(options: &[&str]) -> Result<String> {
@@ -180,20 +173,6 @@ fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Waits until an object is as wanted.
-pub(super) async fn until<K>(
-    api: Api<K>,
-    name: &str,
-    what: &str,
-    is: impl Condition<K>,
-) -> Result<Option<K>>
-where
-    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
-{
-    let found = tokio::time::timeout(FOREVER, await_condition(api, name, is)).await;
-    found.with_context(|| format!("waited in vain for {what}"))?.with_context(|| what.to_owned())
-}
-
 /// Status and body of an answer of the controller's own port.
 pub(super) async fn get(address: &str, path: &str) -> Result<(u16, String)> {
     let answer = async {
@@ -205,8 +184,7 @@ pub(super) async fn get(address: &str, path: &str) -> Result<(u16, String)> {
         let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
         anyhow::Ok((status.with_context(|| answer.clone())?, answer))
     };
-    let answer = tokio::time::timeout(FOREVER, answer).await;
-    answer.with_context(|| format!("GET {path}"))?.with_context(|| format!("GET {path}"))
+    in_time(format!("GET {path}"), answer).await?.with_context(|| format!("GET {path}"))
 }
 
 /// Checks that nothing has crashed and that every right of the chart that is needed is there.

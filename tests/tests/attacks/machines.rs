@@ -2,11 +2,11 @@
 
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::fault::FaultRule;
+use bringup_end_to_end::order::Order;
+use bringup_end_to_end::{SUBNET, SUBSCRIPTION, TestBed};
 use bringup_objects::NodeClaim;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
-use bringup_world::order::Order;
-use bringup_world::provider::Provider;
-use bringup_world::{SUBSCRIPTION, World};
+use bringup_testbed::wait::until_object;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
@@ -14,7 +14,6 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams
 use serde_json::{Value, json};
 
 use super::super::TENANT;
-use super::installed::until;
 
 const CORE: &str = "cluster.x-k8s.io";
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
@@ -33,21 +32,21 @@ pub(super) fn answer(method: &str, path: &str, status: u16, headers: &Value, bod
 }
 
 /// Has Azure answer like this from now on.
-pub(super) fn arm(world: &World, fault: Value) -> Result<()> {
+pub(super) fn arm(bed: &TestBed, fault: Value) -> Result<()> {
     let fault: FaultRule = serde_json::from_value(fault)?;
-    world.azure.with(|azure| azure.arm_fault(fault));
+    bed.azure.with(|azure| azure.arm_fault(fault));
     Ok(())
 }
 
-fn api(world: &World, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+fn api(bed: &TestBed, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk(group, version, kind);
     let plural = format!("{}s", kind.kind.to_lowercase());
     let resource = ApiResource::from_gvk_with_plural(&kind, &plural);
-    Api::namespaced_with(world.control_plane.client(), TENANT, &resource)
+    Api::namespaced_with(bed.client.clone(), TENANT, &resource)
 }
 
-pub(super) fn machines(world: &World) -> Api<DynamicObject> {
-    api(world, CORE, "v1beta2", "Machine")
+pub(super) fn machines(bed: &TestBed) -> Api<DynamicObject> {
+    api(bed, CORE, "v1beta2", "Machine")
 }
 
 async fn create(api: &Api<DynamicObject>, object: Value) -> Result<()> {
@@ -57,10 +56,10 @@ async fn create(api: &Api<DynamicObject>, object: Value) -> Result<()> {
 }
 
 /// A cluster whose VMs are in this subscription.
-pub(super) async fn create_cluster(world: &World, name: &str, subscription: &str) -> Result<()> {
+pub(super) async fn create_cluster(bed: &TestBed, name: &str, subscription: &str) -> Result<()> {
     let endpoint = json!({ "host": "prod.example", "port": 6443 });
     create(
-        &api(world, INFRASTRUCTURE, "v1beta1", "AzureCluster"),
+        &api(bed, INFRASTRUCTURE, "v1beta1", "AzureCluster"),
         json!({
             "apiVersion": format!("{INFRASTRUCTURE}/v1beta1"), "kind": "AzureCluster",
             "metadata": { "name": name, "labels": { "cluster.x-k8s.io/cluster-name": name } },
@@ -69,7 +68,7 @@ pub(super) async fn create_cluster(world: &World, name: &str, subscription: &str
         }),
     )
     .await?;
-    create(&api(world, CORE, "v1beta2", "Cluster"), json!({
+    create(&api(bed, CORE, "v1beta2", "Cluster"), json!({
         "apiVersion": format!("{CORE}/v1beta2"), "kind": "Cluster",
         "metadata": { "name": name },
         "spec": { "infrastructureRef": { "apiGroup": INFRASTRUCTURE, "kind": "AzureCluster", "name": name },
@@ -78,14 +77,11 @@ pub(super) async fn create_cluster(world: &World, name: &str, subscription: &str
 }
 
 /// A VM as the provider makes it, and its vmId.
-pub(super) fn put_vm(world: &World, name: &str) -> Result<(String, String)> {
+pub(super) fn put_vm(bed: &TestBed, name: &str) -> Result<(String, String)> {
     let base = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-prod/providers");
     let nic = format!("{base}/Microsoft.Network/networkInterfaces/{name}-nic");
-    let subnet = format!(
-        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes"
-    );
-    let ip = json!({ "name": "ip", "properties": { "subnet": { "id": subnet } } });
-    let arm = world.arm();
+    let ip = json!({ "name": "ip", "properties": { "subnet": { "id": SUBNET } } });
+    let arm = bed.arm();
     arm.put(
         &format!("{nic}?api-version=2024-05-01"),
         &json!({ "location": "eastus", "properties": { "ipConfigurations": [ip] } }),
@@ -116,7 +112,7 @@ pub(super) fn put_vm(world: &World, name: &str) -> Result<(String, String)> {
 /// A Machine of a cluster, and the provider's object behind it. Its VM is said to be there
 /// since long enough for a look.
 pub(super) async fn introduce(
-    world: &World,
+    bed: &TestBed,
     name: &str,
     cluster: &str,
     id: Option<&str>,
@@ -124,12 +120,12 @@ pub(super) async fn introduce(
     let provider_id = id.map(|id| format!("azure://{id}"));
     let labels = json!({ "cluster.x-k8s.io/cluster-name": cluster });
     let disk = json!({ "osType": "Linux", "diskSizeGB": 128 });
-    create(&api(world, INFRASTRUCTURE, "v1beta1", "AzureMachine"), json!({
+    create(&api(bed, INFRASTRUCTURE, "v1beta1", "AzureMachine"), json!({
         "apiVersion": format!("{INFRASTRUCTURE}/v1beta1"), "kind": "AzureMachine",
         "metadata": { "name": name, "labels": labels },
         "spec": { "vmSize": "Standard_D4s_v5", "sshPublicKey": "", "providerID": provider_id, "osDisk": disk },
     })).await?;
-    create(&machines(world), json!({
+    create(&machines(bed), json!({
         "apiVersion": format!("{CORE}/v1beta2"), "kind": "Machine",
         "metadata": { "name": name, "labels": labels },
         "spec": { "clusterName": cluster, "providerID": provider_id,
@@ -141,13 +137,13 @@ pub(super) async fn introduce(
         "initialization": { "infrastructureProvisioned": true },
         "conditions": [{ "type": "InfrastructureReady", "status": "True", "reason": "Ready",
                          "message": "", "lastTransitionTime": since }] } });
-    machines(world).patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
+    machines(bed).patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
     Ok(())
 }
 
 /// Waits until a Machine has a condition like this.
 pub(super) async fn machine_told(
-    world: &World,
+    bed: &TestBed,
     name: &str,
     what: &str,
     is: impl Fn(&Value) -> bool + Send + Sync,
@@ -158,13 +154,8 @@ pub(super) async fn machine_told(
         own.cloned()
     };
     let is_told = |object: Option<&DynamicObject>| object.and_then(&told).is_some();
-    let machine = until(machines(world), name, &format!("{what} on {name}"), is_told).await?;
+    let machine = until_object(machines(bed), name, &format!("{what} on {name}"), is_told).await?;
     machine.as_ref().and_then(told).context("it has the condition")
-}
-
-/// The provider of NodeClaims.
-pub(super) fn karpenter(world: &World) -> Provider {
-    Provider::new(world)
 }
 
 pub(super) fn condition(claim: &NodeClaim) -> Option<&Condition> {
@@ -173,11 +164,11 @@ pub(super) fn condition(claim: &NodeClaim) -> Option<&Condition> {
 
 /// A NodeClaim whose script fails. Karpenter tells of it, after `before` has been done.
 pub(super) async fn fail(
-    world: &World,
+    bed: &TestBed,
     name: &str,
     before: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let (karpenter, order) = (karpenter(world), Order::of(IMAGE));
+    let (karpenter, order) = (&bed.karpenter, Order::of(IMAGE));
     karpenter.launch_as(name, POOL, &order).await?;
     let error = karpenter.bootstrap_as(name, &order)?.context("the script should fail")?;
     before()?;
@@ -185,18 +176,18 @@ pub(super) async fn fail(
 }
 
 /// An innocent NodeClaim: its script fails, and its verdict is the right one.
-pub(super) async fn neighbour(world: &World, name: &str) -> Result<()> {
-    fail(world, name, || Ok(())).await?;
-    verdict(world, name).await
+pub(super) async fn neighbour(bed: &TestBed, name: &str) -> Result<()> {
+    fail(bed, name, || Ok(())).await?;
+    verdict(bed, name).await
 }
 
 /// Waits for the right verdict on a NodeClaim whose script has failed.
-pub(super) async fn verdict(world: &World, name: &str) -> Result<()> {
-    let claims: Api<NodeClaim> = Api::all(world.control_plane.client());
+pub(super) async fn verdict(bed: &TestBed, name: &str) -> Result<()> {
+    let claims: Api<NodeClaim> = Api::all(bed.client.clone());
     let is_told = |claim: Option<&NodeClaim>| {
         claim.and_then(condition).is_some_and(|one| one.status == "False")
     };
-    let told = until(claims, name, &format!("a verdict on {name}"), is_told).await?;
+    let told = until_object(claims, name, &format!("a verdict on {name}"), is_told).await?;
     let reason = told.as_ref().and_then(condition).map(|one| one.reason.clone());
     anyhow::ensure!(reason.as_deref() == Some("BinaryMissing"), "{name}: {reason:?}");
     Ok(())

@@ -1,9 +1,7 @@
 //! Attacks on the observer: hostile consoles, times, ids and reports.
 
 use anyhow::{Result, ensure};
-use bringup_azure_sim::scenario;
-use bringup_testbed::CrdSet;
-use bringup_world::{SUBSCRIPTION, World};
+use bringup_end_to_end::{SUBSCRIPTION, TestBed};
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -12,7 +10,7 @@ use serde_json::json;
 
 use super::super::{NAMESPACE, TENANT, replay};
 use super::installed::{Installed, is_well};
-use super::machines::{POOL, create_cluster, introduce, karpenter, machine_told, neighbour};
+use super::machines::{POOL, create_cluster, introduce, machine_told, neighbour};
 use super::{reports, texts};
 
 /// A subscription that no scope of the controller allows.
@@ -22,8 +20,8 @@ const FOREIGN: &str = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 const SCENARIO: &str = include_str!("../../scenarios/demo.yaml");
 
 async fn install() -> Result<Installed> {
-    let definitions = [CrdSet::KarpenterAzure, CrdSet::ClusterApi, CrdSet::ClusterApiAzure];
-    let world = World::start(scenario::parse("attacks", SCENARIO)?, &definitions).await?;
+    let builder = TestBed::builder().machines().scenario(SCENARIO).endpoints().not_installed();
+    let bed = builder.start().await?;
     let scope = format!("azure.scopes[0]={SUBSCRIPTION}");
     let options = ["--set", "machines.enabled=true", "--set", &scope];
     let rights = [
@@ -31,12 +29,12 @@ async fn install() -> Result<Installed> {
         ("coordination.k8s.io", "leases", "create", NAMESPACE),
         ("cluster.x-k8s.io", "machines", "watch", ""),
     ];
-    let installed = Installed::new(world, &options, &rights).await?;
+    let installed = Installed::new(bed, &options, &rights).await?;
     let namespaces: Api<Namespace> = Api::all(installed.admin());
     let tenant = serde_json::from_value(json!({ "metadata": { "name": TENANT } }))?;
     namespaces.create(&PostParams::default(), &tenant).await?;
-    create_cluster(&installed.world, "prod", SUBSCRIPTION).await?;
-    karpenter(&installed.world).create_pool(POOL).await?;
+    create_cluster(&installed.bed, "prod", SUBSCRIPTION).await?;
+    installed.bed.karpenter.create_pool(POOL).await?;
     Ok(installed)
 }
 
@@ -63,21 +61,21 @@ async fn hostile_consoles_times_ids_and_reports_leave_other_verdicts_alone() -> 
 }
 
 async fn vms_of_other_subscriptions_are_not_read(installed: &Installed) -> Result<()> {
-    let world = &installed.world;
+    let bed = &installed.bed;
     let id = format!(
         "/subscriptions/{FOREIGN}/resourceGroups/victim/providers/Microsoft.Compute/virtualMachines/db-1"
     );
-    introduce(world, "by-its-id", "prod", Some(&id)).await?;
+    introduce(bed, "by-its-id", "prod", Some(&id)).await?;
     // The same by the subscription of a cluster of the tenant's own.
-    create_cluster(world, "stolen", FOREIGN).await?;
-    introduce(world, "by-its-cluster", "stolen", None).await?;
+    create_cluster(bed, "stolen", FOREIGN).await?;
+    introduce(bed, "by-its-cluster", "stolen", None).await?;
     for name in ["by-its-id", "by-its-cluster"] {
         let names_the_flag = |one: &serde_json::Value| {
             one["message"].as_str().is_some_and(|message| message.contains("--azure-scope"))
         };
-        machine_told(world, name, "the scope that is missing", names_the_flag).await?;
+        machine_told(bed, name, "the scope that is missing", names_the_flag).await?;
     }
-    neighbour(world, "beside-the-scopes").await?;
+    neighbour(bed, "beside-the-scopes").await?;
     let asked = installed.requests(0).into_iter().find(|one| one.path.contains(FOREIGN));
     ensure!(asked.is_none(), "{asked:?}");
     Ok(())

@@ -1,19 +1,20 @@
 //! Reports that a tenant forges.
 
 use anyhow::{Context as _, Result, ensure};
+use bringup_end_to_end::controller_process::ControllerProcess;
 use bringup_objects::report::{
     BootstrapReport, Phase, ReportSpec, ReportStatus, ReportVerdict, TargetReference,
 };
 use bringup_objects::{MANAGER, NodeClaim};
-use bringup_world::process::ControllerProcess;
+use bringup_testbed::wait::in_time;
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
-use super::super::{FOREVER, NAMESPACE, TENANT};
+use super::super::{NAMESPACE, TENANT};
 use super::installed::{Installed, kubectl};
-use super::machines::{POOL, condition, introduce, karpenter, machines, neighbour};
+use super::machines::{POOL, condition, introduce, machines, neighbour};
 
 const USER: &str = "mallory";
 /// What the forged verdict would be.
@@ -42,12 +43,12 @@ async fn tenant(installed: &Installed) -> Result<Client> {
     // Until the right has arrived, it is RBAC that refuses, and not the policy.
     let reports: Api<BootstrapReport> = Api::namespaced(client.clone(), TENANT);
     let allowed = async { while reports.list(&ListParams::default()).await.is_err() {} };
-    tokio::time::timeout(FOREVER, allowed).await.context("the tenant has no rights")?;
+    in_time("the rights of the tenant", allowed).await?;
     Ok(client)
 }
 
 fn impersonated(installed: &Installed) -> Result<Client> {
-    let mut config = installed.world.control_plane.admin().config();
+    let mut config = installed.bed.control_plane().admin().config();
     config.auth_info.impersonate = Some(USER.to_owned());
     config.auth_info.impersonate_groups = Some(vec!["system:authenticated".to_owned()]);
     Ok(Client::try_from(config)?)
@@ -79,7 +80,7 @@ fn forged(name: &str, api_version: &str, kind: &str, target: &str, uid: &str) ->
 
 /// A claim that waits, and a forged report about it.
 async fn forged_about_a_claim(installed: &Installed, victim: &str) -> Result<BootstrapReport> {
-    karpenter(&installed.world).launch(victim, POOL, "202601.13.0").await?;
+    installed.bed.karpenter.launch(victim, POOL, "202601.13.0").await?;
     let claims: Api<NodeClaim> = Api::all(installed.admin());
     let uid = claims.get(victim).await?.uid().context("a uid")?;
     Ok(forged(&format!("about-{victim}"), "karpenter.sh/v1", "NodeClaim", victim, &uid))
@@ -99,7 +100,7 @@ pub(super) async fn a_tenant_writes_no_reports(installed: &Installed) -> Result<
         other => anyhow::bail!("the forged report: {other:?}"),
     }
     // bringup itself writes reports all the same, also in the namespace of a tenant.
-    neighbour(&installed.world, "beside-the-forger").await?;
+    neighbour(&installed.bed, "beside-the-forger").await?;
     let all: Api<BootstrapReport> = Api::namespaced(installed.admin(), TENANT);
     let own = all.list(&ListParams::default()).await?;
     ensure!(own.iter().all(|it| it.name_any() != report.name_any()), "the forged report is stored");
@@ -111,30 +112,30 @@ pub(super) async fn without_the_policy_forged_reports_are_ignored(
     installed: &Installed,
     controller: &mut ControllerProcess,
 ) -> Result<()> {
-    let world = &installed.world;
+    let bed = &installed.bed;
     for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
-        kubectl(world, &["delete", kind, "bringup-reports"])?;
+        kubectl(bed, &["delete", kind, "bringup-reports"])?;
     }
     let about_claim = forged_about_a_claim(installed, "victim-2").await?;
     // About a Machine of the tenant's own: only the writer gives it away.
-    introduce(world, "victim-3", "prod", None).await?;
-    let uid = machines(world).get("victim-3").await?.uid().context("a uid")?;
+    introduce(bed, "victim-3", "prod", None).await?;
+    let uid = machines(bed).get("victim-3").await?.uid().context("a uid")?;
     let about_machine =
         forged("about-victim-3", "cluster.x-k8s.io/v1beta2", "Machine", "victim-3", &uid);
     let reports: Api<BootstrapReport> = Api::namespaced(impersonated(installed)?, TENANT);
     for (report, manager) in [(&about_claim, MANAGER), (&about_machine, "kubectl")] {
         let created =
             async { while reports.create(&as_manager(manager), report).await.is_err() {} };
-        tokio::time::timeout(FOREVER, created).await.context("the policy is still in force")?;
+        in_time("the end of the policy", created).await?;
         let line = controller.logged("ignoring BootstrapReport").await?;
         ensure!(line["name"] == report.name_any(), "{line}");
     }
-    neighbour(world, "beside-the-forgeries").await?;
+    neighbour(bed, "beside-the-forgeries").await?;
     let claims: Api<NodeClaim> = Api::all(installed.admin());
     let victim = claims.get("victim-2").await?;
     let told = condition(&victim).map(|one| one.reason.as_str());
     ensure!(told != Some(FORGED), "the forged report about a NodeClaim is believed");
-    let machine = machines(world).get("victim-3").await?;
+    let machine = machines(bed).get("victim-3").await?;
     ensure!(!machine.data.to_string().contains(FORGED), "{}", machine.data);
     for report in [&about_claim, &about_machine] {
         let stored = reports.get_opt(&report.name_any()).await?;

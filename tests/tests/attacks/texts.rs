@@ -1,5 +1,6 @@
 //! Hostile texts, times and waits.
 
+use bringup_testbed::wait::until_object;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,10 +18,9 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::super::{NAMESPACE, TENANT, takes_long};
-use super::installed::{Installed, get, until};
+use super::installed::{Installed, get};
 use super::machines::{
-    POOL, answer, arm, condition, fail, introduce, karpenter, machine_told, neighbour, put_vm,
-    verdict,
+    POOL, answer, arm, condition, fail, introduce, machine_told, neighbour, put_vm, verdict,
 };
 
 /// The console of an innocent Machine, and the last line of the others.
@@ -43,7 +43,7 @@ pub(super) async fn hostile_consoles_hold_up_nothing(
     installed: &Installed,
     address: &str,
 ) -> Result<()> {
-    let world = &installed.world;
+    let bed = &installed.bed;
     let mut tags = String::new();
     for number in 0..100_000 {
         let _ = write!(tags, "<b{number}>");
@@ -57,9 +57,9 @@ pub(super) async fn hostile_consoles_hold_up_nothing(
             "{console}
 {HONEST}"
         );
-        let (id, vm) = put_vm(world, name)?;
-        arm(world, answer("GET", &format!("bootdiagnostics/{vm}"), 200, &text, &console))?;
-        introduce(world, name, "prod", Some(&id)).await?;
+        let (id, vm) = put_vm(bed, name)?;
+        arm(bed, answer("GET", &format!("bootdiagnostics/{vm}"), 200, &text, &console))?;
+        introduce(bed, name, "prod", Some(&id)).await?;
         ids.push(vm);
     }
     let is_over = AtomicBool::new(false);
@@ -67,17 +67,17 @@ pub(super) async fn hostile_consoles_hold_up_nothing(
         for vm in &ids {
             installed.until_struck(&format!("bootdiagnostics/{vm}")).await?;
         }
-        let (id, vm) = put_vm(world, "honest")?;
-        arm(world, answer("GET", &format!("bootdiagnostics/{vm}"), 200, &text, HONEST))?;
-        introduce(world, "honest", "prod", Some(&id)).await?;
+        let (id, vm) = put_vm(bed, "honest")?;
+        arm(bed, answer("GET", &format!("bootdiagnostics/{vm}"), 200, &text, HONEST))?;
+        introduce(bed, "honest", "prod", Some(&id)).await?;
         lease_moves(installed).await?;
-        neighbour(world, "beside-the-consoles").await?;
+        neighbour(bed, "beside-the-consoles").await?;
         let is_down = |one: &Value| one["status"] == "False";
-        let told = machine_told(world, "honest", "a verdict", is_down).await?;
+        let told = machine_told(bed, "honest", "a verdict", is_down).await?;
         ensure!(told["reason"] == "BootstrapTokenInvalid", "{told}");
         // What is hostile is read and judged to its end.
         for (name, _) in &consoles {
-            let told = machine_told(world, name, "a verdict", is_down).await?;
+            let told = machine_told(bed, name, "a verdict", is_down).await?;
             ensure!(told["reason"] == "BootstrapTokenInvalid", "{name}: {told}");
             is_read(installed, name).await?;
         }
@@ -122,12 +122,12 @@ async fn lease_moves(installed: &Installed) -> Result<()> {
     let before = renewed(&leases.get("bringup-controller").await?);
     ensure!(before.is_some(), "the lease has no renewTime");
     let is_later = |lease: Option<&Lease>| lease.is_some_and(|lease| renewed(lease) > before);
-    until(leases, "bringup-controller", "a lease that is renewed", is_later).await?;
+    until_object(leases, "bringup-controller", "a lease that is renewed", is_later).await?;
     Ok(())
 }
 
 pub(super) async fn times_as_far_out_as_9999_crash_nothing(installed: &Installed) -> Result<()> {
-    let world = &installed.world;
+    let bed = &installed.bed;
     let status = json!({ "code": "ProvisioningState/succeeded", "level": "Info", "time": FAR });
     let script = json!({ "name": "vmssCSE", "type": "Microsoft.Azure.Extensions.CustomScript", "statuses": [status] });
     let body = json!({ "name": "x", "properties": {
@@ -135,24 +135,24 @@ pub(super) async fn times_as_far_out_as_9999_crash_nothing(installed: &Installed
         "instanceView": { "statuses": [status], "extensions": [script] } } })
     .to_string();
     let far = |name: &str| {
-        arm(world, answer("GET", &format!("/virtualmachines/{name}"), 200, &json!({}), &body))
+        arm(bed, answer("GET", &format!("/virtualmachines/{name}"), 200, &json!({}), &body))
     };
-    fail(world, "far", || far("aks-far")).await?;
-    let (id, _) = put_vm(world, "far-machine")?;
+    fail(bed, "far", || far("aks-far")).await?;
+    let (id, _) = put_vm(bed, "far-machine")?;
     far("far-machine")?;
-    introduce(world, "far-machine", "prod", Some(&id)).await?;
+    introduce(bed, "far-machine", "prod", Some(&id)).await?;
     for name in ["aks-far", "far-machine"] {
         installed.until_struck(&format!("/virtualmachines/{name}?")).await?;
     }
-    machine_told(world, "far-machine", "a condition", |_| true).await?;
+    machine_told(bed, "far-machine", "a condition", |_| true).await?;
     reports_of_the_year_9999(installed).await?;
-    neighbour(world, "beside-the-times").await
+    neighbour(bed, "beside-the-times").await
 }
 
 /// Reports of our own writing, of one claim that is there and of one that is not.
 async fn reports_of_the_year_9999(installed: &Installed) -> Result<()> {
-    let world = &installed.world;
-    karpenter(world).launch("reported", POOL, "202601.27.0").await?;
+    let bed = &installed.bed;
+    bed.karpenter.launch("reported", POOL, "202601.27.0").await?;
     let claims: Api<NodeClaim> = Api::all(installed.admin());
     let uid = claims.get("reported").await?.uid().context("a uid")?;
     let far: Timestamp = FAR.parse()?;
@@ -194,27 +194,27 @@ fn refusal(policy: Option<&str>) -> (Value, String) {
 }
 
 pub(super) async fn a_wait_without_end_holds_up_one_vm(installed: &Installed) -> Result<()> {
-    let world = &installed.world;
-    let (id, _) = put_vm(world, "greedy")?;
+    let bed = &installed.bed;
+    let (id, _) = put_vm(bed, "greedy")?;
     let (headers, body) = refusal(Some("LowCostGetResource"));
-    arm(world, answer("GET", "/virtualmachines/greedy", 429, &headers, &body))?;
-    introduce(world, "greedy", "prod", Some(&id)).await?;
+    arm(bed, answer("GET", "/virtualmachines/greedy", 429, &headers, &body))?;
+    introduce(bed, "greedy", "prod", Some(&id)).await?;
     installed.until_struck("/virtualmachines/greedy").await?;
-    neighbour(world, "beside-the-wait").await
+    neighbour(bed, "beside-the-wait").await
 }
 
 /// A refusal of all reads is heeded for five minutes; every read that waits is told at once.
 pub(super) async fn a_refusal_of_all_reads_ends(installed: &Installed) -> Result<()> {
-    let world = &installed.world;
+    let bed = &installed.bed;
     let (headers, body) = refusal(None);
     let refuse = || {
         let mut fault = answer("GET", "/virtualmachines/aks-refused", 429, &headers, &body);
         fault["on"]["times"] = json!(1);
-        arm(world, fault)
+        arm(bed, fault)
     };
-    fail(world, "refused", refuse).await?;
+    fail(bed, "refused", refuse).await?;
     installed.until_struck("/virtualmachines/aks-refused").await?;
-    fail(world, "waits-too", || Ok(())).await?;
+    fail(bed, "waits-too", || Ok(())).await?;
     let claims: Api<NodeClaim> = Api::all(installed.admin());
     let is_told = |claim: Option<&NodeClaim>| {
         let told = claim.and_then(condition);
@@ -222,9 +222,9 @@ pub(super) async fn a_refusal_of_all_reads_ends(installed: &Installed) -> Result
             one.message.contains("Azure cannot be asked") || one.status == "False"
         })
     };
-    until(claims, "waits-too", "that Azure cannot be asked", is_told).await?;
+    until_object(claims, "waits-too", "that Azure cannot be asked", is_told).await?;
     if takes_long("the end of a refusal of all reads, after five minutes") {
-        verdict(world, "waits-too").await?;
+        verdict(bed, "waits-too").await?;
     }
     Ok(())
 }

@@ -1,27 +1,17 @@
 //! What the API server refuses.
 
 use anyhow::Result;
-use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
-use bringup_testbed::ControlPlane;
-use bringup_world::stage::shared;
+use bringup_end_to_end::test_bed::shared_with_flex;
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
-use tokio::sync::OnceCell;
 
 use crate::common::{class, machine};
 
-/// The shared control plane, with our definitions.
-async fn plane() -> Result<&'static ControlPlane> {
-    static INSTALLED: OnceCell<()> = OnceCell::const_new();
-    let plane = shared().await?;
-    INSTALLED.get_or_try_init(|| plane.install_definitions(definitions())).await?;
-    Ok(plane)
-}
-
 #[tokio::test]
 async fn case_27_the_api_server_refuses_each_wrong_field_by_its_name() -> Result<()> {
-    let client = plane().await?.client();
+    let client = shared_with_flex().await?.client();
     let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     classes.create(&dry, &serde_json::from_value(class("fine"))?).await?;
@@ -50,7 +40,7 @@ async fn case_27_the_api_server_refuses_each_wrong_field_by_its_name() -> Result
 #[tokio::test]
 async fn the_api_server_refuses_a_machine_whose_fields_are_too_long_or_of_another_form()
 -> Result<()> {
-    let client = plane().await?.client();
+    let client = shared_with_flex().await?.client();
     let machines: Api<AzureFlexMachine> = Api::all(client);
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let fine = serde_json::to_value(machine("fine", "plain", "Standard_D8s_v5")?)?;
@@ -77,7 +67,7 @@ async fn the_api_server_refuses_a_machine_whose_fields_are_too_long_or_of_anothe
 
 #[tokio::test]
 async fn a_machine_is_never_changed() -> Result<()> {
-    let client = plane().await?.client();
+    let client = shared_with_flex().await?.client();
     let machines: Api<AzureFlexMachine> = Api::all(client);
     let fixed = machine("fixed", "nowhere", "Standard_D8s_v5")?;
     machines.create(&PostParams::default(), &fixed).await?;

@@ -1,67 +1,68 @@
-//! A cluster of its own whose machines are run against an Azure of its own.
+//! A test bed with a flex controller, and what its tests create.
 
+use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bringup_azure_sim::azure::Azure;
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::scenario::{self, Scenario};
-use bringup_azure_sim::simulator::Simulator;
+use bringup_end_to_end::flex_controller::{FlexController, replica};
+use bringup_end_to_end::request_counter::RequestCounter;
+use bringup_end_to_end::simulated_clock::SimulatedClock;
+use bringup_end_to_end::test_bed::Builder;
+use bringup_end_to_end::{TestBed, arm};
+use bringup_objects::NodeClaim;
 use bringup_objects::condition::find;
 use bringup_objects::flex::machine::{ClaimReference, Phase};
-use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
-use bringup_objects::{NodeClaim, report};
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use bringup_provision::Service;
 use bringup_provision::grpc::listen::{Address, GrpcListener};
 use bringup_provision::grpc::v1::provider_client::ProviderClient;
 use bringup_provision::grpc::v1::provider_server::ProviderServer;
-use bringup_testbed::{ControlPlane, CrdSet};
-use bringup_world::arm::Arm;
-use bringup_world::counted::Counted;
-use bringup_world::flex_controller::{FlexController, arm, replica};
-use bringup_world::stage::SimulatedClock;
+use bringup_testbed::wait::until_object;
 use hyper_util::rt::TokioIo;
+use jiff::SignedDuration;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use kube::runtime::wait::{Condition, await_condition};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 use tonic::service::Routes;
 use tonic::transport::{Channel, Endpoint};
 
-pub(crate) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
-pub(crate) const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(5);
+pub(crate) use bringup_end_to_end::{SUBNET, SUBSCRIPTION};
 
-/// A cluster whose machines are run. In its Azure a minute takes a second.
-pub(crate) struct Field {
-    pub(crate) client: Client,
-    pub(crate) azure: Simulator,
+/// The subnet of the class in the region of the tests.
+pub(crate) const REGION: &str = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]";
+
+/// A test bed with a flex controller. In its Azure a minute takes a second.
+pub(crate) struct FlexBed {
+    bed: TestBed,
     flex_controller: Option<FlexController>,
-    plane: ControlPlane,
 }
 
-impl Field {
-    pub(crate) async fn new(text: &str) -> Result<Self> {
-        let subnet = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]";
-        Self::with(&format!("{subnet}\n{text}")).await
+impl Deref for FlexBed {
+    type Target = TestBed;
+
+    fn deref(&self) -> &TestBed {
+        &self.bed
+    }
+}
+
+impl FlexBed {
+    /// With a small subnet, and what else `scenario` says.
+    pub(crate) async fn new(scenario: &str) -> Result<Self> {
+        let scenario = format!("{REGION}\n{scenario}");
+        Self::with(TestBed::builder().scenario(&scenario).pace(Pace::Times(60.0))).await
     }
 
-    /// The same with subnets of its own.
-    pub(crate) async fn with(text: &str) -> Result<Self> {
-        Self::of(scenario::parse("flex", text)?, 60.0).await
-    }
-
-    /// The same in an Azure whose clock is so many times faster than the wall's.
-    pub(crate) async fn of(scenario: Scenario, times: f64) -> Result<Self> {
-        let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
-        let definitions = definitions().into_iter().chain([report::definition()]);
-        plane.install_definitions(definitions).await?;
-        let client = plane.client();
-        let azure = Simulator::new(scenario, Pace::Times(times), jiff::Timestamp::now());
-        let flex_controller = Some(FlexController::start(client.clone(), &azure));
-        Ok(Self { client, azure, flex_controller, plane })
+    /// On a test bed of these options.
+    pub(crate) async fn with(builder: Builder) -> Result<Self> {
+        // Azure's clock is so far behind that it does not overtake the API server's, by which claims
+        // would be old before they are made.
+        let builder = builder.flex().without_nodes().behind(SignedDuration::from_hours(24 * 30));
+        let bed = builder.start().await?;
+        let flex_controller = Some(FlexController::start(bed.client.clone(), &bed.azure));
+        Ok(Self { bed, flex_controller })
     }
 
     /// The machine controller is killed, and another one starts.
@@ -71,9 +72,9 @@ impl Field {
     }
 
     /// The same with requests to the API server that are counted.
-    pub(crate) fn restart_counted(&mut self, counted: &Counted) -> Result<()> {
+    pub(crate) fn restart_counted(&mut self, counter: &RequestCounter) -> Result<()> {
         drop(self.flex_controller.take());
-        let client = counted.client(self.plane.admin().config())?;
+        let client = counter.client(self.control_plane().admin().config())?;
         self.flex_controller = Some(FlexController::start(client, &self.azure));
         Ok(())
     }
@@ -105,9 +106,9 @@ impl Field {
     /// served as long as the runtime of the test runs.
     pub(crate) async fn provider(&self) -> Result<ProviderClient<Channel>> {
         let clock = Arc::new(SimulatedClock(self.azure.clone()));
-        let (service, watch) =
-            Service::new(self.client.clone(), arm(&self.azure), clock, &replica());
-        let path = self.plane.directory().join("provider.sock");
+        let arm = arm::client(&self.azure, "flex");
+        let (service, watch) = Service::new(self.client.clone(), arm, clock, &replica());
+        let path = self.directory().join("provider.sock");
         let listener = GrpcListener::bind(Address::Unix(path.clone()), None).await?;
         let routes = Routes::new(ProviderServer::new(service));
         tokio::spawn(watch);
@@ -129,10 +130,6 @@ impl Field {
         Api::all(self.client.clone())
     }
 
-    pub(crate) fn claims(&self) -> Api<NodeClaim> {
-        Api::all(self.client.clone())
-    }
-
     pub(crate) async fn create_class(&self, class: &Value) -> Result<()> {
         let class = serde_json::from_value(class.clone())?;
         self.classes().create(&PostParams::default(), &class).await.context("create the class")?;
@@ -143,7 +140,7 @@ impl Field {
     pub(crate) async fn ready_class(&self, name: &str) -> Result<AzureFlexNodeClass> {
         self.create_class(&class(name)).await?;
         let ready = condition_is("Ready", "True");
-        let class = until(self.classes(), name, "a class that is ready", ready).await?;
+        let class = until_object(self.classes(), name, "a class that is ready", ready).await?;
         class.context("the class is there")
     }
 
@@ -186,7 +183,8 @@ impl Field {
         let there = move |machine: Option<&AzureFlexMachine>| {
             machine.and_then(|one| one.status.as_ref()).is_some_and(|status| status.phase == phase)
         };
-        let found = until(self.machines(), name, &format!("{name} in {phase:?}"), there).await?;
+        let what = format!("{name} in {phase:?}");
+        let found = until_object(self.machines(), name, what, there).await?;
         found.context("the machine is there")
     }
 
@@ -212,23 +210,13 @@ impl Field {
 
     /// The names of what Azure holds.
     pub(crate) fn held(&self) -> Vec<String> {
-        let all = self.azure.with(|azure| azure.resources());
-        let mut names: Vec<String> =
-            all.iter().filter_map(|one| one.id.rsplit('/').next().map(str::to_owned)).collect();
-        names.sort_unstable();
-        names
+        self.azure.with(names)
     }
 
     /// Waits until Azure holds exactly these.
     pub(crate) async fn until_held(&self, wanted: &[&str]) -> Result<()> {
-        let mut changes = self.azure.changes();
-        let held_at_last = async {
-            while self.held() != wanted {
-                self.azure.changed(&mut changes).await;
-            }
-        };
-        let ended = tokio::time::timeout(FOREVER, held_at_last).await;
-        ended.with_context(|| format!("Azure holds {:?}, and not {wanted:?}", self.held()))
+        let what = format!("Azure to hold {wanted:?}");
+        self.azure_when(&what, names, |held| *held == wanted).await.map(drop)
     }
 
     /// A NIC of another owner, with these tags.
@@ -241,7 +229,7 @@ impl Field {
             "tags": { "bringup-managed-by": "bringup", "bringup-cluster": cluster, "bringup-machine": "forgotten" },
             "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": SUBNET } } }] },
         });
-        Arm::new(self.azure.clone()).put(&path, &body).map(drop)
+        self.arm().put(&path, &body).map(drop)
     }
 }
 
@@ -269,26 +257,19 @@ pub(crate) fn machine(name: &str, class: &str, size: &str) -> Result<AzureFlexMa
     serde_json::from_value(object).context("read the machine")
 }
 
-pub(crate) async fn until<K>(
-    api: Api<K>,
-    name: &str,
-    what: &str,
-    is: impl Condition<K>,
-) -> Result<Option<K>>
-where
-    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
-{
-    tokio::time::timeout(FOREVER, await_condition(api, name, is))
-        .await
-        .with_context(|| format!("waited in vain for {what}"))?
-        .with_context(|| format!("watch for {what}"))
+/// The sorted names of what Azure holds.
+fn names(azure: &mut Azure) -> Vec<String> {
+    let all = azure.resources();
+    let names = all.iter().filter_map(|one| one.id.rsplit('/').next().map(str::to_owned));
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    names
 }
 
-pub(crate) fn gone<K>() -> impl Condition<K> {
-    |object: Option<&K>| object.is_none()
-}
-
-pub(crate) fn condition_is(kind: &str, status: &str) -> impl Condition<AzureFlexNodeClass> {
+pub(crate) fn condition_is(
+    kind: &str,
+    status: &str,
+) -> impl Fn(Option<&AzureFlexNodeClass>) -> bool {
     move |class: Option<&AzureFlexNodeClass>| {
         let known = class.and_then(|class| class.status.as_ref());
         known.is_some_and(|known| {

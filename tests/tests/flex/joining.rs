@@ -1,43 +1,31 @@
 //! What a machine is told so that it joins.
 
+use bringup_end_to_end::flex_controller::join_settings;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bringup_contract::join_config::JoinConfig;
+use bringup_end_to_end::simulated_clock::SimulatedClock;
 use bringup_flex::engine::Bootstrap as _;
 use bringup_objects::flex::machine::Phase;
 use bringup_provision::{JoinSettings, Joining};
-use bringup_world::stage::SimulatedClock;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use serde_json::{Value, json};
 
-use crate::common::{Field, class, machine};
+use crate::common::{FlexBed, class, machine};
 
 fn settings(version: &str) -> Result<JoinSettings> {
-    let artifact = |name: &str, version: &str| json!({ "version": version, "url": format!("https://dl.example/{name}"), "sha256": "0".repeat(64) });
-    let text = json!({
-        "server": "https://api.example:443",
-        "certificateAuthorityData": STANDARD.encode("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
-        "agent": { "url": "https://dl.example/bringup-node", "sha256": "0".repeat(64) },
-        "artifacts": {
-            "containerd": artifact("containerd", "2.1.4"),
-            "runc": artifact("runc", "1.3.0"),
-            "kubeadm": artifact("kubeadm", version),
-            "kubelet": artifact("kubelet", version),
-            "kubectl": artifact("kubectl", version),
-        },
-    });
-    serde_json::from_value(text).context("read the settings")
+    serde_json::from_value(join_settings(version)).context("read the settings")
 }
 
 /// What machines of the cluster's own version are told.
-pub(crate) async fn joining(field: &Field) -> Result<Joining> {
-    let version = field.client.apiserver_version().await?.git_version;
-    let clock = Arc::new(SimulatedClock(field.azure.clone()));
-    Ok(Joining::new(settings(version.trim_start_matches('v'))?, field.client.clone(), clock))
+pub(crate) async fn joining(bed: &FlexBed) -> Result<Joining> {
+    let version = bed.client.apiserver_version().await?.git_version;
+    let clock = Arc::new(SimulatedClock(bed.azure.clone()));
+    Ok(Joining::new(settings(version.trim_start_matches('v'))?, bed.client.clone(), clock))
 }
 
 /// The configuration in the CustomData of a machine.
@@ -49,20 +37,20 @@ fn config(custom_data: &str) -> Result<JoinConfig> {
 }
 
 #[tokio::test]
-async fn case_25_35_36_a_machine_is_told_its_pods_its_version_and_a_token_of_its_own() -> Result<()>
-{
-    let field = Field::new("").await?;
+async fn case_25_35_36_custom_data_has_max_pods_the_cluster_version_and_a_token_of_its_own()
+-> Result<()> {
+    let bed = FlexBed::new("").await?;
     let mut small: Value = class("small");
     small["spec"]["maxPodsPerNode"] = json!(42);
     small["spec"]["kubernetesVersion"] = json!("1.34.0");
-    field.create_class(&small).await?;
+    bed.create_class(&small).await?;
     let mut wanted = machine("one", "small", "Standard_D8s_v5")?;
     wanted.spec.labels.insert("team".to_owned(), "blue".to_owned());
     wanted.spec.taints = vec!["karpenter.sh/unregistered:NoExecute".to_owned()];
-    field.create_machine(&wanted).await?;
-    let machine = field.machine_in("one", Phase::Running).await?;
-    let clock = Arc::new(SimulatedClock(field.azure.clone()));
-    let joining = Joining::new(settings("1.34.0")?, field.client.clone(), clock);
+    bed.create_machine(&wanted).await?;
+    let machine = bed.machine_in("one", Phase::Running).await?;
+    let clock = Arc::new(SimulatedClock(bed.azure.clone()));
+    let joining = Joining::new(settings("1.34.0")?, bed.client.clone(), clock);
     let told = async || joining.custom_data(&machine).await.map_err(|why| anyhow::anyhow!(why));
     let first = config(&told().await?)?;
     assert_eq!((first.node.max_pods, first.kubernetes_version.as_str()), (42, "1.34.0"));
@@ -73,18 +61,18 @@ async fn case_25_35_36_a_machine_is_told_its_pods_its_version_and_a_token_of_its
     let second = config(&told().await?)?;
     assert_ne!(first.token, second.token);
     let (id, secret) = second.token.reveal().split_once('.').context("a token has two parts")?;
-    let secrets: Api<Secret> = Api::namespaced(field.client.clone(), "kube-system");
+    let secrets: Api<Secret> = Api::namespaced(bed.client.clone(), "kube-system");
     let stored = secrets.get(&format!("bootstrap-token-{id}")).await?.data.unwrap_or_default();
     assert_eq!(stored["token-secret"].0, secret.as_bytes());
     assert!(stored.contains_key("expiration"));
     // Nothing of it is where the machine is.
-    let kept = serde_json::to_string(&field.machines().get("one").await?)?;
+    let kept = serde_json::to_string(&bed.machines().get("one").await?)?;
     assert!(!kept.contains(secret) && !kept.contains(first.token.reveal()));
     // A version of which no programs are known is told before anything is made of it.
     let other = Joining::new(
         settings("1.33.1")?,
-        field.client.clone(),
-        Arc::new(SimulatedClock(field.azure.clone())),
+        bed.client.clone(),
+        Arc::new(SimulatedClock(bed.azure.clone())),
     );
     let why = other.custom_data(&machine).await.err().unwrap_or_default();
     assert!(why.contains("no programs of Kubernetes 1.34.0"), "{why}");

@@ -3,15 +3,16 @@
 //! another machine is made and removed.
 
 use anyhow::{Context as _, Result};
+use bringup_end_to_end::request_counter::RequestCounter;
 use bringup_objects::flex::AzureFlexMachine;
 use bringup_objects::flex::machine::Phase;
-use bringup_world::counted::Counted;
+use bringup_testbed::wait::{is_gone, until_object};
 use http::Method;
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use crate::common::{Field, SUBSCRIPTION, class, gone, until};
+use crate::common::{FlexBed, SUBSCRIPTION, class};
 use crate::generators::Generator;
 use crate::generators::objects::{self, condition};
 
@@ -125,36 +126,36 @@ async fn fill(generator: &mut Generator) -> Result<()> {
 
 /// Another machine is made, and leaves nothing when it is deleted. Its labels are there and empty, as our
 /// own types would not write them.
-async fn assert_neighbour_lives(field: &Field, name: &str) -> Result<()> {
+async fn assert_neighbour_lives(bed: &FlexBed, name: &str) -> Result<()> {
     let resource = ApiResource::erase::<AzureFlexMachine>(&());
-    let machines: Api<DynamicObject> = Api::all_with(field.client.clone(), &resource);
+    let machines: Api<DynamicObject> = Api::all_with(bed.client.clone(), &resource);
     let object = serde_json::from_value(machine(name, "plain"))?;
     machines.create(&PostParams::default(), &object).await.context("create a machine")?;
-    field.machine_in(name, Phase::Running).await?;
-    field.machines().delete(name, &DeleteParams::default()).await?;
-    until(field.machines(), name, "a machine that is gone", gone()).await?;
+    bed.machine_in(name, Phase::Running).await?;
+    bed.machines().delete(name, &DeleteParams::default()).await?;
+    until_object(bed.machines(), name, "a machine that is gone", is_gone).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn extremes_of_what_objects_hold_stop_no_other_flex_machine() -> Result<()> {
-    let mut field = Field::new("").await?;
-    let (counted, start) = (Counted::default(), field.azure.clock().now());
-    field.restart_counted(&counted)?;
-    field.ready_class("plain").await?;
-    assert_neighbour_lives(&field, "before").await?;
-    let mut generator = Generator::new(field.client.clone());
+    let mut bed = FlexBed::new("").await?;
+    let (counted, start) = (RequestCounter::default(), bed.azure.clock().now());
+    bed.restart_counted(&counted)?;
+    bed.ready_class("plain").await?;
+    assert_neighbour_lives(&bed, "before").await?;
+    let mut generator = Generator::new(bed.client.clone());
     fill(&mut generator).await?;
     generator.assert_accepted(LEAST_ACCEPTED);
-    assert_neighbour_lives(&field, "beside").await?;
-    assert!(!field.is_finished());
+    assert_neighbour_lives(&bed, "beside").await?;
+    assert!(!bed.is_finished());
     // Another one, which has to list what the first saw coming one by one.
-    field.restart_counted(&counted)?;
-    assert_neighbour_lives(&field, "listed").await?;
-    assert!(!field.is_finished());
+    bed.restart_counted(&counted)?;
+    assert_neighbour_lives(&bed, "listed").await?;
+    assert!(!bed.is_finished());
     // A slow machine lets more of Azure's minutes pass.
-    let minutes = u64::try_from(start.duration_until(field.azure.clock().now()).as_mins())?;
-    let requests = field.azure.with(|azure| azure.journal().requests().len());
+    let minutes = u64::try_from(start.duration_until(bed.azure.clock().now()).as_mins())?;
+    let requests = bed.azure.with(|azure| azure.journal().requests().len());
     println!("{requests} requests in {minutes} minutes");
     let most = OBJECTS * (MOST_REQUESTS + REQUESTS_A_MINUTE * usize::try_from(minutes)?);
     assert!(requests <= most, "{requests} requests in {minutes} minutes");

@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
+use bringup_end_to_end::arm;
 use bringup_objects::flex::machine::Phase;
 use bringup_provision::grpc::plugin::Pools as _;
 use bringup_provision::pools::{Cluster, ID, KubePools, LABEL};
-use bringup_world::flex_controller::arm;
+use bringup_testbed::wait::{is_gone, until_object};
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::common::{Field, gone, machine, until};
+use crate::common::{FlexBed, machine};
 
 const ROLE: &str = include_str!("../../../deploy/azure/flex-role.json");
 
@@ -94,40 +95,41 @@ fn the_action_of_a_request_is_read_from_its_path() {
 
 #[tokio::test]
 async fn the_role_in_azure_allows_exactly_what_is_asked_of_it() -> Result<()> {
-    let field = Field::new("").await?;
-    field.ready_class("plain").await?;
-    field.put_nic("rg-flex", "left-behind", "cluster-1")?;
-    field.put_nic("rg-flex", "another", "cluster-2")?;
-    field.until_held(&["another"]).await?;
-    field.claimed_machine("one", "plain", "Standard_D8s_v5").await?;
-    field.machine_in("one", Phase::Running).await?;
+    let bed = FlexBed::new("").await?;
+    bed.ready_class("plain").await?;
+    bed.put_nic("rg-flex", "left-behind", "cluster-1")?;
+    bed.put_nic("rg-flex", "another", "cluster-2")?;
+    bed.until_held(&["another"]).await?;
+    bed.claimed_machine("one", "plain", "Standard_D8s_v5").await?;
+    bed.machine_in("one", Phase::Running).await?;
     // A Node without a provider ID.
     let node = json!({ "metadata": { "name": "one", "labels": { "karpenter.azure.com/node-claim": "one" } } });
-    let nodes: Api<Node> = Api::all(field.client.clone());
+    let nodes: Api<Node> = Api::all(bed.client.clone());
     nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
     // A pool of aks-flex that is restarted.
     let mut pool = machine("pool", "plain", "Standard_D8s_v5")?;
     let meta = &mut pool.metadata;
     meta.labels.get_or_insert_default().insert(LABEL.to_owned(), "pool".to_owned());
     meta.annotations.get_or_insert_default().insert(ID.to_owned(), "pool".to_owned());
-    field.create_machine(&pool).await?;
-    field.machine_in("pool", Phase::Running).await?;
+    bed.create_machine(&pool).await?;
+    bed.machine_in("pool", Phase::Running).await?;
     let cluster = Cluster { server: String::new(), authority: Vec::new() };
     let scopes = [crate::common::SUBSCRIPTION.parse()?].into_iter().collect();
-    let pools = KubePools::new(field.client.clone(), arm(&field.azure), cluster, scopes);
+    let pools =
+        KubePools::new(bed.client.clone(), arm::client(&bed.azure, "flex"), cluster, scopes);
     pools.restart("pool").await?;
     // The provider that answers Karpenter reads quotas.
     let (subscription, region) = (crate::common::SUBSCRIPTION.parse()?, "eastus2".parse()?);
     let urgent = bringup_azure::Priority::Schedule;
-    arm(&field.azure).usages(&subscription, &region, urgent).await?;
+    arm::client(&bed.azure, "flex").usages(&subscription, &region, urgent).await?;
     for name in ["one", "pool"] {
-        field.claims().delete(name, &DeleteParams::default()).await.ok();
-        field.machines().delete(name, &DeleteParams::default()).await.ok();
-        until(field.machines(), name, "a machine that is gone", gone()).await?;
+        bed.claims().delete(name, &DeleteParams::default()).await.ok();
+        bed.machines().delete(name, &DeleteParams::default()).await.ok();
+        until_object(bed.machines(), name, "a machine that is gone", is_gone).await?;
     }
-    field.until_held(&["another"]).await?;
+    bed.until_held(&["another"]).await?;
 
-    let requests = field.azure.with(|azure| azure.journal().requests().to_vec());
+    let requests = bed.azure.with(|azure| azure.journal().requests().to_vec());
     let mut asked = BTreeSet::new();
     for request in &requests {
         let action = action(&request.method, &request.path);

@@ -1,8 +1,6 @@
 //! The service that Karpenter's provider asks, asked by a client that knows only its definition: on a
 //! real API server, with machines that are really made in the simulated Azure.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result};
 use bringup_flex::hash;
 use bringup_objects::flex::machine::Phase;
@@ -10,18 +8,17 @@ use bringup_provision::grpc::refusal::trouble_in;
 use bringup_provision::grpc::v1;
 use bringup_provision::grpc::v1::provider_client::ProviderClient;
 use bringup_provision::grpc::v1::trouble::Class;
+use bringup_testbed::wait::{in_time, is_gone, until_object};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use crate::common::{self, Field, gone, until};
+use crate::common::{self, FlexBed};
 
 const SIZE: &str = "node.kubernetes.io/instance-type";
 const ORDINARY: &str = "Standard_D8s_v5";
 const GPU: &str = "Standard_NC24ads_A100_v4";
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(5);
 
 type Provider = ProviderClient<Channel>;
 
@@ -55,7 +52,7 @@ async fn created(provider: &mut Provider, claim: &v1::Claim) -> Result<v1::Insta
             }
         }
     };
-    tokio::time::timeout(FOREVER, asked).await.expect("an answer")
+    in_time("an answer", asked).await.expect("an answer")
 }
 
 fn class_of(status: &Status) -> Class {
@@ -70,9 +67,9 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, Status>) -> (Code, Class, Strin
 
 #[tokio::test]
 async fn a_client_of_the_service_makes_finds_and_removes_a_machine() -> Result<()> {
-    let field = Field::new("").await?;
-    field.ready_class("plain").await?;
-    let mut provider = field.provider().await?;
+    let bed = FlexBed::new("").await?;
+    bed.ready_class("plain").await?;
+    let mut provider = bed.provider().await?;
 
     let types = v1::GetInstanceTypesRequest {
         node_pool: "pool".to_owned(),
@@ -83,19 +80,19 @@ async fn a_client_of_the_service_makes_finds_and_removes_a_machine() -> Result<(
     assert_eq!(ordinary.capacity["cpu"], "8");
     assert!(ordinary.offerings.iter().any(|one| one.available && one.price > 0.0));
 
-    let uid = field.claim("one", "plain").await?;
+    let uid = bed.claim("one", "plain").await?;
     let wanted = claim("one", &uid, "plain", ORDINARY);
     let instance = created(&mut provider, &wanted).await?;
     assert!(instance.provider_id.starts_with("azure-flex:///subscriptions/"), "{instance:?}");
     assert_eq!((instance.claim.as_str(), instance.deleting), ("one", false));
     assert_eq!(instance.labels[SIZE], ORDINARY);
-    let machine = field.machine_in("one", Phase::Running).await?;
+    let machine = bed.machine_in("one", Phase::Running).await?;
     assert_eq!(machine.spec.labels["team"], "red");
 
     // Asked once more, there is still one.
     let again = created(&mut provider, &wanted).await?;
     assert_eq!(again.provider_id, instance.provider_id);
-    assert_eq!(field.held().len(), 3, "a VM, a NIC and a disk: {:?}", field.held());
+    assert_eq!(bed.held().len(), 3, "a VM, a NIC and a disk: {:?}", bed.held());
 
     let listed = provider.list(v1::ListRequest {}).await?.into_inner().instances;
     let ids: Vec<&str> = listed.iter().map(|one| one.provider_id.as_str()).collect();
@@ -110,12 +107,12 @@ async fn a_client_of_the_service_makes_finds_and_removes_a_machine() -> Result<(
     let drifted = || v1::IsDriftedRequest { claim: Some(annotated.clone()) };
     assert_eq!(provider.is_drifted(drifted()).await?.into_inner().reason, "");
     let change = json!({ "spec": { "tags": { "cost": "7" } } });
-    field.classes().patch("plain", &PatchParams::default(), &Patch::Merge(&change)).await?;
+    bed.classes().patch("plain", &PatchParams::default(), &Patch::Merge(&change)).await?;
     let noticed = async {
         while provider.is_drifted(drifted()).await?.into_inner().reason.is_empty() {}
         anyhow::Ok(())
     };
-    tokio::time::timeout(FOREVER, noticed).await.context("the change is never noticed")??;
+    in_time("the change to be noticed", noticed).await??;
 
     // It is asked to go until nothing of it is left.
     let left = async {
@@ -127,9 +124,9 @@ async fn a_client_of_the_service_makes_finds_and_removes_a_machine() -> Result<(
             }
         }
     };
-    let status = tokio::time::timeout(FOREVER, left).await.context("it never goes")?;
+    let status = in_time("its end", left).await?;
     assert_eq!((status.code(), class_of(&status)), (Code::NotFound, Class::NotFound));
-    assert_eq!(field.held(), [""; 0]);
+    assert_eq!(bed.held(), [""; 0]);
     let (code, class, _) = refused(provider.get(get()).await);
     assert_eq!((code, class), (Code::NotFound, Class::NotFound));
     assert!(provider.list(v1::ListRequest {}).await?.into_inner().instances.is_empty());
@@ -137,14 +134,14 @@ async fn a_client_of_the_service_makes_finds_and_removes_a_machine() -> Result<(
 }
 
 #[tokio::test]
-async fn what_the_service_refuses_it_refuses_with_a_class_a_cause_and_words() -> Result<()> {
+async fn refusals_of_the_service_have_a_class_a_cause_and_a_message() -> Result<()> {
     let scarce = "quotas: [{region: eastus2, family: StandardNCADSA100v4Family, limit: 0}]\nrules: [{name: none, when: {size: Standard_D8s_v5}, refuse: {status: 409, code: SkuNotAvailable, message: \"The requested VM size is not available in location eastus2.\"}}]";
-    let field = Field::new(scarce).await?;
-    field.ready_class("plain").await?;
-    let mut provider = field.provider().await?;
+    let bed = FlexBed::new(scarce).await?;
+    bed.ready_class("plain").await?;
+    let mut provider = bed.provider().await?;
 
     // Nothing is asked of Azure for which there is no quota.
-    let uid = field.claim("dear", "plain").await?;
+    let uid = bed.claim("dear", "plain").await?;
     let answer = created(&mut provider, &claim("dear", &uid, "plain", GPU)).await;
     let cause = answer.as_ref().err().and_then(trouble_in).unwrap_or_default().cause;
     let (code, class, words) = refused(answer);
@@ -156,16 +153,16 @@ async fn what_the_service_refuses_it_refuses_with_a_class_a_cause_and_words() ->
 
     // What Azure has no capacity for is taken away again, and then not asked for a second time.
     for name in ["scarce", "scarcer"] {
-        let uid = field.claim(name, "plain").await?;
+        let uid = bed.claim(name, "plain").await?;
         let answer = created(&mut provider, &claim(name, &uid, "plain", ORDINARY)).await;
         let cause = answer.as_ref().err().and_then(trouble_in).unwrap_or_default();
         assert_eq!(cause.class(), Class::Capacity, "{cause:?}");
         assert_eq!(cause.arm_code, "SkuNotAvailable", "{cause:?}");
-        field.claims().delete(name, &kube::api::DeleteParams::default()).await?;
-        until(field.machines(), name, "a machine that is gone", gone()).await?;
+        bed.claims().delete(name, &kube::api::DeleteParams::default()).await?;
+        until_object(bed.machines(), name, "a machine that is gone", is_gone).await?;
     }
-    field.until_held(&[]).await?;
-    let asked = field.azure.with(|azure| {
+    bed.until_held(&[]).await?;
+    let asked = bed.azure.with(|azure| {
         let all = azure.journal().requests();
         all.iter().filter(|one| one.method == "PUT" && one.path.contains("virtualMachines")).count()
     });
@@ -178,9 +175,9 @@ async fn what_the_service_refuses_it_refuses_with_a_class_a_cause_and_words() ->
     assert!(words.contains("nowhere"), "{words}");
     let mut broken = common::class("broken");
     broken["spec"]["subnetID"] = json!(common::SUBNET.replace("/nodes", "/none"));
-    field.create_class(&broken).await?;
+    bed.create_class(&broken).await?;
     let unready = common::condition_is("Ready", "False");
-    until(field.classes(), "broken", "a class that is not ready", unready).await?;
+    until_object(bed.classes(), "broken", "a class that is not ready", unready).await?;
     let broken_class = async {
         loop {
             let answer = created(&mut provider, &claim("lost", "uid", "broken", ORDINARY)).await;
@@ -191,7 +188,7 @@ async fn what_the_service_refuses_it_refuses_with_a_class_a_cause_and_words() ->
             }
         }
     };
-    let broken_class = tokio::time::timeout(FOREVER, broken_class).await?;
+    let broken_class = in_time("the class to be known", broken_class).await?;
     assert_eq!(broken_class, (Code::FailedPrecondition, Class::NotReady));
 
     // Requests that say nothing, or nonsense.

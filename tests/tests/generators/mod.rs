@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
+use bringup_end_to_end::request_counter::RequestCounter;
 use bringup_objects::{BootstrapReport, Readable};
 use bringup_runtime::metrics::Metrics;
-use bringup_world::counted::Counted;
 use http::{Method, Request};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
@@ -331,8 +331,8 @@ impl Generator {
     }
 
     /// Fails if more was written than so many times for each object.
-    pub(crate) fn assert_writes(&self, counted: &Counted, most: u64) {
-        let counts = counted.counts();
+    pub(crate) fn assert_writes(&self, counter: &RequestCounter, most: u64) {
+        let counts = counter.counts();
         println!("{counts:?}");
         let objects: u64 = self.tally.values().map(|tally| tally.accepted).sum();
         let writes = counts.all_writes();

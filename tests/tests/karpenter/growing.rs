@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
+use bringup_end_to_end::real_karpenter::RealKarpenter;
 use bringup_objects::NodeClaim;
 use bringup_objects::condition::find;
-use bringup_world::flex_world::FlexWorld;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
-use crate::land::{GPU, ORDINARY, PLAIN, SLOW, WITHOUT_QUOTA};
 use crate::pool::{Pool, label, node_pool};
+use crate::regions::{GPU, ORDINARY, PLAIN, SLOW, WITHOUT_QUOTA};
 
 const SIZE: &str = "node.kubernetes.io/instance-type";
 
@@ -26,9 +26,9 @@ fn provider_id(claim: &NodeClaim) -> Option<&str> {
 }
 
 pub(crate) async fn a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits(
-    world: Arc<FlexWorld>,
+    karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
-    let pool = Pool::make(&world, "plain", PLAIN, &[], json!({}), json!({})).await?;
+    let pool = Pool::make(&karpenter, "plain", PLAIN, &[], json!({}), json!({})).await?;
     // One after the other: together they would share a node.
     pool.pod("plain-small", 0).await?;
     let small = pool.running("plain-small").await?;
@@ -70,10 +70,10 @@ pub(crate) async fn a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits(
 }
 
 pub(crate) async fn a_quota_on_one_size_moves_the_pod_to_another(
-    world: Arc<FlexWorld>,
+    karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
     let sizes = [ORDINARY, GPU];
-    let pool = Pool::make(&world, "quota", WITHOUT_QUOTA, &sizes, json!({}), json!({})).await?;
+    let pool = Pool::make(&karpenter, "quota", WITHOUT_QUOTA, &sizes, json!({}), json!({})).await?;
     pool.pod("quota-small", 0).await?;
     let node = pool.running("quota-small").await?;
     ensure!(label(&node, SIZE) == GPU, "the pod is on {}", label(&node, SIZE));
@@ -82,13 +82,13 @@ pub(crate) async fn a_quota_on_one_size_moves_the_pod_to_another(
 }
 
 pub(crate) async fn a_slow_vm_in_one_pool_does_not_delay_another_pool(
-    world: Arc<FlexWorld>,
+    karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
-    let slow = Pool::make(&world, "slow", SLOW, &[ORDINARY], json!({}), json!({})).await?;
+    let slow = Pool::make(&karpenter, "slow", SLOW, &[ORDINARY], json!({}), json!({})).await?;
     slow.pod("slow-pod", 0).await?;
     let launched = |claims: &[NodeClaim]| claims.iter().any(|one| provider_id(one).is_some());
     slow.claims_until("a claim whose VM is accepted", launched).await?;
-    let fast = Pool::make(&world, "fast", PLAIN, &[ORDINARY], json!({}), json!({})).await?;
+    let fast = Pool::make(&karpenter, "fast", PLAIN, &[ORDINARY], json!({}), json!({})).await?;
     fast.pod("fast-pod", 0).await?;
     fast.running("fast-pod").await?;
     let registered = slow.claims_until("claims", |_| true).await?;
@@ -97,10 +97,10 @@ pub(crate) async fn a_slow_vm_in_one_pool_does_not_delay_another_pool(
     Ok(())
 }
 
-pub(crate) async fn what_belongs_to_another_karpenter_is_left_alone(
-    world: Arc<FlexWorld>,
+pub(crate) async fn objects_of_another_karpenter_are_left_alone(
+    karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
-    let ours = Pool::make(&world, "ours", PLAIN, &[ORDINARY], json!({}), json!({})).await?;
+    let ours = Pool::make(&karpenter, "ours", PLAIN, &[ORDINARY], json!({}), json!({})).await?;
     let class = json!({ "group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "theirs" });
     let theirs = json!({
         "apiVersion": "karpenter.azure.com/v1beta1",

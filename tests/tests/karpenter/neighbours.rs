@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use bringup_end_to_end::real_karpenter::RealKarpenter;
 use bringup_objects::NodeClaim;
 use bringup_objects::flex::AzureFlexMachine;
-use bringup_world::flex_world::FlexWorld;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 use crate::growing::is;
-use crate::land::{ORDINARY, PLAIN};
 use crate::pool::{Pool, node_pool};
+use crate::regions::{ORDINARY, PLAIN};
 
 /// Where the machine of a claim is.
 fn is_at(claim: &NodeClaim, scheme: &str) -> bool {
@@ -22,12 +22,12 @@ fn is_at(claim: &NodeClaim, scheme: &str) -> bool {
 }
 
 pub(crate) async fn two_karpenters_make_nodes_of_their_own_classes_and_leave_each_others_alone(
-    world: Arc<FlexWorld>,
+    karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
-    world.start_another_karpenter()?;
-    let ours = Pool::make(&world, "ours", PLAIN, &[ORDINARY], json!({}), json!({})).await?;
+    karpenter.start_another_karpenter()?;
+    let ours = Pool::make(&karpenter, "ours", PLAIN, &[ORDINARY], json!({}), json!({})).await?;
     let class = json!({ "group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "theirs" });
-    let theirs = Pool { world: world.clone(), client: ours.client.clone(), name: "theirs" };
+    let theirs = Pool { karpenter: karpenter.clone(), client: ours.client.clone(), name: "theirs" };
     theirs
         .create(json!({
             "apiVersion": "karpenter.kwok.sh/v1alpha1",

@@ -1,14 +1,17 @@
-//! One test's part of the world: a class, a pool, and what becomes of them.
+//! One test's part of the cluster: a class, a pool, and what becomes of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use bringup_azure_sim::azure::Azure;
 use bringup_azure_sim::journal::Recorded;
+use bringup_end_to_end::SUBSCRIPTION;
+use bringup_end_to_end::real_karpenter::RealKarpenter;
+use bringup_end_to_end::test_bed::azure_states;
 use bringup_objects::NodeClaim;
 use bringup_objects::flex::AzureFlexNodeClass;
-use bringup_world::flex_world::{FOREVER, FlexWorld};
-use bringup_world::stage::watched;
+use bringup_testbed::wait::{objects, until};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
@@ -16,12 +19,11 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-pub(crate) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 const POOL: &str = "karpenter.sh/nodepool";
 
 /// A pool, and the class of the same name.
 pub(crate) struct Pool {
-    pub(crate) world: Arc<FlexWorld>,
+    pub(crate) karpenter: Arc<RealKarpenter>,
     pub(crate) client: Client,
     pub(crate) name: &'static str,
 }
@@ -36,14 +38,15 @@ fn merge(into: &mut Value, more: Value) {
 impl Pool {
     /// Makes a pool of these sizes in a region. `class` and `disruption` are further fields.
     pub(crate) async fn make(
-        world: &Arc<FlexWorld>,
+        karpenter: &Arc<RealKarpenter>,
         name: &'static str,
         region: &str,
         sizes: &[&str],
         class: Value,
         disruption: Value,
     ) -> Result<Self> {
-        let pool = Self { world: world.clone(), client: world.ground.client(), name };
+        let pool =
+            Self { karpenter: karpenter.clone(), client: karpenter.bed.client.clone(), name };
         let mut spec = json!({
             "subscriptionID": SUBSCRIPTION,
             "location": region,
@@ -150,12 +153,14 @@ impl Pool {
     where
         K: kube::Resource<DynamicType = ()>
             + Clone
+            + serde::Serialize
             + serde::de::DeserializeOwned
             + std::fmt::Debug
             + Send
             + 'static,
     {
-        watched(api, config, FOREVER, &format!("{what} (pool {})", self.name), are).await
+        let what = format!("{what} (pool {})", self.name);
+        Ok(until(what, objects(api, config), |all| are(all)).await?)
     }
 
     /// Waits until the claims of this pool are as wanted.
@@ -189,22 +194,20 @@ impl Pool {
 
     /// Waits until Azure is as wanted.
     pub(crate) async fn azure_until(&self, what: &str, is: impl Fn(&Self) -> bool) -> Result<()> {
-        let azure = &self.world.ground.azure;
-        let mut changes = azure.changes();
-        let waiting = async {
-            while !is(self) {
-                azure.changed(&mut changes).await;
-            }
-        };
-        let ended = tokio::time::timeout(FOREVER, waiting).await;
-        let told = || format!("waited in vain for {what} (pool {}): {:?}", self.name, self.held());
-        ended.with_context(told)
+        let what = format!("{what} (pool {})", self.name);
+        let held = azure_states(&self.karpenter.bed.azure, |azure| self.held_in(azure));
+        until(what, held, |_| is(self)).await?;
+        Ok(())
     }
 
     /// What Azure holds of this pool: kinds and names.
     pub(crate) fn held(&self) -> Vec<String> {
+        self.karpenter.bed.azure.with(|azure| self.held_in(azure))
+    }
+
+    fn held_in(&self, azure: &mut Azure) -> Vec<String> {
         let group = format!("/resourcegroups/rg-{}/", self.name);
-        let all = self.world.ground.azure.with(|azure| azure.resources());
+        let all = azure.resources();
         let mine = all.iter().filter(|one| one.id.to_ascii_lowercase().contains(&group));
         let names = mine.map(|one| one.id.split('/').skip(7).collect::<Vec<_>>().join("/"));
         names.collect()
@@ -213,7 +216,7 @@ impl Pool {
     /// Requests to Azure in the resource group of this pool, of one kind of operation.
     fn requests<T>(&self, operation: &str, read: impl Fn(&Recorded) -> T) -> Vec<T> {
         let group = format!("/resourcegroups/rg-{}/", self.name);
-        self.world.ground.azure.with(|azure| {
+        self.karpenter.bed.azure.with(|azure| {
             let all = azure.journal().requests().iter().filter(|request| {
                 request.operation == operation && request.path.to_ascii_lowercase().contains(&group)
             });

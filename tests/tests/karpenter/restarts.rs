@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use bringup_end_to_end::real_karpenter::RealKarpenter;
 use bringup_objects::NodeClaim;
-use bringup_world::flex_world::FlexWorld;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use serde_json::json;
 
 use crate::growing::is;
-use crate::land::{ORDINARY, PLAIN};
 use crate::pool::Pool;
+use crate::regions::{ORDINARY, PLAIN};
 
 #[derive(Debug, Clone, Copy)]
 enum Who {
@@ -45,15 +45,15 @@ const COMING: [(Who, Moment); 10] = [
     (Who::Karpenter, Moment::NodeThere),
 ];
 
-async fn restart(world: &FlexWorld, who: Who) -> Result<()> {
+async fn restart(karpenter: &RealKarpenter, who: Who) -> Result<()> {
     match who {
         Who::Bringup => {
-            world.kill_controller();
-            world.start_controller().await
+            karpenter.kill_controller();
+            karpenter.start_controller().await
         }
         Who::Karpenter => {
-            world.kill_karpenter();
-            world.start_karpenter()
+            karpenter.kill_karpenter();
+            karpenter.start_karpenter()
         }
     }
 }
@@ -84,16 +84,16 @@ async fn reach(pool: &Pool, moment: Moment, count: usize) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn whoever_is_killed_at_whatever_moment_nothing_is_lost_and_nothing_made_twice(
-    world: Arc<FlexWorld>,
+pub(crate) async fn a_kill_of_bringup_or_karpenter_at_any_moment_loses_nothing_and_makes_nothing_twice(
+    karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
     let at_once = json!({ "consolidationPolicy": "WhenEmpty", "consolidateAfter": "0s" });
-    let pool = Pool::make(&world, "killed", PLAIN, &[ORDINARY], json!({}), at_once).await?;
+    let pool = Pool::make(&karpenter, "killed", PLAIN, &[ORDINARY], json!({}), at_once).await?;
     for (index, (who, moment)) in COMING.into_iter().enumerate() {
         // Two do not fit on one node.
         pool.large_pod(&format!("killed-{index}")).await?;
         reach(&pool, moment, index + 1).await?;
-        restart(&world, who).await?;
+        restart(&karpenter, who).await?;
     }
     let mut nodes = BTreeSet::new();
     for index in 0..COMING.len() {
@@ -113,12 +113,12 @@ pub(crate) async fn whoever_is_killed_at_whatever_moment_nothing_is_lost_and_not
     let is_going = |claim: &NodeClaim| claim.metadata.deletion_timestamp.is_some();
     let going = |claims: &[NodeClaim]| claims.iter().any(is_going);
     pool.claims_until("a claim that goes", going).await?;
-    restart(&world, Who::Karpenter).await?;
+    restart(&karpenter, Who::Karpenter).await?;
     pool.azure_until("a VM that goes", |pool| !pool.asked("DeleteVm").is_empty()).await?;
-    restart(&world, Who::Bringup).await?;
+    restart(&karpenter, Who::Bringup).await?;
     let some_left = |pool: &Pool| pool.held().len() < 2 * COMING.len();
     pool.azure_until("half of them gone", some_left).await?;
-    restart(&world, Who::Bringup).await?;
-    restart(&world, Who::Karpenter).await?;
+    restart(&karpenter, Who::Bringup).await?;
+    restart(&karpenter, Who::Karpenter).await?;
     pool.empty().await
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
+use bringup_end_to_end::NAMESPACE;
+use bringup_end_to_end::real_karpenter::RealKarpenter;
 use bringup_flex::backoff::Entry;
 use bringup_objects::NodeClaim;
 use bringup_objects::flex::LEDGER;
 use bringup_provision::LedgerContent;
-use bringup_world::flex_world::{FlexWorld, NAMESPACE};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -15,8 +16,8 @@ use kube::api::DeleteParams;
 use kube::runtime::watcher::Config;
 use serde_json::json;
 
-use crate::land::{H200, LATER, NEVER, ORDINARY, SCARCE};
 use crate::pool::{Pool, label, most_a_minute};
+use crate::regions::{H200, LATER, NEVER, ORDINARY, SCARCE};
 
 /// What Azure has refused in a region, if that is remembered.
 fn refused_in(objects: &[ConfigMap], region: &str) -> Option<Entry> {
@@ -41,14 +42,14 @@ async fn remembered(
 }
 
 pub(crate) async fn capacity_that_is_gone_is_asked_for_at_most_twice_a_minute(
-    world: Arc<FlexWorld>,
+    karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
-    let pool = Pool::make(&world, "scarce", SCARCE, &[ORDINARY], json!({}), json!({})).await?;
+    let pool = Pool::make(&karpenter, "scarce", SCARCE, &[ORDINARY], json!({}), json!({})).await?;
     pool.pod("scarce-pod", 0).await?;
     let entry = remembered(&pool, SCARCE, "a no that is remembered", |_| true).await?;
     ensure!(entry.cause == "AllocationFailed", "{entry:?}");
     // The pod stays pending; only time shows that no request follows.
-    let clock = world.ground.azure.clock();
+    let clock = karpenter.bed.azure.clock();
     clock.reach(entry.last + SignedDuration::from_mins(3)).await;
     let attempts = pool.attempts();
     ensure!(most_a_minute(&attempts) <= 2, "{attempts:?}");
@@ -62,17 +63,17 @@ pub(crate) async fn capacity_that_is_gone_is_asked_for_at_most_twice_a_minute(
     Ok(())
 }
 
-pub(crate) async fn a_hunter_takes_what_appears_in_one_region_and_waits_on_in_the_other(
-    world: Arc<FlexWorld>,
+pub(crate) async fn hunting_takes_capacity_that_appears_in_one_region_and_waits_on_in_the_other(
+    karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
     let hunting = || json!({ "hunting": { "enabled": true, "maxAttemptsPerHour": 12 } });
-    let later = Pool::make(&world, "later", LATER, &[H200], hunting(), json!({})).await?;
-    let never = Pool::make(&world, "never", NEVER, &[H200], hunting(), json!({})).await?;
+    let later = Pool::make(&karpenter, "later", LATER, &[H200], hunting(), json!({})).await?;
+    let never = Pool::make(&karpenter, "never", NEVER, &[H200], hunting(), json!({})).await?;
     later.pod("later-pod", 8).await?;
     never.pod("never-pod", 8).await?;
     let first = remembered(&later, LATER, "a first no", |_| true).await?;
     remembered(&never, NEVER, "a first no", |_| true).await?;
-    world.ground.azure.with(|azure| azure.lift_capacity_limit(LATER, H200));
+    karpenter.bed.azure.with(|azure| azure.lift_capacity_limit(LATER, H200));
 
     let node = later.running("later-pod").await?;
     ensure!(label(&node, "topology.kubernetes.io/region") == LATER, "{:?}", node.metadata.labels);

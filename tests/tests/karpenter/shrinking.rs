@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
+use bringup_end_to_end::NAMESPACE;
+use bringup_end_to_end::real_karpenter::RealKarpenter;
 use bringup_objects::report::BootstrapReport;
-use bringup_world::flex_world::{FlexWorld, NAMESPACE};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, PostParams};
@@ -12,13 +13,14 @@ use kube::runtime::watcher::Config;
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
-use crate::land::{BAD, CHANGING, ORDINARY, SHRINKING};
 use crate::pool::Pool;
+use crate::regions::{BAD, CHANGING, ORDINARY, SHRINKING};
 
 pub(crate) async fn a_node_of_a_class_that_has_changed_is_replaced(
-    world: Arc<FlexWorld>,
+    karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
-    let pool = Pool::make(&world, "changing", CHANGING, &[ORDINARY], json!({}), json!({})).await?;
+    let pool =
+        Pool::make(&karpenter, "changing", CHANGING, &[ORDINARY], json!({}), json!({})).await?;
     let labels = json!({ "app": "changing" });
     let set = json!({
         "metadata": { "name": "changing" },
@@ -54,11 +56,12 @@ pub(crate) async fn a_node_of_a_class_that_has_changed_is_replaced(
     Ok(())
 }
 
-pub(crate) async fn a_node_that_nobody_needs_goes_with_its_vm_nic_and_disk(
-    world: Arc<FlexWorld>,
+pub(crate) async fn an_unneeded_node_is_deleted_with_its_vm_nic_and_disk(
+    karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
     let at_once = json!({ "consolidationPolicy": "WhenEmpty", "consolidateAfter": "0s" });
-    let pool = Pool::make(&world, "shrinking", SHRINKING, &[ORDINARY], json!({}), at_once).await?;
+    let pool =
+        Pool::make(&karpenter, "shrinking", SHRINKING, &[ORDINARY], json!({}), at_once).await?;
     pool.pod("shrinking-pod", 0).await?;
     let node = pool.running("shrinking-pod").await?.name_any();
     let held = pool.held();
@@ -76,9 +79,9 @@ pub(crate) async fn a_node_that_nobody_needs_goes_with_its_vm_nic_and_disk(
 }
 
 pub(crate) async fn a_bad_image_ends_in_a_report_and_leaves_nothing(
-    world: Arc<FlexWorld>,
+    karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
-    let pool = Pool::make(&world, "bad", BAD, &[ORDINARY], json!({}), json!({})).await?;
+    let pool = Pool::make(&karpenter, "bad", BAD, &[ORDINARY], json!({}), json!({})).await?;
     pool.pod("bad-pod", 0).await?;
     let reports: Api<BootstrapReport> = Api::namespaced(pool.client.clone(), NAMESPACE);
     let of_pool = |report: &&BootstrapReport| {

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bringup_azure_sim::clock::Pace;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::common::{Ground, condition};
+use crate::common::{ManagementCluster, condition};
 use crate::latency::{judged_in_time, watched};
 use crate::launch::Wanted;
 
@@ -103,23 +102,23 @@ async fn a_machine_that_another_agent_joins_gets_the_right_verdict_and_its_proof
     let mut rules: Vec<Value> =
         CASES.iter().map(|case| rule(case.name, case.console, "5s")).collect();
     rules.push(rule("came-right", &CAME_RIGHT, "5s"));
-    let ground = Ground::new("agents", &json!({ "rules": rules }).to_string()).await?;
+    let cluster = ManagementCluster::new("agents", &json!({ "rules": rules }).to_string()).await?;
     let known = CASES.iter().map(|case| (case.name, case.config));
     for (name, config) in known.chain([("came-right", "RKE2Config")]) {
-        ground.launch(Wanted { case: name, config: Some(config), ..Wanted::linux(name) }).await?;
+        cluster.launch(Wanted { case: name, config: Some(config), ..Wanted::linux(name) }).await?;
         let is = |it: &DynamicObject| status(it).is_some();
-        ground.until(ground.machines(), name, "the Machine to be seen", is).await?;
+        cluster.until(cluster.machines(), name, "the Machine to be seen", is).await?;
     }
-    ground.azure.advance(Duration::from_secs(70));
+    cluster.azure.advance(Duration::from_secs(70));
     for case in &CASES {
         if case.name == "rke2-retries" {
-            ground.until_looked(case.name).await;
-            ground.until_looked("came-right").await;
-            ground.azure.advance(Duration::from_secs(550));
+            cluster.until_looked(case.name).await?;
+            cluster.until_looked("came-right").await?;
+            cluster.azure.advance(Duration::from_secs(550));
         }
         let down = |it: &DynamicObject| status(it) == Some("False");
         let what = format!("a verdict of {}", case.name);
-        let machine = ground.until(ground.machines(), case.name, &what, down).await?;
+        let machine = cluster.until(cluster.machines(), case.name, &what, down).await?;
         let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
         assert_eq!(verdict["reason"], case.cause, "{}: {verdict}", case.name);
         let message = verdict["message"].as_str().unwrap_or_default();
@@ -130,7 +129,7 @@ async fn a_machine_that_another_agent_joins_gets_the_right_verdict_and_its_proof
     // Its time is over as well, and what came right is not said to be why.
     let down = |it: &DynamicObject| status(it) == Some("False");
     let machine =
-        ground.until(ground.machines(), "came-right", "its time to be over", down).await?;
+        cluster.until(cluster.machines(), "came-right", "its time to be over", down).await?;
     let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
     assert_eq!(verdict["reason"], "Unknown", "{verdict}");
     Ok(())
@@ -143,11 +142,11 @@ async fn a_machine_that_another_agent_joins_is_judged_within_three_seconds() -> 
     let rules: Vec<Value> =
         decided.iter().map(|case| rule(case.name, case.console, "1m")).collect();
     let rules = json!({ "rules": rules }).to_string();
-    let ground = Ground::paced("agents-in-time", &rules, Pace::Manual).await?;
+    let cluster = ManagementCluster::with_manual_clock("agents-in-time", &rules).await?;
     let mut waiting = Vec::new();
     for Case { name, config, proof, .. } in decided {
-        ground.launch(Wanted { case: name, config: Some(config), ..Wanted::linux(name) }).await?;
-        waiting.push(watched(&ground, name, proof).await?);
+        cluster.launch(Wanted { case: name, config: Some(config), ..Wanted::linux(name) }).await?;
+        waiting.push(watched(&cluster, name, proof).await?);
     }
-    judged_in_time(&ground, waiting).await
+    judged_in_time(&cluster, waiting).await
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bringup_end_to_end::arm::Arm;
 use bringup_objects::cluster_api::vm_name;
 use bringup_objects::report::{Collector, CollectorState};
-use bringup_world::arm::Arm;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::common::{Ground, condition};
+use crate::common::{ManagementCluster, condition};
 use crate::launch::{Form, Wanted};
 
 /// What the wait prints last.
@@ -30,8 +30,8 @@ fn rule(case: &str, prints: &str) -> Value {
 }
 
 /// The VM of a machine in Azure.
-fn vm(ground: &Ground, arm: &Arm, wanted: Wanted<'_>) -> Result<String> {
-    let compute = format!("{}/Microsoft.Compute", ground.providers());
+fn vm(cluster: &ManagementCluster, arm: &Arm, wanted: Wanted<'_>) -> Result<String> {
+    let compute = format!("{}/Microsoft.Compute", cluster.providers());
     let name = vm_name(wanted.name, wanted.os == "Windows");
     if wanted.form == Form::Vm {
         return Ok(format!("{compute}/virtualMachines/{name}"));
@@ -42,23 +42,27 @@ fn vm(ground: &Ground, arm: &Arm, wanted: Wanted<'_>) -> Result<String> {
 }
 
 /// Machines with their commands, all of them seen.
-async fn ground(name: &str, scenario: &Value, machines: &[Wanted<'_>]) -> Result<Ground> {
-    let ground = Ground::new(name, &scenario.to_string()).await?;
-    let arm = Arm::new(ground.azure.clone());
+async fn cluster(
+    name: &str,
+    scenario: &Value,
+    machines: &[Wanted<'_>],
+) -> Result<ManagementCluster> {
+    let cluster = ManagementCluster::new(name, &scenario.to_string()).await?;
+    let arm = Arm::new(cluster.azure.clone());
     for wanted in machines {
-        ground.launch(*wanted).await?;
+        cluster.launch(*wanted).await?;
         let is = |it: &DynamicObject| condition(it, "BootstrapSucceeded").is_some();
-        ground.until(ground.machines(), wanted.name, "the Machine to be seen", is).await?;
+        cluster.until(cluster.machines(), wanted.name, "the Machine to be seen", is).await?;
     }
     // A command is taken once the agent is there.
-    ground.azure.advance(Duration::from_secs(10));
+    cluster.azure.advance(Duration::from_secs(10));
     for wanted in machines {
         let script = json!({ "script": "/usr/local/bin/bringup-node wait --timeout 8m" });
         let command = json!({ "location": "eastus", "properties": { "source": script } });
-        let path = format!("{}/runCommands/bringup-wait", vm(&ground, &arm, *wanted)?);
+        let path = format!("{}/runCommands/bringup-wait", vm(&cluster, &arm, *wanted)?);
         arm.put(&path, &command)?;
     }
-    Ok(ground)
+    Ok(cluster)
 }
 
 fn is_down(machine: &DynamicObject) -> bool {
@@ -66,17 +70,17 @@ fn is_down(machine: &DynamicObject) -> bool {
 }
 
 /// The verdict on a machine: its cause, and what is said of it.
-async fn verdict(ground: &Ground, name: &str) -> Result<(String, String)> {
+async fn verdict(cluster: &ManagementCluster, name: &str) -> Result<(String, String)> {
     let what = format!("a verdict of {name}");
-    let machine = ground.until(ground.machines(), name, &what, is_down).await?;
+    let machine = cluster.until(cluster.machines(), name, &what, is_down).await?;
     let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
     let text = |key: &str| verdict[key].as_str().unwrap_or_default().to_owned();
     Ok((text("reason"), text("message")))
 }
 
 /// What the collector of run commands met.
-async fn asked(ground: &Ground, name: &str) -> Result<Collector> {
-    let reports = ground.reports().await?;
+async fn asked(cluster: &ManagementCluster, name: &str) -> Result<Collector> {
+    let reports = cluster.reports().await?;
     let report = reports.iter().find(|it| it.spec.target_ref.name == name).context("a report")?;
     let all = &report.status.as_ref().context("there")?.collectors;
     let asked = all.iter().find(|asked| asked.name == "run commands");
@@ -84,16 +88,17 @@ async fn asked(ground: &Ground, name: &str) -> Result<Collector> {
 }
 
 /// How often the run commands of a machine were asked for.
-fn reads(ground: &Ground, name: &str) -> usize {
+fn reads(cluster: &ManagementCluster, name: &str) -> usize {
     let path = format!("/{name}/runCommands?");
-    ground.azure.with(|azure| {
+    cluster.azure.with(|azure| {
         let all = azure.journal().requests().iter();
         all.filter(|one| one.method == "GET" && one.path.contains(&path)).count()
     })
 }
 
 #[tokio::test]
-async fn test_22_28_the_line_of_a_wait_is_found_in_the_output_of_a_run_command() -> Result<()> {
+async fn test_22_28_the_summary_line_of_a_wait_is_found_in_the_output_of_a_run_command()
+-> Result<()> {
     let whole = format!("token {SECRET}\nwaiting\n{WAIT}\n");
     let cut = &whole[..whole.len() - "],\"end\":1}\n".len()];
     let scenario = json!({ "rules": [
@@ -106,10 +111,10 @@ async fn test_22_28_the_line_of_a_wait_is_found_in_the_output_of_a_run_command()
         Wanted { form: Form::Uniform, ..of("uniform") },
         of("cut"),
     ];
-    let ground = ground("commands", &scenario, &machines).await?;
-    ground.azure.advance(Duration::from_secs(70));
+    let cluster = cluster("commands", &scenario, &machines).await?;
+    cluster.azure.advance(Duration::from_secs(70));
     for wanted in machines {
-        let (reason, message) = verdict(&ground, wanted.name).await?;
+        let (reason, message) = verdict(&cluster, wanted.name).await?;
         assert_eq!(reason, "BootstrapTokenInvalid", "{}: {message}", wanted.name);
         let is_sure = message.contains("Confidence high");
         assert_eq!(is_sure, wanted.name != "cut", "{}: {message}", wanted.name);
@@ -117,18 +122,18 @@ async fn test_22_28_the_line_of_a_wait_is_found_in_the_output_of_a_run_command()
             let proof = "cluster-info has no signature for it";
             assert!(message.contains(proof), "{}: {message}", wanted.name);
         }
-        let asked = asked(&ground, wanted.name).await?;
+        let asked = asked(&cluster, wanted.name).await?;
         assert_eq!(asked.state, CollectorState::Ok, "{asked:?}");
         assert!(asked.detail.contains("bringup-node in bringup-wait: Failed"), "{asked:?}");
     }
-    let reports = serde_json::to_string(&ground.reports().await?)?;
+    let reports = serde_json::to_string(&cluster.reports().await?)?;
     assert!(reports.contains("run command"), "the source is named: {reports}");
     assert!(!reports.contains(SECRET), "what else was printed is redacted");
     Ok(())
 }
 
 #[tokio::test]
-async fn what_nobody_shows_of_run_commands_is_asked_once_before_the_verdict() -> Result<()> {
+async fn run_commands_that_no_object_shows_are_read_once_before_the_verdict() -> Result<()> {
     let denied = json!({ "error": { "code": "AuthorizationFailed", "message": "The client 'c' with object id 'o' does not have authorization to perform action 'Microsoft.Compute/virtualMachines/runCommands/read' over scope '/there' or the scope is invalid." } });
     let scenario = json!({
         "quirks": { "runCommandHandler": "hidden" },
@@ -144,24 +149,24 @@ async fn what_nobody_shows_of_run_commands_is_asked_once_before_the_verdict() ->
     });
     let machines =
         ["hidden", "users", "denied"].map(|name| Wanted { case: name, ..Wanted::linux(name) });
-    let ground = ground("lastquestion", &scenario, &machines).await?;
-    ground.azure.advance(Duration::from_secs(70));
+    let cluster = cluster("lastquestion", &scenario, &machines).await?;
+    cluster.azure.advance(Duration::from_secs(70));
     for wanted in machines {
-        ground.until_looked(wanted.name).await;
-        assert_eq!(reads(&ground, wanted.name), 0, "{}: nothing speaks of one", wanted.name);
+        cluster.until_looked(wanted.name).await?;
+        assert_eq!(reads(&cluster, wanted.name), 0, "{}: nothing speaks of one", wanted.name);
     }
-    ground.azure.advance(Duration::from_secs(550));
+    cluster.azure.advance(Duration::from_secs(550));
     for (name, cause, state, detail) in [
         ("hidden", "BootstrapTokenInvalid", CollectorState::Ok, "bringup-node in bringup-wait"),
         ("users", "Unknown", CollectorState::Ok, "none is of bringup-node"),
         ("denied", "Unknown", CollectorState::Denied, "virtualMachines/runCommands/read"),
     ] {
-        let (reason, message) = verdict(&ground, name).await?;
+        let (reason, message) = verdict(&cluster, name).await?;
         assert_eq!(reason, cause, "{name}: {message}");
-        let asked = asked(&ground, name).await?;
+        let asked = asked(&cluster, name).await?;
         assert_eq!(asked.state, state, "{name}: {asked:?}");
         assert!(asked.detail.contains(detail), "{name}: {asked:?}");
-        assert_eq!(reads(&ground, name), 1, "{name}");
+        assert_eq!(reads(&cluster, name), 1, "{name}");
     }
     Ok(())
 }

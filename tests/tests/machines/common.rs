@@ -1,68 +1,38 @@
-//! A management cluster, and machines in it.
+//! A management cluster, and Machines in it.
 
-use std::sync::Arc;
+use std::ops::Deref;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bringup_azure::{Arm as Client_, Cloud};
+use bringup_azure_sim::azure::Azure;
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::endpoints::{AnyToken, InProcess};
-use bringup_azure_sim::scenario;
-use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::Controller;
 use bringup_diagnosis::Signatures;
 use bringup_diagnosis::signatures::SignatureFile;
-use bringup_objects::report::definition;
+pub(crate) use bringup_end_to_end::SUBSCRIPTION;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::test_bed::{Builder, Observer};
 use bringup_objects::{BootstrapReport, MANAGER};
-use bringup_observe::Settings;
-use bringup_runtime::health::Health;
-use bringup_runtime::metrics::Metrics;
-use bringup_testbed::{ControlPlane, CrdSet};
-use bringup_world::stage::SimulatedClock;
-use k8s_openapi::api::core::v1::Namespace;
+use bringup_runtime::effect_hook::EffectHook;
+use bringup_testbed::wait::{polled, until, until_object};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
-use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
-use tokio::task::JoinHandle;
 
-pub(crate) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(4);
-
-/// The control plane that all tests here share.
-pub(crate) async fn plane() -> Result<&'static ControlPlane> {
-    static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
-    PLANE.get_or_try_init(own_plane).await
-}
-
-/// A control plane for one test, which may change its definitions.
-pub(crate) async fn own_plane() -> Result<ControlPlane> {
-    let sets = [CrdSet::KarpenterAzure, CrdSet::ClusterApi, CrdSet::ClusterApiAzure];
-    let plane = ControlPlane::builder().crds(sets).start().await?;
-    plane.install_definitions([definition()]).await?;
-    Ok(plane)
-}
-
-/// A namespace with a cluster, an Azure of its own, and mostly a controller.
-pub(crate) struct Ground {
-    pub(crate) client: Client,
-    pub(crate) azure: Simulator,
+/// A namespace with a Cluster and its Machines, and mostly an observer.
+pub(crate) struct ManagementCluster {
+    bed: TestBed,
     pub(crate) namespace: String,
     /// The version of Machines.
     pub(crate) version: &'static str,
-    /// Of the observer.
-    pub(crate) health: Health,
-    pub(crate) metrics: Metrics,
-    task: Option<JoinHandle<()>>,
+    observer: Option<Observer>,
 }
 
-impl Drop for Ground {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
-        }
+impl Deref for ManagementCluster {
+    type Target = TestBed;
+
+    fn deref(&self) -> &TestBed {
+        &self.bed
     }
 }
 
@@ -71,96 +41,69 @@ fn resource(group: &str, version: &str, kind: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), &plural)
 }
 
-impl Ground {
-    pub(crate) async fn new(name: &str, text: &str) -> Result<Self> {
-        Self::paced(name, text, Pace::Real).await
+impl ManagementCluster {
+    /// On the shared control plane, with an observer.
+    pub(crate) async fn new(name: &str, scenario: &str) -> Result<Self> {
+        Ok(Self::unobserved(name, scenario).await?.observed())
     }
 
-    /// The same with a clock that moves otherwise, from now on.
-    pub(crate) async fn paced(name: &str, text: &str, pace: Pace) -> Result<Self> {
-        Self::made(plane().await?, name, text, pace, "v1beta2").await?.observed()
+    /// The same with a clock that only the test moves.
+    pub(crate) async fn with_manual_clock(name: &str, scenario: &str) -> Result<Self> {
+        let bed = TestBed::builder().named(name).scenario(scenario).pace(Pace::Manual);
+        Ok(Self::on(bed).await?.observed())
     }
 
-    /// The same on a control plane of its own, where Machines are served in a version.
-    pub(crate) async fn on(
-        plane: &ControlPlane,
-        name: &str,
-        text: &str,
-        version: &'static str,
-    ) -> Result<Self> {
-        Self::made(plane, name, text, Pace::Real, version).await?.observed()
+    /// The same without an observer, by the wall clock.
+    pub(crate) async fn unobserved(name: &str, scenario: &str) -> Result<Self> {
+        Self::on(TestBed::builder().named(name).scenario(scenario)).await
+    }
+
+    /// On a control plane of its own, whose definitions the test may change; without an observer.
+    pub(crate) async fn own(name: &str, scenario: &str, pace: Pace) -> Result<Self> {
+        let bed = TestBed::builder().named(name).own_control_plane();
+        Self::on(bed.scenario(scenario).pace(pace)).await
+    }
+
+    /// On a test bed of these options, without an observer.
+    pub(crate) async fn on(builder: Builder) -> Result<Self> {
+        let mut bed = builder.machines().without_nodes().start().await?;
+        // Allowed to be read by its operator, and not by Azure.
+        bed.settings.scopes.insert("11111111-0000-0000-0000-000000000000".parse()?);
+        bed.settings.signatures = signatures()?;
+        let namespace = bed.name().to_owned();
+        let cluster = Self { bed, namespace, version: "v1beta2", observer: None };
+        cluster.make_cluster().await?;
+        Ok(cluster)
+    }
+
+    /// The same, with Machines of this version.
+    pub(crate) fn with_version(mut self, version: &'static str) -> Self {
+        self.version = version;
+        self
     }
 
     /// The same, with a running observer.
-    pub(crate) fn observed(self) -> Result<Self> {
+    pub(crate) fn observed(self) -> Self {
         let client = self.client.clone();
         self.observed_as(client)
     }
 
-    /// The same, with an observer that has the rights of this client.
-    pub(crate) fn observed_as(mut self, client: Client) -> Result<Self> {
-        let name = &self.namespace;
-        let clock = Arc::new(SimulatedClock(self.azure.clone()));
-        let arm = Client_::new(
-            Cloud::Public.endpoint(),
-            Arc::new(AnyToken("observer")),
-            Arc::new(InProcess::new(self.azure.clone())),
-            clock.clone(),
-        );
-        let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
-        settings.machines = true;
-        settings.scopes = bringup_world::scopes();
-        // Allowed to be read by its operator, and not by Azure.
-        settings.scopes.insert("11111111-0000-0000-0000-000000000000".parse()?);
-        settings.only_namespace = Some(name.to_owned());
-        settings.signatures = signatures()?;
-        let controller = Controller::new(settings, client, arm, clock);
-        self.health = controller.health().clone();
-        self.metrics = controller.metrics().clone();
-        self.task = Some(tokio::spawn(async move { controller.observe().await }));
-        Ok(self)
+    /// The same, with an observer that has the rights of this client. It replaces the one before.
+    pub(crate) fn observed_as(mut self, client: Client) -> Self {
+        drop(self.observer.take());
+        self.observer = Some(self.bed.observe_with(client, EffectHook::default()));
+        self
     }
 
-    /// Another controller takes the place of the first.
-    pub(crate) fn observed_again(mut self, client: Client) -> Result<Self> {
-        if let Some(task) = self.task.take() {
-            task.abort();
-        }
-        self.observed_as(client)
+    /// The observer's controller.
+    pub(crate) fn controller(&self) -> Result<&Controller> {
+        let observer = self.observer.as_ref().context("there is an observer")?;
+        Ok(&observer.controller)
     }
 
     /// Whether the controller has ended, which it never should.
     pub(crate) fn is_finished(&self) -> bool {
-        self.task.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
-    /// The same, without an observer.
-    pub(crate) async fn unobserved(name: &str, text: &str) -> Result<Self> {
-        Self::made(plane().await?, name, text, Pace::Real, "v1beta2").await
-    }
-
-    /// The same on a control plane of its own, with a clock of its own, without an observer.
-    pub(crate) async fn made(
-        plane: &ControlPlane,
-        name: &str,
-        text: &str,
-        pace: Pace,
-        version: &'static str,
-    ) -> Result<Self> {
-        let client = plane.client();
-        let mut scenario = scenario::parse(name, text)?;
-        // The API server goes by the wall's clock: it has to be about the same time there.
-        scenario.start = jiff::Timestamp::now();
-        let azure = Simulator::new(scenario, pace, jiff::Timestamp::now());
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        for one in [name.to_owned(), format!("bringup-{name}")] {
-            let namespace = json!({ "metadata": { "name": one } });
-            namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
-        }
-        let (health, metrics, namespace) = (Health::default(), Metrics::default(), name.to_owned());
-        let ground = Self { client, azure, namespace, version, health, metrics, task: None };
-        ground.make_cluster().await?;
-        Ok(ground)
+        self.observer.as_ref().is_none_or(Observer::is_finished)
     }
 
     pub(crate) fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
@@ -233,9 +176,8 @@ impl Ground {
         what: &str,
         is: impl Fn(&DynamicObject) -> bool,
     ) -> Result<DynamicObject> {
-        let condition = |object: Option<&DynamicObject>| object.is_some_and(&is);
-        let found = tokio::time::timeout(FOREVER, await_condition(api, name, condition)).await;
-        found.with_context(|| format!("waited in vain for {what}"))??.context("it is there")
+        let found = until_object(api, name, what, |object| object.is_some_and(&is));
+        found.await?.context("the object exists")
     }
 
     /// Lets time pass until a Machine has a verdict.
@@ -253,37 +195,30 @@ impl Ground {
     }
 
     /// Waits until the VM of that name was read, and what was read has been thought about.
-    pub(crate) async fn until_looked(&self, vm: &str) {
-        let mut changes = self.azure.changes();
-        let is_read = || {
-            self.azure.with(|azure| {
-                let mut all = azure.journal().requests().iter();
-                all.any(|one| one.method == "GET" && one.path.contains(&format!("/{vm}?")))
-            })
+    pub(crate) async fn until_looked(&self, vm: &str) -> Result<()> {
+        let path = format!("/{vm}?");
+        let is_read = |azure: &mut Azure| {
+            let mut all = azure.journal().requests().iter();
+            all.any(|one| one.method == "GET" && one.path.contains(&path))
         };
-        while !is_read() {
-            self.azure.changed(&mut changes).await;
-        }
-        // The caller is in the same thread and has its answer.
+        self.azure_when(&format!("a read of {vm}"), is_read, |is_read| *is_read).await?;
+        // The observer runs in the same thread and has its answer.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
+        Ok(())
     }
 
     /// Waits until so many reports have been announced: by then everything else has been written.
     pub(crate) async fn announced(&self, many: usize) -> Result<Vec<BootstrapReport>> {
-        let wait = async {
-            loop {
-                let reports = self.reports().await?;
-                if reports.iter().filter(|report| report.is_announced()).count() == many {
-                    return Ok(reports);
-                }
-                tokio::task::yield_now().await;
-            }
+        let reports = polled(async || self.reports().await);
+        let are = |all: &Vec<BootstrapReport>| {
+            all.iter().filter(|report| report.is_announced()).count() == many
         };
-        tokio::time::timeout(FOREVER, wait).await.context("waited in vain for reports")?
+        Ok(until(format!("{many} announced reports"), reports, are).await?)
     }
 
+    /// The reports on the Machines of this cluster.
     pub(crate) async fn reports(&self) -> Result<Vec<BootstrapReport>> {
         let api: Api<BootstrapReport> = Api::namespaced(self.client.clone(), &self.namespace);
         Ok(api.list(&ListParams::default()).await?.items)

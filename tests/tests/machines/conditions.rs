@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use bringup_end_to_end::simulated_clock::SimulatedClock;
 use bringup_objects::cluster_api::{AnyCondition, NODE_BOOTSTRAP_SUCCEEDED};
 use bringup_observe::ObserverMetrics;
 use bringup_observe::kinds::read;
@@ -12,14 +13,13 @@ use bringup_observe::subject::Subject;
 use bringup_observe::writer::Writer;
 use bringup_runtime::effect_hook::EffectHook;
 use bringup_runtime::health::Health;
-use bringup_world::stage::SimulatedClock;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::common::{Ground, condition, kinds};
+use crate::common::{ManagementCluster, condition, kinds};
 use crate::launch::Wanted;
 
 pub(crate) const FAILS: &str = r#"
@@ -39,42 +39,42 @@ fn is_down(provided: &DynamicObject) -> bool {
 
 #[tokio::test]
 async fn test_05_the_providers_own_condition_is_never_written() -> Result<()> {
-    let ground = Ground::new("theirs", FAILS).await?;
-    ground.launch(Wanted::linux("worker-1")).await?;
+    let cluster = ManagementCluster::new("theirs", FAILS).await?;
+    cluster.launch(Wanted::linux("worker-1")).await?;
     let own = json!({ "type": "BootstrapSucceeded", "status": "False", "severity": "Info", "reason": "BootstrapInProgress", "message": "theirs", "lastTransitionTime": "2026-01-01T00:00:00Z" });
     let extension = json!({ "name": "CustomScript", "publisher": "Microsoft.Azure.Extensions", "version": "2.1" });
     let spec =
         json!({ "spec": { "disableVMBootstrapExtension": false, "vmExtensions": [extension] } });
     let parameters = PatchParams::default();
-    ground.provided().patch("worker-1", &parameters, &Patch::Merge(&spec)).await?;
+    cluster.provided().patch("worker-1", &parameters, &Patch::Merge(&spec)).await?;
     let status = json!({ "status": { "conditions": [own] } });
-    ground.provided().patch_status("worker-1", &parameters, &Patch::Merge(&status)).await?;
-    ground.verdict("worker-1").await?;
+    cluster.provided().patch_status("worker-1", &parameters, &Patch::Merge(&status)).await?;
+    cluster.verdict("worker-1").await?;
     let provided =
-        ground.until(ground.provided(), "worker-1", "ours beside theirs", is_down).await?;
+        cluster.until(cluster.provided(), "worker-1", "ours beside theirs", is_down).await?;
     assert_eq!(kinds(&provided), ["BootstrapSucceeded", NODE_BOOTSTRAP_SUCCEEDED]);
     assert_eq!(condition(&provided, "BootstrapSucceeded"), Some(&own));
     Ok(())
 }
 
 #[tokio::test]
-async fn test_07_a_machine_without_room_is_not_written_to_and_that_is_said() -> Result<()> {
-    let ground = Ground::new("full", FAILS).await?;
-    ground.launch(Wanted::linux("worker-1")).await?;
+async fn test_07_a_machine_with_32_conditions_is_not_written_to_and_gets_an_event() -> Result<()> {
+    let cluster = ManagementCluster::new("full", FAILS).await?;
+    cluster.launch(Wanted::linux("worker-1")).await?;
     let now = Time(jiff::Timestamp::now());
     let many: Vec<Value> = (0..32)
         .map(|number| json!({ "type": format!("Theirs{number}"), "status": "True", "reason": "Theirs", "message": "", "lastTransitionTime": now }))
         .collect();
     let full = json!({ "status": { "conditions": many } });
     let parameters = PatchParams::default();
-    ground.machines().patch_status("worker-1", &parameters, &Patch::Merge(&full)).await?;
-    ground.azure.advance(Duration::from_secs(70));
+    cluster.machines().patch_status("worker-1", &parameters, &Patch::Merge(&full)).await?;
+    cluster.azure.advance(Duration::from_secs(70));
     // What is behind it says it all the same.
-    ground.until(ground.provided(), "worker-1", "a verdict", is_down).await?;
-    let machine = ground.machines().get("worker-1").await?;
+    cluster.until(cluster.provided(), "worker-1", "a verdict", is_down).await?;
+    let machine = cluster.machines().get("worker-1").await?;
     assert_eq!(kinds(&machine).len(), 32);
     assert!(condition(&machine, "BootstrapSucceeded").is_none(), "nothing of ours is on it");
-    let events: Api<Event> = Api::namespaced(ground.client.clone(), &ground.namespace);
+    let events: Api<Event> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let events = events.list(&ListParams::default()).await?.items;
     let said = events.iter().find(|it| it.reason.as_deref() == Some("NoRoomForConditions"));
     let said = said.context("an Event says so")?;
@@ -168,21 +168,21 @@ fn subject(provided: DynamicObject) -> Result<Subject> {
 }
 
 #[tokio::test]
-async fn test_03_five_hundred_interleaved_writes_lose_nobodys_condition() -> Result<()> {
-    let ground = Ground::new("storm", "{}").await?;
+async fn test_03_five_hundred_interleaved_writes_lose_no_condition() -> Result<()> {
+    let cluster = ManagementCluster::new("storm", "{}").await?;
     let now = Time(jiff::Timestamp::now());
     // It has no Machine, so no other controller handles it.
-    ground.provide(Wanted::linux("worker-1"), None, &now).await?;
-    let api = ground.provided();
+    cluster.provide(Wanted::linux("worker-1"), None, &now).await?;
+    let api = cluster.provided();
     let subject = subject(api.get("worker-1").await?)?;
     let mirror = subject.mirror.clone().context("it has something behind it")?;
     let writer = Writer::new(
-        ground.client.clone(),
-        &ground.namespace,
+        cluster.client.clone(),
+        &cluster.namespace,
         Health::default(),
         EffectHook::default(),
         ObserverMetrics::default(),
-        Arc::new(SimulatedClock(ground.azure.clone())),
+        Arc::new(SimulatedClock(cluster.azure.clone())),
         false,
     );
     let we = async {

@@ -12,7 +12,7 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
 
-use crate::common::{Ground, condition};
+use crate::common::{ManagementCluster, condition};
 use crate::launch::{Form, Wanted};
 
 /// The signature in every address here: it must not be anywhere else.
@@ -163,22 +163,22 @@ const ALL: [Wants; 10] = [
     ),
 ];
 
-async fn launch(ground: &Ground) -> Result<()> {
+async fn launch(cluster: &ManagementCluster) -> Result<()> {
     let script = ["CustomScript"];
     for name in ["denied", "expired", "empty", "page", "huge"] {
-        ground.launch(Wanted { extensions: &script, ..Wanted::linux(name) }).await?;
+        cluster.launch(Wanted { extensions: &script, ..Wanted::linux(name) }).await?;
     }
     // One that is kept in an account of the user's is asked for in the same way.
     let storage = Some("https://logs.blob.core.windows.net/");
-    ground.launch(Wanted { storage, ..Wanted::linux("later") }).await?;
-    ground.launch(Wanted { storage, extensions: &script, ..Wanted::linux("own") }).await?;
+    cluster.launch(Wanted { storage, ..Wanted::linux("later") }).await?;
+    cluster.launch(Wanted { storage, extensions: &script, ..Wanted::linux("own") }).await?;
     let strange = Wanted { form: Form::Strange, extensions: &script, ..Wanted::linux("strange") };
-    ground.launch(strange).await?;
+    cluster.launch(strange).await?;
     let there = "azure:///subscriptions/11111111-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/elsewhere";
-    ground.introduce(Wanted::linux("elsewhere"), Some(there)).await?;
+    cluster.introduce(Wanted::linux("elsewhere"), Some(there)).await?;
     // No object describes its cluster.
     let nowhere = Wanted { cluster: "other", ..Wanted::linux("nowhere") };
-    ground.introduce(nowhere, None).await
+    cluster.introduce(nowhere, None).await
 }
 
 fn message(machine: &DynamicObject) -> &str {
@@ -188,13 +188,13 @@ fn message(machine: &DynamicObject) -> &str {
 }
 
 /// Everything that can be seen in the namespace.
-async fn everything(ground: &Ground) -> Result<String> {
+async fn everything(cluster: &ManagementCluster) -> Result<String> {
     let mut text = String::new();
-    for api in [ground.machines(), ground.provided(), ground.pooled()] {
+    for api in [cluster.machines(), cluster.provided(), cluster.pooled()] {
         text.push_str(&serde_json::to_string(&api.list(&ListParams::default()).await?.items)?);
     }
-    text.push_str(&serde_json::to_string(&ground.reports().await?)?);
-    let events: Api<Event> = Api::namespaced(ground.client.clone(), &ground.namespace);
+    text.push_str(&serde_json::to_string(&cluster.reports().await?)?);
+    let events: Api<Event> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let events = events.list(&ListParams::default()).await?.items;
     anyhow::ensure!(!events.is_empty(), "the verdicts have Events");
     text.push_str(&serde_json::to_string(&events)?);
@@ -202,17 +202,17 @@ async fn everything(ground: &Ground) -> Result<String> {
 }
 
 #[tokio::test]
-async fn test_18_20_33_what_cannot_be_read_is_said_and_the_verdict_comes_from_the_rest()
+async fn test_18_20_33_evidence_that_cannot_be_read_is_named_and_the_verdict_comes_from_the_rest()
 -> Result<()> {
     let logging = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG);
     let _ = logging.with_writer(|| Logged).try_init();
-    let ground = Ground::new("consoles", &scenario()).await?;
-    launch(&ground).await?;
+    let cluster = ManagementCluster::new("consoles", &scenario()).await?;
+    launch(&cluster).await?;
     for one in &ALL {
         let seen = |it: &DynamicObject| condition(it, "BootstrapSucceeded").is_some();
-        ground.until(ground.machines(), one.name, "it to be seen", seen).await?;
+        cluster.until(cluster.machines(), one.name, "it to be seen", seen).await?;
     }
-    ground.azure.advance(Duration::from_secs(70));
+    cluster.azure.advance(Duration::from_secs(70));
     for (name, missing) in [
         (
             "elsewhere",
@@ -221,26 +221,26 @@ async fn test_18_20_33_what_cannot_be_read_is_said_and_the_verdict_comes_from_th
         ("nowhere", "Azure cannot be asked: the provider id is not known"),
     ] {
         let is = |it: &DynamicObject| message(it).contains(missing);
-        ground.until(ground.machines(), name, &format!("{name} to say why"), is).await?;
+        cluster.until(cluster.machines(), name, &format!("{name} to say why"), is).await?;
     }
     for one in ALL.iter().filter(|one| one.cause == "ControlPlaneNotReady") {
         let is = |it: &DynamicObject| message(it).contains("the control plane is not there");
-        ground
-            .until(ground.machines(), one.name, &format!("a verdict of {}", one.name), is)
+        cluster
+            .until(cluster.machines(), one.name, &format!("a verdict of {}", one.name), is)
             .await?;
     }
-    ground.azure.advance(Duration::from_mins(1));
+    cluster.azure.advance(Duration::from_mins(1));
     let is = |it: &DynamicObject| message(it).contains("could not find a JWS signature");
-    ground.until(ground.machines(), "later", "the console that came later", is).await?;
-    ground.azure.advance(Duration::from_secs(500));
+    cluster.until(cluster.machines(), "later", "the console that came later", is).await?;
+    cluster.azure.advance(Duration::from_secs(500));
     for one in &ALL {
         let down = |it: &DynamicObject| {
             condition(it, "BootstrapSucceeded").is_some_and(|it| it["status"] == "False")
         };
-        let machine = ground.until(ground.machines(), one.name, one.name, down).await?;
+        let machine = cluster.until(cluster.machines(), one.name, one.name, down).await?;
         let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
         assert_eq!(verdict["reason"], one.cause, "{}: {verdict}", one.name);
-        let reports = ground.reports().await?;
+        let reports = cluster.reports().await?;
         let report = reports.iter().find(|it| it.spec.target_ref.name == one.name);
         let status = report.and_then(|it| it.status.as_ref()).context("a report")?;
         let asked = status.collectors.iter().find(|asked| asked.name == one.collector);
@@ -248,7 +248,7 @@ async fn test_18_20_33_what_cannot_be_read_is_said_and_the_verdict_comes_from_th
         assert_eq!(asked.state, one.state, "{}: {asked:?}", one.name);
         assert!(asked.detail.contains(one.detail), "{}: {asked:?}", one.name);
     }
-    let seen = everything(&ground).await?;
+    let seen = everything(&cluster).await?;
     let logged =
         String::from_utf8_lossy(&LOG.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
     assert!(logged.contains("denied"), "the verdicts are logged");

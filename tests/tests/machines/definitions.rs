@@ -1,15 +1,11 @@
 //! Changes of definitions, as upgrades make them.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result};
+use bringup_testbed::wait::{polled, until};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
-
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(5);
 
 /// Changes the versions of a definition.
 pub(crate) async fn edit(
@@ -46,15 +42,11 @@ pub(crate) async fn serve_kind_only(client: &Client, kind: &str, only: &str) -> 
         }
     })
     .await?;
-    let wait = async {
-        loop {
-            let group = kube::discovery::group(client, "cluster.x-k8s.io").await?;
-            let mut served = group.resources_by_stability().into_iter();
-            if served.any(|(it, _)| it.kind == kind && it.version == only) {
-                return anyhow::Ok(());
-            }
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(FOREVER, wait).await.context("waited in vain for the version")?
+    let is_served = polled(async || {
+        let group = kube::discovery::group(client, "cluster.x-k8s.io").await?;
+        let mut served = group.resources_by_stability().into_iter();
+        anyhow::Ok(served.any(|(it, _)| it.kind == kind && it.version == only))
+    });
+    until(format!("{kind} served in {only}"), is_served, |is_served| *is_served).await?;
+    Ok(())
 }

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::common::{Ground, SUBSCRIPTION, condition};
+use crate::common::{ManagementCluster, SUBSCRIPTION, condition};
 use crate::launch::Wanted;
 
 /// A token that the script printed just before.
@@ -34,18 +34,18 @@ fn rule(case: &str, host: &str) -> Value {
 
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_the_api_servers_or_another_one() -> Result<()> {
-    // What the ground says is the host of its API server.
+    // What the cluster says is the host of its API server.
     let rules = [rule("ours", "PROD.example"), rule("theirs", "downloads.example")];
-    let ground = Ground::new("hosts", &json!({ "rules": rules }).to_string()).await?;
+    let cluster = ManagementCluster::new("hosts", &json!({ "rules": rules }).to_string()).await?;
     for name in ["ours", "theirs"] {
-        ground.launch(Wanted { case: name, ..Wanted::linux(name) }).await?;
+        cluster.launch(Wanted { case: name, ..Wanted::linux(name) }).await?;
     }
     for (name, cause) in [("ours", "ApiServerDnsFailure"), ("theirs", "DnsFailure")] {
-        let machine = ground.verdict(name).await?;
+        let machine = cluster.verdict(name).await?;
         let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
         assert_eq!(verdict["reason"], cause, "{verdict}");
     }
-    let reports = ground.reports().await?;
+    let reports = cluster.reports().await?;
     for report in &reports {
         let status = report.status.as_ref().context("there")?;
         let root = status.root_evidence.as_ref().context("a proof")?;
@@ -63,7 +63,7 @@ async fn a_name_that_does_not_resolve_is_the_api_servers_or_another_one() -> Res
 }
 
 /// A Cluster that names what it is in Azure, and where its API server is.
-fn cluster(name: &str, kind: &str, reference: &str) -> Value {
+fn cluster_object(name: &str, kind: &str, reference: &str) -> Value {
     json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": { "name": name },
         "spec": { "infrastructureRef": { "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": kind, "name": reference },
@@ -75,28 +75,29 @@ fn cluster(name: &str, kind: &str, reference: &str) -> Value {
 async fn the_host_of_the_api_server_is_the_clusters_own_where_the_azure_cluster_has_none()
 -> Result<()> {
     let rules = [rule("edge", "edge.example"), rule("managed", "managed.example")];
-    let ground = Ground::new("own-hosts", &json!({ "rules": rules }).to_string()).await?;
+    let cluster =
+        ManagementCluster::new("own-hosts", &json!({ "rules": rules }).to_string()).await?;
     // It has neither the name of its Cluster nor a label with it: only the Cluster says whose it is.
     let site = json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "AzureCluster",
         "metadata": { "name": "somewhere" },
         "spec": { "resourceGroup": "rg-own-hosts", "subscriptionID": SUBSCRIPTION, "location": "eastus" },
     });
-    ground.azure_clusters().create(&PostParams::default(), &serde_json::from_value(site)?).await?;
-    for cluster in [
-        cluster("edge", "AzureCluster", "somewhere"),
-        cluster("managed", "AzureManagedCluster", "none"),
+    cluster.azure_clusters().create(&PostParams::default(), &serde_json::from_value(site)?).await?;
+    for object in [
+        cluster_object("edge", "AzureCluster", "somewhere"),
+        cluster_object("managed", "AzureManagedCluster", "none"),
     ] {
-        let cluster = serde_json::from_value(cluster)?;
-        ground.clusters().create(&PostParams::default(), &cluster).await?;
+        let object = serde_json::from_value(object)?;
+        cluster.clusters().create(&PostParams::default(), &object).await?;
     }
     // Of the first not even the id is said: it is found where its Cluster is.
     for (name, is_said) in [("edge", false), ("managed", true)] {
         let wanted = Wanted { case: name, cluster: name, is_said, ..Wanted::linux(name) };
-        ground.launch(wanted).await?;
+        cluster.launch(wanted).await?;
     }
     for name in ["edge", "managed"] {
-        let machine = ground.verdict(name).await?;
+        let machine = cluster.verdict(name).await?;
         let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
         assert_eq!(verdict["reason"], "ApiServerDnsFailure", "{name}: {verdict}");
     }
@@ -104,16 +105,16 @@ async fn the_host_of_the_api_server_is_the_clusters_own_where_the_azure_cluster_
 }
 
 #[tokio::test]
-async fn a_line_that_only_its_user_knows_gets_its_verdict() -> Result<()> {
+async fn a_signature_of_the_user_gives_its_verdict() -> Result<()> {
     let console = "[   91.812000] cloud-init[1021]: License server says NO\n[   93.812000] cloud-init[1021]: Cloud-init v. 25.1 finished at Mon, 02 Mar 2026 14:31:42 +0000. Up 93.81 seconds";
     let boot = json!({
         "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
         "script": { "ends": { "exitCode": 1, "lasts": "5s" } }, "console": console,
     });
     let scenario = json!({ "rules": [{ "name": "all", "boot": boot }] });
-    let ground = Ground::new("signatures", &scenario.to_string()).await?;
-    ground.launch(Wanted::linux("licensed")).await?;
-    let machine = ground.verdict("licensed").await?;
+    let cluster = ManagementCluster::new("signatures", &scenario.to_string()).await?;
+    cluster.launch(Wanted::linux("licensed")).await?;
+    let machine = cluster.verdict("licensed").await?;
     let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
     assert_eq!(verdict["reason"], "ConfigRejected", "{verdict}");
     let message = verdict["message"].as_str().unwrap_or_default();

@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bringup_azure_sim::clock::Pace;
-use bringup_world::arm::Arm;
+use bringup_end_to_end::arm::Arm;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::common::Ground;
+use crate::common::ManagementCluster;
 use crate::matrix::{Is, all, is_failed, launch, scenario};
 
 /// What is promised.
@@ -25,11 +24,11 @@ pub(crate) struct Watched {
 }
 
 /// The id of a machine's VM.
-async fn vm_of(ground: &Ground, name: &str) -> Result<String> {
-    let machine = ground.machines().get(name).await?;
+async fn vm_of(cluster: &ManagementCluster, name: &str) -> Result<String> {
+    let machine = cluster.machines().get(name).await?;
     let behind = match machine.data["spec"]["infrastructureRef"]["kind"].as_str() {
-        Some("AzureMachinePoolMachine") => ground.pooled(),
-        _ => ground.provided(),
+        Some("AzureMachinePoolMachine") => cluster.pooled(),
+        _ => cluster.provided(),
     };
     let behind = behind.get(name).await?;
     let id = behind.data["spec"]["providerID"].as_str().context("there")?;
@@ -43,21 +42,28 @@ fn cells(are: &[Is]) -> Vec<String> {
 }
 
 /// A machine whose console is to show this.
-pub(crate) async fn watched(ground: &Ground, name: &str, proof: &'static str) -> Result<Watched> {
-    let vm = vm_of(ground, name).await?;
-    let console = Arm::new(ground.azure.clone()).console_address(&vm)?;
+pub(crate) async fn watched(
+    cluster: &ManagementCluster,
+    name: &str,
+    proof: &'static str,
+) -> Result<Watched> {
+    let vm = vm_of(cluster, name).await?;
+    let console = Arm::new(cluster.azure.clone()).console_address(&vm)?;
     Ok(Watched { name: name.to_owned(), console, proof, shown: None })
 }
 
 /// Lets time go by second by second, and stops it for each machine when what is promised for it is
 /// about to be over: its verdict must be there before it goes on.
 #[expect(clippy::print_stdout, reason = "figures for the caller")]
-pub(crate) async fn judged_in_time(ground: &Ground, mut waiting: Vec<Watched>) -> Result<()> {
-    let arm = Arm::new(ground.azure.clone());
-    let now = || ground.azure.clock().now();
+pub(crate) async fn judged_in_time(
+    cluster: &ManagementCluster,
+    mut waiting: Vec<Watched>,
+) -> Result<()> {
+    let arm = Arm::new(cluster.azure.clone());
+    let now = || cluster.azure.clock().now();
     println!("| form and failure | from Azure's storage to the condition, by its clock |");
     while !waiting.is_empty() {
-        ground.azure.advance(Duration::from_secs(1));
+        cluster.azure.advance(Duration::from_secs(1));
         for machine in waiting.iter_mut().filter(|machine| machine.shown.is_none()) {
             let is_shown = arm.blob(&machine.console)?.contains(machine.proof);
             machine.shown = is_shown.then(now);
@@ -68,7 +74,7 @@ pub(crate) async fn judged_in_time(ground: &Ground, mut waiting: Vec<Watched>) -
         };
         for Watched { name, shown, .. } in waiting.extract_if(.., is_due) {
             let what = format!("a verdict of {name}");
-            ground.until(ground.machines(), &name, &what, is_failed).await?;
+            cluster.until(cluster.machines(), &name, &what, is_failed).await?;
             let took = shown.context("it is shown")?.duration_until(now());
             assert!(took < PROMISED, "{name}: {took}");
             println!("| {name} | at most {took:#} |");
@@ -79,51 +85,51 @@ pub(crate) async fn judged_in_time(ground: &Ground, mut waiting: Vec<Watched>) -
 
 #[tokio::test]
 async fn a_verdict_stands_within_three_seconds_of_its_evidence() -> Result<()> {
-    let ground = Ground::paced("latency", &scenario("4m", "6m"), Pace::Manual).await?;
-    launch(&ground, &all().collect::<Vec<_>>()).await?;
+    let cluster = ManagementCluster::with_manual_clock("latency", &scenario("4m", "6m")).await?;
+    launch(&cluster, &all().collect::<Vec<_>>()).await?;
     let mut waiting = Vec::new();
     for (row, case) in all().filter(|(_, case)| matches!(case.is, Is::Plain | Is::Bare)) {
-        waiting.push(watched(&ground, &case.machine(row), case.proof).await?);
+        waiting.push(watched(&cluster, &case.machine(row), case.proof).await?);
     }
     assert_eq!(waiting.len(), 32);
-    judged_in_time(&ground, waiting).await?;
+    judged_in_time(&cluster, waiting).await?;
 
     // Where the console proves nothing, an extension ends it with the next look.
     let decided = cells(&[Is::Hinted, Is::Dark, Is::Waited]);
     for name in &decided {
-        assert!(!is_failed(&ground.machines().get(name).await?), "{name} is judged too early");
+        assert!(!is_failed(&cluster.machines().get(name).await?), "{name} is judged too early");
     }
-    ground.azure.advance(Duration::from_mins(3));
+    cluster.azure.advance(Duration::from_mins(3));
     for name in &decided {
-        ground.until(ground.machines(), name, &format!("a verdict of {name}"), is_failed).await?;
+        cluster.until(cluster.machines(), name, &format!("a verdict of {name}"), is_failed).await?;
     }
-    silent_ones_are_judged_when_their_time_is_over(&ground).await
+    silent_ones_are_judged_when_their_time_is_over(&cluster).await
 }
 
 /// When Azure made a machine's VM.
-async fn made(ground: &Ground, name: &str) -> Result<Timestamp> {
-    let vm = Arm::new(ground.azure.clone()).get(&vm_of(ground, name).await?)?;
+async fn made(cluster: &ManagementCluster, name: &str) -> Result<Timestamp> {
+    let vm = Arm::new(cluster.azure.clone()).get(&vm_of(cluster, name).await?)?;
     let made = vm.body["properties"]["timeCreated"].as_str().context("every VM was made")?;
     Ok(made.parse()?)
 }
 
 /// Where nothing ever says anything, that is said when the time is over: no sooner, and no later.
 #[expect(clippy::print_stdout, reason = "figures for the caller")]
-async fn silent_ones_are_judged_when_their_time_is_over(ground: &Ground) -> Result<()> {
-    let (now, second) = (|| ground.azure.clock().now(), SignedDuration::from_secs(1));
+async fn silent_ones_are_judged_when_their_time_is_over(cluster: &ManagementCluster) -> Result<()> {
+    let (now, second) = (|| cluster.azure.clock().now(), SignedDuration::from_secs(1));
     let silent = cells(&[Is::Silent]);
     let mut limit = Timestamp::MAX;
     for name in &silent {
-        limit = limit.min(made(ground, name).await? + SignedDuration::from_mins(10));
+        limit = limit.min(made(cluster, name).await? + SignedDuration::from_mins(10));
     }
-    ground.azure.advance(now().duration_until(limit - second).try_into()?);
+    cluster.azure.advance(now().duration_until(limit - second).try_into()?);
     for name in &silent {
-        assert!(!is_failed(&ground.machines().get(name).await?), "{name} is judged too early");
+        assert!(!is_failed(&cluster.machines().get(name).await?), "{name} is judged too early");
     }
     // The moment itself is over, for each of them.
-    ground.azure.advance(now().duration_until(limit + second).try_into()?);
+    cluster.azure.advance(now().duration_until(limit + second).try_into()?);
     for name in &silent {
-        ground.until(ground.machines(), name, &format!("a verdict of {name}"), is_failed).await?;
+        cluster.until(cluster.machines(), name, &format!("a verdict of {name}"), is_failed).await?;
         let took = limit.duration_until(now());
         assert!(took < PROMISED, "{name}: {took}");
         println!("| {name} | at most {took:#} after its time was over |");

@@ -1,13 +1,13 @@
 //! Machines, with what the provider makes of them.
 
 use anyhow::{Context as _, Result, ensure};
+use bringup_end_to_end::arm::Arm;
 use bringup_objects::cluster_api::{POOL_LABEL, vm_name};
-use bringup_world::arm::Arm;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::common::{Ground, SUBSCRIPTION};
+use crate::common::{ManagementCluster, SUBSCRIPTION};
 
 /// What a machine's VM is part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ fn subnet() -> String {
     )
 }
 
-impl Ground {
+impl ManagementCluster {
     /// A Machine with what the provider has behind it, and its VM.
     pub(crate) async fn launch(&self, wanted: Wanted<'_>) -> Result<()> {
         let id = match wanted.form {

@@ -8,7 +8,7 @@ use bringup_objects::report::CollectorState;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
-use crate::common::{Ground, condition, kinds};
+use crate::common::{ManagementCluster, condition, kinds};
 use crate::launch::{Form, Wanted};
 
 /// What happens to a machine, and what is to be said of it.
@@ -265,7 +265,7 @@ pub(crate) fn all() -> impl Iterator<Item = Cell> {
 }
 
 /// Makes them, and waits until they are seen.
-pub(crate) async fn launch(ground: &Ground, cells: &[Cell]) -> Result<()> {
+pub(crate) async fn launch(cluster: &ManagementCluster, cells: &[Cell]) -> Result<()> {
     for (row, case) in cells {
         let extension = match case.is {
             Is::Waited => format!("BringupNode{}", row.os),
@@ -281,33 +281,35 @@ pub(crate) async fn launch(ground: &Ground, cells: &[Cell]) -> Result<()> {
             extensions: if case.is == Is::Bare { &[] } else { &extensions },
             ..Wanted::linux(&name)
         };
-        ground.launch(wanted).await.with_context(|| name.clone())?;
+        cluster.launch(wanted).await.with_context(|| name.clone())?;
     }
     for (row, case) in cells {
         let name = case.machine(*row);
         let is = |it: &DynamicObject| condition(it, "BootstrapSucceeded").is_some();
-        ground.until(ground.machines(), &name, &format!("{name} to be seen"), is).await?;
+        cluster.until(cluster.machines(), &name, &format!("{name} to be seen"), is).await?;
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn every_form_of_machine_gets_the_right_verdict_for_every_failure() -> Result<()> {
-    let ground = Ground::new("matrix", &scenario("5s", "20s")).await?;
-    launch(&ground, &all().collect::<Vec<_>>()).await?;
+    let cluster = ManagementCluster::new("matrix", &scenario("5s", "20s")).await?;
+    launch(&cluster, &all().collect::<Vec<_>>()).await?;
     for (row, _) in all().filter(|(_, case)| case.is == Is::Healthy) {
         let name = format!("{}-healthy", row.name);
         let joined = json!({ "status": { "nodeRef": { "name": name } } });
         let patch = Patch::Merge(&joined);
-        ground.machines().patch_status(&name, &PatchParams::default(), &patch).await?;
+        cluster.machines().patch_status(&name, &PatchParams::default(), &patch).await?;
     }
-    ground.azure.advance(Duration::from_secs(70));
+    cluster.azure.advance(Duration::from_secs(70));
     let is_over = |(_, case): &Cell| !matches!(case.is, Is::Silent | Is::Healthy);
     for (row, case) in all().filter(is_over) {
         let name = case.machine(row);
-        ground.until(ground.machines(), &name, &format!("a verdict of {name}"), is_failed).await?;
+        cluster
+            .until(cluster.machines(), &name, &format!("a verdict of {name}"), is_failed)
+            .await?;
     }
-    ground.azure.advance(Duration::from_secs(550));
+    cluster.azure.advance(Duration::from_secs(550));
     for (row, case) in all() {
         let name = case.machine(row);
         let is = |it: &DynamicObject| {
@@ -315,18 +317,18 @@ async fn every_form_of_machine_gets_the_right_verdict_for_every_failure() -> Res
             status == Some(json!(if case.is == Is::Healthy { "True" } else { "False" }))
         };
         let machine =
-            ground.until(ground.machines(), &name, &format!("a verdict of {name}"), is).await?;
+            cluster.until(cluster.machines(), &name, &format!("a verdict of {name}"), is).await?;
         let mirror = match row.form {
-            Form::Vm => ground.provided(),
-            Form::Uniform | Form::Flexible | Form::Strange => ground.pooled(),
+            Form::Vm => cluster.provided(),
+            Form::Uniform | Form::Flexible | Form::Strange => cluster.pooled(),
         };
         let status = condition(&machine, "BootstrapSucceeded").context("there")?["status"].clone();
         let same = |it: &DynamicObject| {
             condition(it, "NodeBootstrapSucceeded").is_some_and(|it| it["status"] == status)
         };
-        let behind = ground.until(mirror, &name, &format!("the same behind {name}"), same).await?;
+        let behind = cluster.until(mirror, &name, &format!("the same behind {name}"), same).await?;
         assert_eq!(kinds(&behind), ["Ready", "VMRunning", "NodeBootstrapSucceeded"], "{name}");
-        let reports = ground.reports().await?;
+        let reports = cluster.reports().await?;
         let report = reports.iter().find(|report| report.spec.target_ref.name == name);
         check(case, &machine, report)?;
     }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::clock::Pace;
-use bringup_world::counted::Counted;
+use bringup_end_to_end::request_counter::RequestCounter;
 use http::Method;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use crate::common::{Ground, condition as held, own_plane};
+use crate::common::{ManagementCluster, condition as held};
 use crate::generators::objects::{self, condition};
 use crate::generators::{GONE, Generator, assert_no_panics};
 use crate::launch::Wanted;
@@ -73,8 +73,8 @@ fn azure_machine_status() -> Value {
 }
 
 /// Machines with what is behind them, and reports; their names.
-async fn fill(generator: &mut Generator, ground: &Ground) -> Result<Vec<String>> {
-    let namespace = &ground.namespace;
+async fn fill(generator: &mut Generator, cluster: &ManagementCluster) -> Result<Vec<String>> {
+    let namespace = &cluster.namespace;
     let machines = format!("/apis/cluster.x-k8s.io/v1beta2/namespaces/{namespace}/machines");
     let mut names = Vec::new();
     for nth in 0..MACHINES {
@@ -87,9 +87,10 @@ async fn fill(generator: &mut Generator, ground: &Ground) -> Result<Vec<String>>
                 "status of an AzureMachinePoolMachine",
             ),
         };
-        let id = format!("azure://{}/Microsoft.Compute/virtualMachines/{name}", ground.providers());
+        let id =
+            format!("azure://{}/Microsoft.Compute/virtualMachines/{name}", cluster.providers());
         if nth % 4 == 0 {
-            ground.put_vm(Wanted::linux(&name))?;
+            cluster.put_vm(Wanted::linux(&name))?;
         }
         let plural = format!("{}s", kind.to_lowercase());
         let provided = format!("/apis/{INFRASTRUCTURE}/v1beta1/namespaces/{namespace}/{plural}");
@@ -119,8 +120,9 @@ async fn fill(generator: &mut Generator, ground: &Ground) -> Result<Vec<String>>
         };
         let target = json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name, "uid": uid });
         let parent = json!({ "kind": "Cluster", "name": "prod" });
-        let id = format!("azure://{}/Microsoft.Compute/virtualMachines/{name}", ground.providers());
-        let object = objects::report_of(nth, &target, &parent, &id, ground.azure.clock().now());
+        let id =
+            format!("azure://{}/Microsoft.Compute/virtualMachines/{name}", cluster.providers());
+        let object = objects::report_of(nth, &target, &parent, &id, cluster.azure.clock().now());
         let place = (Method::POST, path.as_str());
         generator.send("BootstrapReport", place, &object, &objects::report()).await?;
     }
@@ -128,58 +130,59 @@ async fn fill(generator: &mut Generator, ground: &Ground) -> Result<Vec<String>>
 }
 
 /// Another Machine gets its verdict.
-async fn assert_neighbour_is_told(ground: &Ground, name: &str) -> Result<()> {
-    ground.launch(Wanted::linux(name)).await?;
-    let machine = ground.verdict(name).await?;
+async fn assert_neighbour_is_told(cluster: &ManagementCluster, name: &str) -> Result<()> {
+    cluster.launch(Wanted::linux(name)).await?;
+    let machine = cluster.verdict(name).await?;
     let verdict = held(&machine, "BootstrapSucceeded").context("there")?;
     assert_eq!(verdict["reason"], "BootstrapTokenInvalid");
     Ok(())
 }
 
-fn assert_sound(ground: &Ground) {
-    assert!(!ground.is_finished());
-    assert_no_panics(&ground.metrics);
+fn assert_sound(cluster: &ManagementCluster) -> Result<()> {
+    assert!(!cluster.is_finished());
+    assert_no_panics(cluster.controller()?.metrics());
+    Ok(())
 }
 
 #[tokio::test]
 async fn extremes_of_what_objects_hold_stop_no_other_machine() -> Result<()> {
-    let plane = own_plane().await?;
-    let counted = Counted::default();
-    let client = || counted.client(plane.admin().config());
-    let ground = Ground::made(&plane, "objects", TOKEN, Pace::Real, "v1beta2").await?;
-    let ground = ground.observed_as(client()?)?;
-    assert_neighbour_is_told(&ground, "before").await?;
-    let mut generator = Generator::new(plane.client());
-    let machines = fill(&mut generator, &ground).await?;
+    let counter = RequestCounter::default();
+    let cluster = ManagementCluster::own("objects", TOKEN, Pace::Real).await?;
+    let config = cluster.control_plane().admin().config();
+    let client = || counter.client(config.clone());
+    let cluster = cluster.observed_as(client()?);
+    assert_neighbour_is_told(&cluster, "before").await?;
+    let mut generator = Generator::new(cluster.client.clone());
+    let machines = fill(&mut generator, &cluster).await?;
     generator.assert_accepted(LEAST_ACCEPTED);
-    assert_neighbour_is_told(&ground, "beside").await?;
+    assert_neighbour_is_told(&cluster, "beside").await?;
     for minute in 0..15 {
-        ground.azure.advance(Duration::from_mins(1));
+        cluster.azure.advance(Duration::from_mins(1));
         if minute % 5 == 4 {
-            assert_neighbour_is_told(&ground, &format!("neighbour{minute}")).await?;
+            assert_neighbour_is_told(&cluster, &format!("neighbour{minute}")).await?;
         }
     }
-    assert_sound(&ground);
+    assert_sound(&cluster)?;
     // Another one, which has to list what the first saw coming one by one; and Machines are deleted.
-    let ground = ground.observed_again(client()?)?;
-    assert_neighbour_is_told(&ground, "listed").await?;
+    let cluster = cluster.observed_as(client()?);
+    assert_neighbour_is_told(&cluster, "listed").await?;
     for machine in machines.iter().step_by(3) {
         // What comes back may not be readable.
-        drop(ground.machines().delete(machine, &DeleteParams::default()).await);
+        drop(cluster.machines().delete(machine, &DeleteParams::default()).await);
     }
     for minute in 0..30 {
-        ground.azure.advance(Duration::from_mins(1));
+        cluster.azure.advance(Duration::from_mins(1));
         if minute % 10 == 9 {
-            assert_neighbour_is_told(&ground, &format!("later{minute}")).await?;
+            assert_neighbour_is_told(&cluster, &format!("later{minute}")).await?;
         }
     }
-    assert_sound(&ground);
-    let requests = ground.azure.with(|azure| azure.journal().requests().len());
+    assert_sound(&cluster)?;
+    let requests = cluster.azure.with(|azure| azure.journal().requests().len());
     let most = MOST_REQUESTS * MACHINES;
     assert!(requests <= most, "{requests} requests for {MACHINES} Machines");
     println!("{requests} requests");
-    generator.assert_writes(&counted, MOST_WRITES);
-    let unannounced = generator.unannounced(&ground.namespace).await?;
+    generator.assert_writes(&counter, MOST_WRITES);
+    let unannounced = generator.unannounced(&cluster.namespace).await?;
     assert!(unannounced.is_empty(), "{unannounced:?}");
     Ok(())
 }

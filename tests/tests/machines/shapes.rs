@@ -1,5 +1,7 @@
 //! Definitions of other shapes and versions than the newest.
 
+use bringup_azure_sim::clock::Pace;
+use bringup_testbed::wait::{polled, until};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -8,13 +10,11 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::common::{Ground, condition, kinds, own_plane};
+use crate::common::{ManagementCluster, condition, kinds};
 use crate::conditions::FAILS;
 use crate::definitions::{edit, serve_only};
 use crate::launch::Wanted;
 
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(5);
 /// More than the time after which definitions are looked at again.
 const LATER: Duration = Duration::from_mins(6);
 
@@ -22,23 +22,20 @@ const LATER: Duration = Duration::from_mins(6);
 async fn until_published(client: &Client) -> Result<()> {
     let address = "/openapi/v3/apis/infrastructure.cluster.x-k8s.io/v1beta1";
     let list = "/properties/status/properties/conditions/x-kubernetes-list-type";
-    let wait = async {
-        loop {
-            let request = http::Request::get(address).body(Vec::new())?;
-            let document: Value = client.request(request).await?;
-            let schemas = document.pointer("/components/schemas").and_then(Value::as_object);
-            let is_it = |schema: &&Value| {
-                let kind = schema.pointer("/x-kubernetes-group-version-kind/0/kind");
-                kind == Some(&json!("AzureMachine"))
-            };
-            let schema = schemas.into_iter().flat_map(|all| all.values()).find(is_it);
-            if schema.and_then(|it| it.pointer(list)) == Some(&json!("map")) {
-                return anyhow::Ok(());
-            }
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(FOREVER, wait).await.context("waited in vain for the schema")?
+    let kinds_of_list = polled(async || {
+        let request = http::Request::get(address).body(Vec::new())?;
+        let document: Value = client.request(request).await?;
+        let schemas = document.pointer("/components/schemas").and_then(Value::as_object);
+        let is_it = |schema: &&Value| {
+            let kind = schema.pointer("/x-kubernetes-group-version-kind/0/kind");
+            kind == Some(&json!("AzureMachine"))
+        };
+        let schema = schemas.into_iter().flat_map(|all| all.values()).find(is_it);
+        anyhow::Ok(schema.and_then(|it| it.pointer(list)).cloned())
+    });
+    let is_map = |kind: &Option<Value>| *kind == Some(json!("map"));
+    until("the schema of AzureMachine", kinds_of_list, is_map).await?;
+    Ok(())
 }
 
 /// The conditions of an `AzureMachine` are of the new shape from now on. What is not in it is kept
@@ -77,14 +74,15 @@ fn is_down(object: &DynamicObject, kind: &str, severity: Option<&str>) -> bool {
 }
 
 #[tokio::test]
-async fn test_06_a_definition_of_the_new_shape_gets_a_condition_without_severity() -> Result<()> {
-    let plane = own_plane().await?;
-    renew(&plane.client()).await?;
-    let ground = Ground::on(&plane, "renewed", FAILS, "v1beta2").await?;
-    ground.launch(Wanted::linux("worker-1")).await?;
-    ground.verdict("worker-1").await?;
+async fn test_06_an_azure_machine_of_the_new_shape_gets_a_condition_without_severity() -> Result<()>
+{
+    let cluster = ManagementCluster::own("renewed", FAILS, Pace::Real).await?;
+    renew(&cluster.client).await?;
+    let cluster = cluster.observed();
+    cluster.launch(Wanted::linux("worker-1")).await?;
+    cluster.verdict("worker-1").await?;
     let is = |it: &DynamicObject| is_down(it, NODE_BOOTSTRAP_SUCCEEDED, None);
-    let provided = ground.until(ground.provided(), "worker-1", "the new shape", is).await?;
+    let provided = cluster.until(cluster.provided(), "worker-1", "the new shape", is).await?;
     assert_eq!(kinds(&provided), ["Ready", "VMRunning", NODE_BOOTSTRAP_SUCCEEDED]);
     let ours = condition(&provided, NODE_BOOTSTRAP_SUCCEEDED).context("ours")?;
     assert_eq!(ours["reason"], "BootstrapTokenInvalid");
@@ -94,16 +92,15 @@ async fn test_06_a_definition_of_the_new_shape_gets_a_condition_without_severity
 
 #[tokio::test]
 async fn test_06_a_definition_that_changes_later_is_noticed() -> Result<()> {
-    let plane = own_plane().await?;
-    let ground = Ground::on(&plane, "changed", FAILS, "v1beta2").await?;
-    ground.launch(Wanted::linux("worker-1")).await?;
-    ground.verdict("worker-1").await?;
+    let cluster = ManagementCluster::own("changed", FAILS, Pace::Real).await?.observed();
+    cluster.launch(Wanted::linux("worker-1")).await?;
+    cluster.verdict("worker-1").await?;
     let old = |it: &DynamicObject| is_down(it, NODE_BOOTSTRAP_SUCCEEDED, Some("Error"));
-    ground.until(ground.provided(), "worker-1", "the old shape", old).await?;
-    renew(&plane.client()).await?;
-    ground.azure.advance(LATER);
+    cluster.until(cluster.provided(), "worker-1", "the old shape", old).await?;
+    renew(&cluster.client).await?;
+    cluster.azure.advance(LATER);
     let new = |it: &DynamicObject| is_down(it, NODE_BOOTSTRAP_SUCCEEDED, None);
-    let provided = ground.until(ground.provided(), "worker-1", "the new shape", new).await?;
+    let provided = cluster.until(cluster.provided(), "worker-1", "the new shape", new).await?;
     assert_eq!(kinds(&provided), ["Ready", "VMRunning", NODE_BOOTSTRAP_SUCCEEDED]);
     Ok(())
 }
@@ -130,23 +127,23 @@ const ROUNDS: usize = 60;
 
 #[tokio::test]
 async fn machines_of_v1beta1_alone_are_observed_and_written_as_that_version_has_it() -> Result<()> {
-    let plane = own_plane().await?;
-    let client = plane.client();
+    let cluster = ManagementCluster::own("older", FAILS, Pace::Real).await?;
+    let client = cluster.client.clone();
     serve_only(&client, "v1beta1").await?;
-    let mut ground = Ground::on(&plane, "older", FAILS, "v1beta1").await?;
-    ground.launch(Wanted::linux("worker-1")).await?;
-    let machines = ground.machines();
+    let mut cluster = cluster.with_version("v1beta1").observed();
+    cluster.launch(Wanted::linux("worker-1")).await?;
+    let machines = cluster.machines();
     let they = async {
         for round in 0..ROUNDS {
             write_theirs(&machines, "worker-1", round).await?;
         }
         anyhow::Ok(())
     };
-    let (theirs, ours) = tokio::join!(they, ground.verdict("worker-1"));
+    let (theirs, ours) = tokio::join!(they, cluster.verdict("worker-1"));
     theirs?;
     ours?;
     let is = |it: &DynamicObject| is_down(it, "BootstrapSucceeded", Some("Error"));
-    let machine = ground.until(machines.clone(), "worker-1", "the old shape", is).await?;
+    let machine = cluster.until(machines.clone(), "worker-1", "the old shape", is).await?;
     let mut all = kinds(&machine);
     all.sort_unstable();
     assert_eq!(all, ["BootstrapSucceeded", "InfrastructureReady", "Theirs", REPLACEMENT_USEFUL]);
@@ -156,16 +153,16 @@ async fn machines_of_v1beta1_alone_are_observed_and_written_as_that_version_has_
     let ours = condition(&machine, "BootstrapSucceeded").context("ours")?;
     assert_eq!(ours["reason"], "BootstrapTokenInvalid");
     let behind = |it: &DynamicObject| is_down(it, NODE_BOOTSTRAP_SUCCEEDED, Some("Error"));
-    ground.until(ground.provided(), "worker-1", "the same behind it", behind).await?;
-    let report = ground.reports().await?.pop().context("a report")?;
+    cluster.until(cluster.provided(), "worker-1", "the same behind it", behind).await?;
+    let report = cluster.reports().await?.pop().context("a report")?;
     assert_eq!(report.spec.target_ref.api_version, "cluster.x-k8s.io/v1beta1");
 
     // Cluster API is upgraded. Nothing here converts what was written before, so that goes first.
     machines.delete("worker-1", &DeleteParams::default()).await?;
     serve_only(&client, "v1beta2").await?;
-    ground.version = "v1beta2";
-    ground.launch(Wanted::linux("worker-2")).await?;
-    let machine = ground.verdict("worker-2").await?;
+    cluster.version = "v1beta2";
+    cluster.launch(Wanted::linux("worker-2")).await?;
+    let machine = cluster.verdict("worker-2").await?;
     let ours = condition(&machine, "BootstrapSucceeded").context("ours")?;
     assert_eq!((ours.get("severity"), &ours["observedGeneration"]), (None, &json!(1)));
     let writers = machine.metadata.managed_fields.unwrap_or_default();
@@ -176,17 +173,16 @@ async fn machines_of_v1beta1_alone_are_observed_and_written_as_that_version_has_
 
 #[tokio::test]
 async fn a_version_that_is_not_served_any_more_is_left_for_the_one_that_is() -> Result<()> {
-    let plane = own_plane().await?;
-    let client = plane.client();
-    let mut ground = Ground::on(&plane, "lowered", FAILS, "v1beta2").await?;
-    ground.launch(Wanted::linux("before")).await?;
-    ground.verdict("before").await?;
+    let mut cluster = ManagementCluster::own("lowered", FAILS, Pace::Real).await?.observed();
+    let client = cluster.client.clone();
+    cluster.launch(Wanted::linux("before")).await?;
+    cluster.verdict("before").await?;
     serve_only(&client, "v1beta1").await?;
-    ground.version = "v1beta1";
-    ground.launch(Wanted::linux("after")).await?;
-    ground.verdict("after").await?;
+    cluster.version = "v1beta1";
+    cluster.launch(Wanted::linux("after")).await?;
+    cluster.verdict("after").await?;
     let is = |it: &DynamicObject| is_down(it, "BootstrapSucceeded", Some("Error"));
-    ground.until(ground.machines(), "after", "the old shape", is).await?;
-    assert_eq!(ground.machines().list(&ListParams::default()).await?.items.len(), 2);
+    cluster.until(cluster.machines(), "after", "the old shape", is).await?;
+    assert_eq!(cluster.machines().list(&ListParams::default()).await?.items.len(), 2);
     Ok(())
 }

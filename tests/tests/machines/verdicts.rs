@@ -6,7 +6,7 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use crate::common::{Ground, condition, kinds};
+use crate::common::{ManagementCluster, condition, kinds};
 use crate::launch::Wanted;
 
 /// A node whose token has expired, as cloud-init writes it to the console.
@@ -27,10 +27,10 @@ rules:
 
 #[tokio::test]
 async fn test_01_02_04_a_verdict_is_on_the_machine_and_on_what_is_behind_it() -> Result<()> {
-    let ground = Ground::new("token", TOKEN).await?;
-    ground.launch(Wanted::linux("worker-1")).await?;
-    let seen = ground
-        .until(ground.provided(), "worker-1", "Unknown while nothing is known", |it| {
+    let cluster = ManagementCluster::new("token", TOKEN).await?;
+    cluster.launch(Wanted::linux("worker-1")).await?;
+    let seen = cluster
+        .until(cluster.provided(), "worker-1", "Unknown while nothing is known", |it| {
             condition(it, "NodeBootstrapSucceeded").is_some()
         })
         .await?;
@@ -41,7 +41,7 @@ async fn test_01_02_04_a_verdict_is_on_the_machine_and_on_what_is_behind_it() ->
     );
     assert!(underway.get("severity").is_none(), "Ready stays as it is");
 
-    let machine = ground.verdict("worker-1").await?;
+    let machine = cluster.verdict("worker-1").await?;
     let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
     assert_eq!(verdict["reason"], "BootstrapTokenInvalid");
     let message = verdict["message"].as_str().unwrap_or_default();
@@ -50,8 +50,8 @@ async fn test_01_02_04_a_verdict_is_on_the_machine_and_on_what_is_behind_it() ->
     assert_eq!(useful["reason"], "BootstrapTokenInvalid");
     assert!(kinds(&machine).contains(&"InfrastructureReady".to_owned()), "others' are kept");
 
-    let provided = ground
-        .until(ground.provided(), "worker-1", "the same on the AzureMachine", |it| {
+    let provided = cluster
+        .until(cluster.provided(), "worker-1", "the same on the AzureMachine", |it| {
             condition(it, "NodeBootstrapSucceeded").is_some_and(|it| it["status"] == "False")
         })
         .await?;
@@ -62,7 +62,7 @@ async fn test_01_02_04_a_verdict_is_on_the_machine_and_on_what_is_behind_it() ->
     );
     assert_eq!(kinds(&provided), ["Ready", "VMRunning", "NodeBootstrapSucceeded"]);
 
-    let reports = ground.reports().await?;
+    let reports = cluster.reports().await?;
     assert_eq!(reports.len(), 1);
     let owner = reports[0].owner_references().first().context("it has an owner")?;
     assert_eq!((owner.kind.as_str(), owner.name.as_str()), ("Cluster", "prod"));
@@ -77,46 +77,47 @@ async fn test_01_02_04_a_verdict_is_on_the_machine_and_on_what_is_behind_it() ->
 }
 
 #[tokio::test]
-async fn test_08_a_node_that_joins_is_said_and_nothing_else_is_disturbed() -> Result<()> {
-    let ground = Ground::new("healthy", "{}").await?;
-    ground.launch(Wanted::linux("worker-1")).await?;
-    ground
-        .until(ground.machines(), "worker-1", "the Machine to be seen", |it| {
+async fn test_08_a_node_that_joins_gets_true_conditions_and_ready_is_not_disturbed() -> Result<()> {
+    let cluster = ManagementCluster::new("healthy", "{}").await?;
+    cluster.launch(Wanted::linux("worker-1")).await?;
+    cluster
+        .until(cluster.machines(), "worker-1", "the Machine to be seen", |it| {
             condition(it, "BootstrapSucceeded").is_some()
         })
         .await?;
     let joined = json!({ "status": { "nodeRef": { "name": "worker-1" } } });
     let patch = Patch::Merge(&joined);
-    ground.machines().patch_status("worker-1", &PatchParams::default(), &patch).await?;
+    cluster.machines().patch_status("worker-1", &PatchParams::default(), &patch).await?;
     let up = |it: &kube::api::DynamicObject| {
         condition(it, "BootstrapSucceeded").is_some_and(|it| it["status"] == "True")
     };
-    let machine = ground.until(ground.machines(), "worker-1", "a node that joined", up).await?;
+    let machine = cluster.until(cluster.machines(), "worker-1", "a node that joined", up).await?;
     let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
     assert_eq!(verdict["reason"], "NodeRegistered");
     let useful = condition(&machine, "bringup.dev/ReplacementUseful").context("there")?;
     assert_eq!(useful["status"], "False");
-    let provided = ground
-        .until(ground.provided(), "worker-1", "the same on the AzureMachine", |it| {
+    let provided = cluster
+        .until(cluster.provided(), "worker-1", "the same on the AzureMachine", |it| {
             condition(it, "NodeBootstrapSucceeded").is_some_and(|it| it["status"] == "True")
         })
         .await?;
     assert_eq!(kinds(&provided), ["Ready", "VMRunning", "NodeBootstrapSucceeded"]);
-    assert!(ground.reports().await?.is_empty());
+    assert!(cluster.reports().await?.is_empty());
     Ok(())
 }
 
 #[tokio::test]
-async fn test_11_32_a_vm_is_found_before_its_id_is_said_and_its_report_outlives_it() -> Result<()> {
-    let ground = Ground::new("early", TOKEN).await?;
+async fn test_11_32_a_vm_is_found_before_its_provider_id_is_set_and_its_report_outlives_it()
+-> Result<()> {
+    let cluster = ManagementCluster::new("early", TOKEN).await?;
     let early =
         Wanted { is_said: false, os: "Windows", ..Wanted::linux("capz-win-md-7f9c4-abcde") };
-    ground.launch(early).await?;
-    let machine = ground.verdict(early.name).await?;
+    cluster.launch(early).await?;
+    let machine = cluster.verdict(early.name).await?;
     let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
     assert_eq!(verdict["reason"], "BootstrapTokenInvalid");
-    ground.machines().delete(early.name, &DeleteParams::default()).await?;
-    let reports = ground.reports().await?;
+    cluster.machines().delete(early.name, &DeleteParams::default()).await?;
+    let reports = cluster.reports().await?;
     let id = reports[0].spec.provider_id.clone().unwrap_or_default();
     assert!(id.ends_with("/virtualMachines/capz-win-abcde"), "{id}");
     Ok(())

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bringup_world::arm::Arm;
+use bringup_end_to_end::arm::Arm;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::common::{Ground, condition};
+use crate::common::{ManagementCluster, condition};
 use crate::launch::{Form, Wanted};
 
 /// What `bringup-node wait` prints last.
@@ -43,26 +43,30 @@ fn said<'a>(object: &'a DynamicObject, key: &str) -> &'a str {
 }
 
 /// Cases with their machines, all of them seen.
-async fn ground(name: &str, rules: &[Value], machines: &[Wanted<'_>]) -> Result<Ground> {
-    let ground = Ground::new(name, &json!({ "rules": rules }).to_string()).await?;
+async fn cluster(
+    name: &str,
+    rules: &[Value],
+    machines: &[Wanted<'_>],
+) -> Result<ManagementCluster> {
+    let cluster = ManagementCluster::new(name, &json!({ "rules": rules }).to_string()).await?;
     for wanted in machines {
-        ground.launch(*wanted).await?;
+        cluster.launch(*wanted).await?;
         let is = |it: &DynamicObject| status(it).is_some();
-        ground.until(ground.machines(), wanted.name, "the Machine to be seen", is).await?;
+        cluster.until(cluster.machines(), wanted.name, "the Machine to be seen", is).await?;
     }
-    ground.azure.advance(Duration::from_secs(70));
-    Ok(ground)
+    cluster.azure.advance(Duration::from_secs(70));
+    Ok(cluster)
 }
 
-async fn verdict(ground: &Ground, name: &str, wanted: &str) -> Result<DynamicObject> {
+async fn verdict(cluster: &ManagementCluster, name: &str, wanted: &str) -> Result<DynamicObject> {
     let is = |it: &DynamicObject| status(it) == Some(wanted);
-    ground.until(ground.machines(), name, &format!("{wanted} of {name}"), is).await
+    cluster.until(cluster.machines(), name, &format!("{wanted} of {name}"), is).await
 }
 
-async fn joins(ground: &Ground, name: &str) -> Result<()> {
+async fn joins(cluster: &ManagementCluster, name: &str) -> Result<()> {
     let joined = json!({ "status": { "nodeRef": { "name": name } } });
     let patch = Patch::Merge(&joined);
-    ground.machines().patch_status(name, &PatchParams::default(), &patch).await?;
+    cluster.machines().patch_status(name, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
@@ -71,7 +75,8 @@ fn with<'a>(name: &'a str, extensions: &'a [&'a str]) -> Wanted<'a> {
 }
 
 #[tokio::test]
-async fn test_22_23_28_the_line_of_a_wait_is_found_wherever_it_stands() -> Result<()> {
+async fn test_22_23_28_the_summary_line_of_a_wait_is_found_in_messages_and_consoles_of_both_systems()
+-> Result<()> {
     let whole = line(31, TOKEN);
     let cut = &whole[..whole.len() - "],\"end\":1}".len()];
     let dirty = format!("\u{1b}[0;31m[   61.2] cloud-init[9]: \u{1b}[0m\n{whole}\n\0\0\0\0");
@@ -91,9 +96,9 @@ async fn test_22_23_28_the_line_of_a_wait_is_found_wherever_it_stands() -> Resul
         with("console", &[]),
         with("cut", &script),
     ];
-    let ground = ground("waits", &rules, &machines).await?;
+    let cluster = cluster("waits", &rules, &machines).await?;
     for wanted in machines {
-        let machine = verdict(&ground, wanted.name, "False").await?;
+        let machine = verdict(&cluster, wanted.name, "False").await?;
         let (reason, message) = (said(&machine, "reason"), said(&machine, "message"));
         assert_eq!(reason, "BootstrapTokenInvalid", "{}: {message}", wanted.name);
         if wanted.name == "cut" {
@@ -121,15 +126,15 @@ async fn a_console_that_agrees_with_a_cut_line_makes_it_certain() -> Result<()> 
     let rules = [rule("agrees", 31, &cut, same), rule("differs", 31, &cut, other)];
     let script = ["CustomScript"];
     let machines = [with("agrees", &script), with("differs", &script)];
-    let ground = ground("agreement", &rules, &machines).await?;
+    let cluster = cluster("agreement", &rules, &machines).await?;
     for wanted in machines {
-        let machine = verdict(&ground, wanted.name, "False").await?;
+        let machine = verdict(&cluster, wanted.name, "False").await?;
         let (reason, message) = (said(&machine, "reason"), said(&machine, "message"));
         assert_eq!(reason, "DnsFailure", "{}: {message}", wanted.name);
         let is_sure = message.contains("Confidence high");
         assert_eq!(is_sure, wanted.name == "agrees", "{}: {message}", wanted.name);
     }
-    let reports = ground.reports().await?;
+    let reports = cluster.reports().await?;
     let report = reports.iter().find(|it| it.spec.target_ref.name == "agrees").context("told")?;
     let lines = &report.status.as_ref().context("there")?.evidence;
     assert_eq!(lines[0].line, quoted, "{lines:?}");
@@ -139,7 +144,7 @@ async fn a_console_that_agrees_with_a_cut_line_makes_it_certain() -> Result<()> 
 }
 
 #[tokio::test]
-async fn test_24_31_34_what_others_extensions_say_is_no_cause() -> Result<()> {
+async fn test_24_31_34_extensions_of_others_are_no_cause() -> Result<()> {
     let jws = "[  91.8] cloud-init[1021]: error: error execution phase preflight: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
     let rules = [
         rule("gave-up", 1, "", "[   61.2] cloud-init[1021]: [preflight] Running pre-flight checks"),
@@ -148,10 +153,10 @@ async fn test_24_31_34_what_others_extensions_say_is_no_cause() -> Result<()> {
     ];
     let (own, script) = (["CAPZ.Linux.Bootstrapping"], ["CustomScript"]);
     let machines = [with("gave-up", &own), with("users", &script), with("complains", &script)];
-    let ground = ground("others", &rules, &machines).await?;
-    let machine = verdict(&ground, "gave-up", "False").await?;
+    let cluster = cluster("others", &rules, &machines).await?;
+    let machine = verdict(&cluster, "gave-up", "False").await?;
     assert_eq!(said(&machine, "reason"), "Unknown", "{}", said(&machine, "message"));
-    let machine = verdict(&ground, "users", "False").await?;
+    let machine = verdict(&cluster, "users", "False").await?;
     assert_eq!(said(&machine, "reason"), "BootstrapTokenInvalid");
 
     // The provider takes an extension that exists for one that succeeded, and drops what is ours.
@@ -162,21 +167,21 @@ async fn test_24_31_34_what_others_extensions_say_is_no_cause() -> Result<()> {
         { "type": "BootstrapSucceeded", "status": "True", "lastTransitionTime": now },
     ] } });
     let patch = Patch::Merge(&theirs);
-    ground.provided().patch_status("gave-up", &PatchParams::default(), &patch).await?;
+    cluster.provided().patch_status("gave-up", &PatchParams::default(), &patch).await?;
     let is = |it: &DynamicObject| {
         condition(it, "NodeBootstrapSucceeded").is_some_and(|it| it["status"] == "False")
     };
-    let provided = ground.until(ground.provided(), "gave-up", "ours, still False", is).await?;
+    let provided = cluster.until(cluster.provided(), "gave-up", "ours, still False", is).await?;
     let theirs = condition(&provided, "BootstrapSucceeded").context("theirs stays")?;
     assert_eq!(theirs["status"], "True");
-    let machine = ground.machines().get("gave-up").await?;
+    let machine = cluster.machines().get("gave-up").await?;
     assert_eq!(status(&machine), Some("False"));
 
     // A script of the user's that fails is no failure of the bootstrap; in the end it may explain one.
-    ground.until_looked("complains").await;
-    assert_eq!(status(&ground.machines().get("complains").await?), Some("Unknown"));
-    ground.azure.advance(Duration::from_mins(10));
-    let machine = verdict(&ground, "complains", "False").await?;
+    cluster.until_looked("complains").await?;
+    assert_eq!(status(&cluster.machines().get("complains").await?), Some("Unknown"));
+    cluster.azure.advance(Duration::from_mins(10));
+    let machine = verdict(&cluster, "complains", "False").await?;
     assert_eq!(said(&machine, "reason"), "PackageManagerLocked");
     Ok(())
 }
@@ -186,17 +191,18 @@ async fn test_25_a_wait_that_succeeded_without_a_node_is_a_failure() -> Result<(
     let prints = line(0, SUCCESS);
     let script = ["CustomScript"];
     let machines = [with("silent", &script)];
-    let ground = ground("silent", &[rule("silent", 0, &prints, "")], &machines).await?;
-    ground.until_looked("silent").await;
-    ground.azure.advance(Duration::from_mins(4));
-    let machine = verdict(&ground, "silent", "False").await?;
+    let cluster = cluster("silent", &[rule("silent", 0, &prints, "")], &machines).await?;
+    cluster.until_looked("silent").await?;
+    cluster.azure.advance(Duration::from_mins(4));
+    let machine = verdict(&cluster, "silent", "False").await?;
     let message = said(&machine, "message");
     assert!(message.contains("no Node came within 3 minutes"), "{message}");
     Ok(())
 }
 
 #[tokio::test]
-async fn test_26_35_a_node_that_joins_is_up_and_what_was_wrong_is_said() -> Result<()> {
+async fn test_26_35_a_node_that_joins_succeeds_with_a_warning_about_its_failed_wait() -> Result<()>
+{
     let rules = [
         rule("said", 31, &line(31, TOKEN), ""),
         rule("late", 31, &line(31, CURABLE), ""),
@@ -210,22 +216,22 @@ async fn test_26_35_a_node_that_joins_is_up_and_what_was_wrong_is_said() -> Resu
         with("unmarked", &script),
         with("gave-up", &own),
     ];
-    let ground = Ground::new("warned", &json!({ "rules": rules }).to_string()).await?;
+    let cluster = ManagementCluster::new("warned", &json!({ "rules": rules }).to_string()).await?;
     for wanted in machines {
-        ground.launch(wanted).await?;
+        cluster.launch(wanted).await?;
         let is = |it: &DynamicObject| status(it).is_some();
-        ground.until(ground.machines(), wanted.name, "the Machine to be seen", is).await?;
+        cluster.until(cluster.machines(), wanted.name, "the Machine to be seen", is).await?;
     }
     // Some are Nodes before the controller has looked, one after its verdict.
     for name in ["said", "unmarked", "gave-up"] {
-        joins(&ground, name).await?;
-        verdict(&ground, name, "True").await?;
+        joins(&cluster, name).await?;
+        verdict(&cluster, name, "True").await?;
     }
-    ground.azure.advance(Duration::from_secs(70));
-    let late = verdict(&ground, "late", "False").await?;
+    cluster.azure.advance(Duration::from_secs(70));
+    let late = verdict(&cluster, "late", "False").await?;
     let useful = condition(&late, "bringup.dev/ReplacementUseful").context("there")?;
     assert_eq!(useful["status"], "True", "while it is down: {useful}");
-    joins(&ground, "late").await?;
+    joins(&cluster, "late").await?;
     for (name, warning) in [
         ("said", "reported a failure: BootstrapTokenInvalid"),
         ("late", "was said to have failed: ApiServerUnreachable"),
@@ -236,7 +242,7 @@ async fn test_26_35_a_node_that_joins_is_up_and_what_was_wrong_is_said() -> Resu
             status(it) == Some("True") && said(it, "message").contains(warning)
         };
         let what = format!("{name} to be up, with a warning");
-        let machine = ground.until(ground.machines(), name, &what, is).await?;
+        let machine = cluster.until(cluster.machines(), name, &what, is).await?;
         assert_eq!(said(&machine, "reason"), "NodeRegistered");
         let useful = condition(&machine, "bringup.dev/ReplacementUseful").context("there")?;
         assert_eq!(useful["status"], "False", "{name} must not be replaced: {useful}");
@@ -245,32 +251,32 @@ async fn test_26_35_a_node_that_joins_is_up_and_what_was_wrong_is_said() -> Resu
 }
 
 #[tokio::test]
-async fn test_27_a_custom_script_of_the_users_stays_the_only_one_and_azure_is_only_read()
+async fn test_27_the_custom_script_of_a_user_stays_the_only_one_and_azure_is_only_read()
 -> Result<()> {
     let jws = "[  91.8] cloud-init[1021]: error: error execution phase preflight: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
     let rules = [rule("theirs", 0, "all is well", jws), rule("joins", 0, "all is well", "")];
-    let ground = Ground::new("taken", &json!({ "rules": rules }).to_string()).await?;
+    let cluster = ManagementCluster::new("taken", &json!({ "rules": rules }).to_string()).await?;
     let script = ["CustomScript"];
     for name in ["theirs", "joins"] {
-        ground.launch(with(name, &script)).await?;
+        cluster.launch(with(name, &script)).await?;
     }
-    let vm = format!("{}/Microsoft.Compute/virtualMachines/theirs", ground.providers());
+    let vm = format!("{}/Microsoft.Compute/virtualMachines/theirs", cluster.providers());
     // Azure's error for such a read: it would appear below.
-    let arm = Arm::new(ground.azure.clone());
+    let arm = Arm::new(cluster.azure.clone());
     let another = json!({ "location": "eastus", "properties": { "publisher": "Microsoft.Azure.Extensions", "type": "CustomScript", "typeHandlerVersion": "2.1", "settings": {} } });
     let refused = arm.put(&format!("{vm}/extensions/bringup-wait"), &another);
     let refused = refused.err().context("a second one is accepted")?.to_string();
     assert!(refused.contains("Multiple VMExtensions per handler"), "{refused}");
 
-    let of_this_test = ground.azure.with(|azure| azure.journal().requests().len());
-    joins(&ground, "joins").await?;
-    verdict(&ground, "joins", "True").await?;
-    ground.azure.advance(Duration::from_secs(70));
-    let machine = verdict(&ground, "theirs", "False").await?;
+    let of_this_test = cluster.azure.with(|azure| azure.journal().requests().len());
+    joins(&cluster, "joins").await?;
+    verdict(&cluster, "joins", "True").await?;
+    cluster.azure.advance(Duration::from_secs(70));
+    let machine = verdict(&cluster, "theirs", "False").await?;
     assert_eq!(said(&machine, "reason"), "BootstrapTokenInvalid");
     let is = |it: &DynamicObject| condition(it, "NodeBootstrapSucceeded").is_some();
-    ground.until(ground.provided(), "theirs", "the same behind it", is).await?;
-    let asked = ground.azure.with(|azure| azure.journal().requests()[of_this_test..].to_vec());
+    cluster.until(cluster.provided(), "theirs", "the same behind it", is).await?;
+    let asked = cluster.azure.with(|azure| azure.journal().requests()[of_this_test..].to_vec());
     assert!(!asked.is_empty());
     for one in asked {
         let is_read = one.method == "GET"

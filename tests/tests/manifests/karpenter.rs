@@ -1,6 +1,7 @@
 //! What Karpenter is installed with, and the examples: accepted by a real API server, in step with
 //! the code, and enough for the real Karpenter to run.
 
+use bringup_testbed::wait::in_time;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -16,9 +17,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt as _;
 use serde_json::Value;
 use tokio::sync::OnceCell;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::super::{FOREVER, helm, kubectl, output, root};
+use super::super::{helm, kubectl, output, root};
 
 const DEFINITIONS: &str = "karpenter/charts/karpenter/crds";
 const EXAMPLES: &str = "karpenter/examples/azure";
@@ -146,12 +147,12 @@ async fn karpenter_runs_with_the_rights_of_its_chart_and_sees_whether_a_class_is
             sleep(Duration::from_millis(100)).await;
         }
     };
-    let outcome = timeout(FOREVER, running).await.context("Karpenter did not get ready");
+    let outcome = in_time("Karpenter to be ready", running).await;
     let _ = karpenter.kill();
     let _ = karpenter.wait();
-    let said = fs::read_to_string(&log)?;
-    outcome.and_then(|outcome| outcome).with_context(|| said.clone())?;
-    assert!(!said.contains("forbidden"), "{said}");
+    let log = fs::read_to_string(&log)?;
+    outcome.map_err(Into::into).and_then(|outcome| outcome).with_context(|| log.clone())?;
+    assert!(!log.contains("forbidden"), "{log}");
     Ok(())
 }
 

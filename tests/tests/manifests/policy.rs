@@ -1,9 +1,10 @@
 //! The admission policy of the chart, under the chart's service account: of the right to write Secrets
 //! in kube-system, only that to make and remove our own bootstrap tokens is left.
 
+use bringup_testbed::wait::in_time;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bringup_azure::clock::WallClock;
@@ -19,7 +20,7 @@ use kube::api::{DeleteParams, ListParams, PostParams, PropagationPolicy};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::super::{ACCOUNT, FOREVER, NAMESPACE, becomes_allowed};
+use super::super::{ACCOUNT, NAMESPACE, becomes_allowed};
 use super::flex::{installed, installed_with};
 
 /// The controller's account, as the API server sees it.
@@ -38,7 +39,7 @@ async fn limited_account(plane: &ControlPlane) -> Result<Client> {
     }
     let account = account(plane)?;
     let in_force = async { while policy::check(&account).await != Policy::InForce {} };
-    tokio::time::timeout(FOREVER, in_force).await.context("the policy is not in force")?;
+    in_time("the policy to be in force", in_force).await?;
     Ok(account)
 }
 

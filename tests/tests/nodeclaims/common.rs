@@ -1,10 +1,10 @@
 //! What the tests of claims share.
 
 use anyhow::{Context as _, Result};
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
 use bringup_objects::{BootstrapReport, NodeClaim};
-use bringup_world::order::Order;
-use bringup_world::stage::Stage;
 
 /// The image of the request: without oras, so that its scripts end with 211.
 pub(super) const ORAS_MISSING: &str = include_str!("../../scenarios/demo.yaml");
@@ -31,30 +31,30 @@ pub(super) fn is_told(claim: &NodeClaim) -> bool {
     matches!(says(claim, BOOTSTRAP_SUCCEEDED), Some(("False", _)))
 }
 
-/// A claim that fails as the stage's scenario says, told by Karpenter; and what is said of it.
+/// A claim that fails as the bed's scenario says, told by Karpenter; and what is said of it.
 pub(super) async fn fail(
-    stage: &Stage,
+    bed: &TestBed,
     name: &str,
     order: &Order,
 ) -> Result<(NodeClaim, BootstrapReport)> {
-    let claim = stage.claim_name(name);
-    start_failing(stage, &claim, order).await?;
-    let object = stage.claim_when(&claim, "a verdict", is_told).await?;
-    let report = report_of(stage, &claim).await?;
+    let claim = bed.claim_name(name);
+    start_failing(bed, &claim, order).await?;
+    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
+    let report = report_of(bed, &claim).await?;
     Ok((object, report))
 }
 
 /// A claim whose script has failed, told by Karpenter.
-pub(super) async fn start_failing(stage: &Stage, claim: &str, order: &Order) -> Result<()> {
-    stage.karpenter.launch_as(claim, stage.pool(), order).await?;
-    let error = stage.karpenter.bootstrap_as(claim, order)?.context("the script should fail")?;
-    stage.karpenter.report_failure(claim, &error).await
+pub(super) async fn start_failing(bed: &TestBed, claim: &str, order: &Order) -> Result<()> {
+    bed.karpenter.launch_as(claim, bed.pool(), order).await?;
+    let error = bed.karpenter.bootstrap_as(claim, order)?.context("the script should fail")?;
+    bed.karpenter.report_failure(claim, &error).await
 }
 
 /// The report of a claim, once its verdict has been announced.
-pub(super) async fn report_of(stage: &Stage, claim: &str) -> Result<BootstrapReport> {
+pub(super) async fn report_of(bed: &TestBed, claim: &str) -> Result<BootstrapReport> {
     let of = |report: &BootstrapReport| report.spec.target_ref.name == claim;
-    let reports = stage
+    let reports = bed
         .reports_when("a report", |reports| {
             reports.iter().any(|report| of(report) && report.is_announced())
         })

@@ -1,13 +1,14 @@
 //! Extremes of everything that Azure can answer, through the whole observer: nothing panics, each VM is
 //! read a bounded number of times, and another claim gets its verdict.
 
+use jiff::SignedDuration;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
 use bringup_objects::condition::BOOTSTRAP_SUCCEEDED;
-use bringup_world::order::Order;
-use bringup_world::stage::Stage;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -123,24 +124,29 @@ async fn extremes_of_what_azure_answers_stop_no_other_claim() -> Result<()> {
         faults.push(json!({ "on": { "method": "GET", "pathContains": path }, "fault": { "answer": draw()? } }));
     }
     let scenario = format!("{ORAS_MISSING}\nfaults: {}", ascii(&Value::Array(faults).to_string()));
-    let stage = Stage::set_behind("extremes", &scenario).await?;
-    let controller = stage.observe();
+    let bed = TestBed::builder()
+        .named("extremes")
+        .behind(SignedDuration::from_hours(1))
+        .scenario(&scenario)
+        .start()
+        .await?;
+    let controller = bed.observe();
     let order = Order::of("202601.27.0");
     for nth in 0..CLAIMS {
-        let claim = stage.claim_name(&name(nth));
-        stage.karpenter.launch_as(&claim, stage.pool(), &order).await?;
+        let claim = bed.claim_name(name(nth));
+        bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
         if nth % 3 == 0 {
             let words = text().new_tree(&mut runner).map_err(anyhow::Error::msg)?.current();
             let error = json!({ "code": "VMExtensionProvisioningError", "message": words });
-            stage.karpenter.report_failure(&claim, &error).await?;
+            bed.karpenter.report_failure(&claim, &error).await?;
         }
     }
     for minute in 0..20 {
-        stage.azure.advance(Duration::from_mins(1));
+        bed.azure.advance(Duration::from_mins(1));
         // Each minute is lived through: what is due in it is done when another claim is told.
         if minute % 5 == 4 {
             let neighbour = format!("neighbour{minute}");
-            let (told, _) = fail(&stage, &neighbour, &order).await?;
+            let (told, _) = fail(&bed, &neighbour, &order).await?;
             assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
         }
     }
@@ -149,15 +155,14 @@ async fn extremes_of_what_azure_answers_stop_no_other_claim() -> Result<()> {
     assert!(metrics.contains("bringup_panics_total 0"), "{metrics}");
     for nth in 0..CLAIMS {
         let path = format!("aks-extremes-{}", name(nth));
-        let reads = stage.azure.with(|azure| {
+        let reads = bed.azure.with(|azure| {
             let requests = azure.journal().requests();
             requests.iter().filter(|one| one.method == "GET" && one.path.contains(&path)).count()
         });
         assert!(reads <= MOST_READS, "{path} was read {reads} times");
     }
-    let claims = stage.claims();
-    let first =
-        claims.get(&stage.claim_name(&name(0))).await.context("the claim is still there")?;
+    let claims = bed.claims();
+    let first = claims.get(&bed.claim_name(name(0))).await.context("the claim is still there")?;
     assert!(says(&first, BOOTSTRAP_SUCCEEDED).is_some(), "it is told what is known of it");
     Ok(())
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
 use bringup_objects::NodeClaim;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED};
 use bringup_objects::report::{CollectorState, Phase};
-use bringup_world::order::Order;
-use bringup_world::stage::Stage;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
@@ -22,20 +22,20 @@ fn faulty(times: u32, fault: &str) -> String {
 
 #[tokio::test]
 async fn a_malformed_provider_id_is_named_in_the_condition_and_judged_in_time() -> Result<()> {
-    let stage = Stage::set("malformed", "{}").await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
-    stage.karpenter.claim(&claim, Some(stage.pool())).await?;
-    stage.karpenter.accepted(&claim, "/subscriptions/s/oops", "image").await?;
-    let told = stage
+    let bed = TestBed::named("malformed", "{}").await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
+    bed.karpenter.claim(&claim, Some(bed.pool())).await?;
+    bed.karpenter.accepted(&claim, "/subscriptions/s/oops", "image").await?;
+    let told = bed
         .claim_when(&claim, "the malformed id", |claim| {
             message(claim, BOOTSTRAP_SUCCEEDED).contains("status.providerID")
         })
         .await?;
     assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("Unknown", "Diagnosing")));
-    stage.azure.advance(Duration::from_secs(12 * 60 + 30));
-    stage.claim_when(&claim, "a verdict", is_told).await?;
-    let report = report_of(&stage, &claim).await?;
+    bed.azure.advance(Duration::from_secs(12 * 60 + 30));
+    bed.claim_when(&claim, "a verdict", is_told).await?;
+    let report = report_of(&bed, &claim).await?;
     let collectors = report.status.unwrap_or_default().collectors;
     assert_eq!(collectors[0].state, CollectorState::Failed);
     assert!(collectors[0].detail.contains("oops"), "{}", collectors[0].detail);
@@ -44,24 +44,24 @@ async fn a_malformed_provider_id_is_named_in_the_condition_and_judged_in_time() 
 
 #[tokio::test]
 async fn a_claim_without_status_is_waited_for() -> Result<()> {
-    let stage = Stage::set("nostatus", "{}").await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
-    stage.karpenter.claim(&claim, Some(stage.pool())).await?;
+    let bed = TestBed::named("nostatus", "{}").await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
+    bed.karpenter.claim(&claim, Some(bed.pool())).await?;
     let status = json!({ "status": {} });
-    stage.claims().patch_status(&claim, &PatchParams::default(), &Patch::Merge(status)).await?;
-    let (_, report) = fail_elsewhere(&stage).await?;
+    bed.claims().patch_status(&claim, &PatchParams::default(), &Patch::Merge(status)).await?;
+    let (_, report) = fail_elsewhere(&bed).await?;
     assert_eq!(report.cause(), Some("AllocationFailed"));
     Ok(())
 }
 
 /// Another claim's verdict: the controller lives.
-async fn fail_elsewhere(stage: &Stage) -> Result<(NodeClaim, bringup_objects::BootstrapReport)> {
-    let claim = stage.claim_name("other");
+async fn fail_elsewhere(bed: &TestBed) -> Result<(NodeClaim, bringup_objects::BootstrapReport)> {
+    let claim = bed.claim_name("other");
     let text = "Code=\"AllocationFailed\" Message=\"Allocation failed. We do not have sufficient capacity for the requested VM size in this region.\"";
-    stage.karpenter.launch_standalone(&claim, text).await?;
-    let object = stage.claim_when(&claim, "a verdict", is_told).await?;
-    Ok((object, report_of(stage, &claim).await?))
+    bed.karpenter.launch_standalone(&claim, text).await?;
+    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
+    Ok((object, report_of(bed, &claim).await?))
 }
 
 #[tokio::test]
@@ -79,15 +79,15 @@ async fn answers_that_are_no_answers_are_asked_for_again() -> Result<()> {
             "{answer: {status: 401, body: '{\"error\": {\"code\": \"ExpiredAuthenticationToken\", \"message\": \"The access token expiry has passed.\"}}'}}",
         ),
     ] {
-        let stage = Stage::set(name, &faulty(2, fault)).await?;
-        let _controller = stage.observe();
-        let claim = stage.claim_name("a");
-        super::common::start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
+        let bed = TestBed::named(name, &faulty(2, fault)).await?;
+        let _controller = bed.observe();
+        let claim = bed.claim_name("a");
+        super::common::start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
         // The second and third look follow a second apart.
         for _ in 0..5 {
-            stage.azure.advance(Duration::from_secs(1));
+            bed.azure.advance(Duration::from_secs(1));
         }
-        let report = report_of(&stage, &claim).await?;
+        let report = report_of(&bed, &claim).await?;
         assert_eq!(
             (report.cause(), report.phase()),
             (Some("BinaryMissing"), Phase::Final.into()),
@@ -101,12 +101,12 @@ async fn answers_that_are_no_answers_are_asked_for_again() -> Result<()> {
 async fn test_28_a_missing_permission_is_named_in_the_condition() -> Result<()> {
     let body = r#"{"error": {"code": "AuthorizationFailed", "message": "The client 'x' with object id 'y' does not have authorization to perform action 'Microsoft.Compute/virtualMachines/read' over scope '/subscriptions/s/resourceGroups/g' or the scope is invalid."}}"#;
     let fault = format!("{{answer: {{status: 403, body: '{}'}}}}", body.replace('\'', "''"));
-    let stage = Stage::set("t28", &faulty(1000, &fault)).await?;
-    let controller = stage.observe();
-    let claim = stage.claim_name("a");
-    stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
-    stage.azure.advance(Duration::from_mins(1));
-    let told = stage
+    let bed = TestBed::named("t28", &faulty(1000, &fault)).await?;
+    let controller = bed.observe();
+    let claim = bed.claim_name("a");
+    bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
+    bed.azure.advance(Duration::from_mins(1));
+    let told = bed
         .claim_when(&claim, "the missing permission", |claim| {
             message(claim, BOOTSTRAP_SUCCEEDED).contains("Microsoft.Compute/virtualMachines/read")
         })
@@ -114,10 +114,10 @@ async fn test_28_a_missing_permission_is_named_in_the_condition() -> Result<()> 
     assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("Unknown", "Diagnosing")));
     let metrics = controller.controller.metrics().text();
     assert!(metrics.contains("bringup_degraded{what=\"azure\"} 1"), "{metrics}");
-    stage.azure.advance(Duration::from_mins(12));
-    let told = stage.claim_when(&claim, "a verdict", is_told).await?;
+    bed.azure.advance(Duration::from_mins(12));
+    let told = bed.claim_when(&claim, "a verdict", is_told).await?;
     assert_eq!(says(&told, CSE_PROVISIONED), None);
-    let report = report_of(&stage, &claim).await?;
+    let report = report_of(&bed, &claim).await?;
     let collectors = report.status.unwrap_or_default().collectors;
     assert_eq!(collectors[0].state, CollectorState::Denied);
     Ok(())
@@ -128,9 +128,9 @@ async fn clocks_that_differ_by_ten_minutes_change_no_verdict() -> Result<()> {
     let scenario = format!(
         "{ORAS_MISSING}\nfaults: [{{on: {{method: PUT, pathContains: extensions, times: 1}}, fault: {{clockJump: 10m}}}}]"
     );
-    let stage = Stage::set("skew", &scenario).await?;
-    let _controller = stage.observe();
-    let (claim, report) = fail(&stage, "a", &Order::of("202601.27.0")).await?;
+    let bed = TestBed::named("skew", &scenario).await?;
+    let _controller = bed.observe();
+    let (claim, report) = fail(&bed, "a", &Order::of("202601.27.0")).await?;
     assert_eq!(says(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     assert_eq!(report.phase(), Phase::Final);
     Ok(())

@@ -3,27 +3,27 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use bringup_world::order::Order;
-use bringup_world::stage::Stage;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
 
 use super::common::{ORAS_MISSING, report_of, start_failing};
 
 #[tokio::test]
-async fn test_27_a_429_is_obeyed_for_its_policy_and_for_nobody_else() -> Result<()> {
+async fn test_27_a_429_is_obeyed_for_its_own_policy_only() -> Result<()> {
     let scenario = format!(
         "{ORAS_MISSING}\nfaults: [{{on: {{method: GET, pathContains: '/virtualmachines/aks-t27-a', times: 1}}, fault: {{throttle: {{retryAfter: 40, policy: LowCostGetResource}}}}}}]"
     );
-    let stage = Stage::set("t27", &scenario).await?;
-    let controller = stage.observe();
-    let (one, other) = (stage.claim_name("a"), stage.claim_name("b"));
-    start_failing(&stage, &one, &Order::of("202601.27.0")).await?;
-    start_failing(&stage, &other, &Order::of("202601.27.0")).await?;
-    assert_eq!(report_of(&stage, &other).await?.cause(), Some("BinaryMissing"));
+    let bed = TestBed::named("t27", &scenario).await?;
+    let controller = bed.observe();
+    let (one, other) = (bed.claim_name("a"), bed.claim_name("b"));
+    start_failing(&bed, &one, &Order::of("202601.27.0")).await?;
+    start_failing(&bed, &other, &Order::of("202601.27.0")).await?;
+    assert_eq!(report_of(&bed, &other).await?.cause(), Some("BinaryMissing"));
     let reads = |text: &str| text.matches("code=\"429\"} 1").count();
     let metrics = controller.controller.metrics().text();
     assert_eq!(reads(&metrics), 1, "{metrics}");
-    stage.azure.advance(Duration::from_secs(41));
-    assert_eq!(report_of(&stage, &one).await?.cause(), Some("BinaryMissing"));
+    bed.azure.advance(Duration::from_secs(41));
+    assert_eq!(report_of(&bed, &one).await?.cause(), Some("BinaryMissing"));
     let metrics = controller.controller.metrics().text();
     assert_eq!(reads(&metrics), 1, "no read was sent too early: {metrics}");
     Ok(())

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use bringup_contract::report::ProvisionMode;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED};
 use bringup_objects::report::{BootstrapReport, CollectorState, Phase};
 use bringup_testbed::kubelet::{Machine, Readiness, SigningRequest, StandInKubelet};
-use bringup_world::order::Order;
-use bringup_world::stage::Stage;
 
 use super::common::{ORAS_MISSING, exit_code, is_told, message, report_of, says};
 
@@ -22,15 +22,15 @@ fn state_of(report: &BootstrapReport, collector: &str) -> Option<CollectorState>
 #[tokio::test]
 async fn test_13_a_scriptless_failure_without_a_console_is_unknown_before_thirteen_minutes()
 -> Result<()> {
-    let stage = Stage::set("t13", CUSTOM_DATA).await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
-    stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
-    stage.azure.advance(Duration::from_mins(12));
-    let object = stage.claim_when(&claim, "a verdict", is_told).await?;
+    let bed = TestBed::named("t13", CUSTOM_DATA).await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
+    bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
+    bed.azure.advance(Duration::from_mins(12));
+    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
     assert_eq!(says(&object, CSE_PROVISIONED), None);
-    let report = report_of(&stage, &claim).await?;
+    let report = report_of(&bed, &claim).await?;
     assert_eq!(report.spec.provision_mode, Some(ProvisionMode::Scriptless.into()));
     assert_eq!(state_of(&report, "virtual machine"), Some(CollectorState::Ok));
     assert_eq!(state_of(&report, "serial log"), Some(CollectorState::Disabled));
@@ -40,53 +40,52 @@ async fn test_13_a_scriptless_failure_without_a_console_is_unknown_before_thirte
 
 #[tokio::test]
 async fn a_scriptless_failure_with_a_console_has_code_cause_and_cse_condition() -> Result<()> {
-    let stage = Stage::set("console", CUSTOM_DATA).await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
+    let bed = TestBed::named("console", CUSTOM_DATA).await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
     let order = Order::of("202601.27.0").with_console();
-    stage.karpenter.launch_as(&claim, stage.pool(), &order).await?;
-    stage.azure.advance(Duration::from_mins(6));
-    let object = stage.claim_when(&claim, "a verdict", is_told).await?;
+    bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
+    bed.azure.advance(Duration::from_mins(6));
+    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     assert_eq!(says(&object, CSE_PROVISIONED), Some(("False", "CSEFailed")));
-    let report = report_of(&stage, &claim).await?;
+    let report = report_of(&bed, &claim).await?;
     assert_eq!(exit_code(&report), Some(211));
     assert_eq!(state_of(&report, "serial log"), Some(CollectorState::Ok));
-    assert_eq!(stage.events(&claim).await?[0].reason.as_deref(), Some("CSEFailed"));
+    assert_eq!(bed.events(&claim).await?[0].reason.as_deref(), Some("CSEFailed"));
     Ok(())
 }
 
 #[tokio::test]
 async fn test_14_a_silent_success_is_unknown_for_three_minutes_and_then_false() -> Result<()> {
-    let stage = Stage::set("t14", "rules: [{name: all, boot: {node: never}}]").await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
-    stage.karpenter.launch(&claim, stage.pool(), "202601.13.0").await?;
-    assert_eq!(stage.karpenter.bootstrap(&claim)?, None);
-    stage
-        .claim_when(&claim, "a CSE that succeeded", |claim| {
-            says(claim, CSE_PROVISIONED) == Some(("True", "CSESucceeded"))
-                && says(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
-        })
-        .await?;
-    stage.azure.advance(Duration::from_mins(4));
-    let object = stage.claim_when(&claim, "a verdict", is_told).await?;
+    let bed = TestBed::named("t14", "rules: [{name: all, boot: {node: never}}]").await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
+    bed.karpenter.launch(&claim, bed.pool(), "202601.13.0").await?;
+    assert_eq!(bed.karpenter.bootstrap(&claim)?, None);
+    bed.claim_when(&claim, "a CSE that succeeded", |claim| {
+        says(claim, CSE_PROVISIONED) == Some(("True", "CSESucceeded"))
+            && says(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
+    })
+    .await?;
+    bed.azure.advance(Duration::from_mins(4));
+    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
     assert_eq!(says(&object, CSE_PROVISIONED), Some(("True", "CSESucceeded")));
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
     let told = message(&object, BOOTSTRAP_SUCCEEDED);
     assert!(told.starts_with("The bootstrap script succeeded and no Node came"), "{told}");
-    report_of(&stage, &claim).await?;
-    assert_eq!(stage.events(&claim).await?[0].reason.as_deref(), Some("BootstrapFailed"));
+    report_of(&bed, &claim).await?;
+    assert_eq!(bed.events(&claim).await?[0].reason.as_deref(), Some("BootstrapFailed"));
     Ok(())
 }
 
 #[tokio::test]
 async fn test_14_a_silent_success_with_a_pending_request_waits_for_its_certificate() -> Result<()> {
-    let stage = Stage::set("t14csr", "rules: [{name: all, boot: {node: never}}]").await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
-    stage.karpenter.launch(&claim, stage.pool(), "202601.13.0").await?;
-    assert_eq!(stage.karpenter.bootstrap(&claim)?, None);
+    let bed = TestBed::named("t14csr", "rules: [{name: all, boot: {node: never}}]").await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
+    bed.karpenter.launch(&claim, bed.pool(), "202601.13.0").await?;
+    assert_eq!(bed.karpenter.bootstrap(&claim)?, None);
     let machine = Machine {
         name: format!("aks-{claim}"),
         provider_id: String::new(),
@@ -101,25 +100,25 @@ async fn test_14_a_silent_success_with_a_pending_request_waits_for_its_certifica
     let succeeded = |claim: &bringup_objects::NodeClaim| {
         says(claim, CSE_PROVISIONED) == Some(("True", "CSESucceeded"))
     };
-    stage.claim_when(&claim, "a CSE that succeeded", succeeded).await?;
-    StandInKubelet::new(stage.client.clone()).join(&machine, stage.azure.clock().now()).await?;
-    stage.azure.advance(Duration::from_mins(5));
-    let object = stage.claim_when(&claim, "a verdict", is_told).await?;
+    bed.claim_when(&claim, "a CSE that succeeded", succeeded).await?;
+    StandInKubelet::new(bed.client.clone()).join(&machine, bed.azure.clock().now()).await?;
+    bed.azure.advance(Duration::from_mins(5));
+    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "TlsBootstrapPending")));
     Ok(())
 }
 
 #[tokio::test]
 async fn test_15_a_machine_of_aks_is_read_with_the_details_of_its_error() -> Result<()> {
-    let stage = Stage::set("t15", "rules: [{name: all, boot: {script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 20s, output: \"oras: command not found\\n+ exit 211\"}}}}]").await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
-    stage.karpenter.launch_machine(&claim, stage.pool(), &Order::of("202601.27.0")).await?;
-    stage.azure.advance(Duration::from_mins(3));
-    let object = stage.claim_when(&claim, "a verdict", is_told).await?;
+    let bed = TestBed::named("t15", "rules: [{name: all, boot: {script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 20s, output: \"oras: command not found\\n+ exit 211\"}}}}]").await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
+    bed.karpenter.launch_machine(&claim, bed.pool(), &Order::of("202601.27.0")).await?;
+    bed.azure.advance(Duration::from_mins(3));
+    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     assert_eq!(says(&object, CSE_PROVISIONED), Some(("False", "CSEFailed")));
-    let report = report_of(&stage, &claim).await?;
+    let report = report_of(&bed, &claim).await?;
     assert_eq!(report.spec.provision_mode, Some(ProvisionMode::Machine.into()));
     assert_eq!(exit_code(&report), Some(211));
     assert_eq!(state_of(&report, "AKS machine"), Some(CollectorState::Ok));
@@ -129,14 +128,14 @@ async fn test_15_a_machine_of_aks_is_read_with_the_details_of_its_error() -> Res
 
 #[tokio::test]
 async fn a_standalone_claim_carries_its_error_and_its_report_belongs_to_the_class() -> Result<()> {
-    let stage = Stage::set("standalone", "{}").await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
+    let bed = TestBed::named("standalone", "{}").await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
     let error = "creating instance failed, VM has reported a failure when processing extension 'cse-agent-karpenter' (publisher 'Microsoft.Azure.Extensions' and type 'CustomScript'). Error message: 'failed to execute command: command terminated with exit status=1 [stdout] { \"ExitCode\": \"211\", \"Output\": \"timeout: failed to run command 'oras': No such file or directory\", \"Error\": \"\" }'";
-    stage.karpenter.launch_standalone(&claim, error).await?;
-    let object = stage.claim_when(&claim, "a verdict", is_told).await?;
+    bed.karpenter.launch_standalone(&claim, error).await?;
+    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
-    let report = report_of(&stage, &claim).await?;
+    let report = report_of(&bed, &claim).await?;
     assert_eq!((exit_code(&report), report.cause()), (Some(211), Some("BinaryMissing")));
     assert_eq!(report.spec.provision_mode, Some(ProvisionMode::Standalone.into()));
     assert_eq!(
@@ -148,24 +147,23 @@ async fn a_standalone_claim_carries_its_error_and_its_report_belongs_to_the_clas
 
 #[tokio::test]
 async fn a_standalone_claim_that_is_accepted_after_a_refusal_is_judged_anew() -> Result<()> {
-    let stage = Stage::set("again", ORAS_MISSING).await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
-    stage.karpenter.launch_standalone(&claim, "AllocationFailed: no capacity").await?;
-    stage.claim_when(&claim, "a verdict", is_told).await?;
-    report_of(&stage, &claim).await?;
+    let bed = TestBed::named("again", ORAS_MISSING).await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
+    bed.karpenter.launch_standalone(&claim, "AllocationFailed: no capacity").await?;
+    bed.claim_when(&claim, "a verdict", is_told).await?;
+    report_of(&bed, &claim).await?;
     let order = Order::of("202601.27.0");
-    stage.karpenter.make(&claim, stage.pool(), &order).await?;
-    stage
-        .claim_when(&claim, "no verdict", |claim| {
-            says(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
-        })
-        .await?;
-    let error = stage.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
-    stage.karpenter.report_failure(&claim, &error).await?;
-    let object = stage.claim_when(&claim, "another verdict", is_told).await?;
+    bed.karpenter.make(&claim, bed.pool(), &order).await?;
+    bed.claim_when(&claim, "no verdict", |claim| {
+        says(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
+    })
+    .await?;
+    let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
+    bed.karpenter.report_failure(&claim, &error).await?;
+    let object = bed.claim_when(&claim, "another verdict", is_told).await?;
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
-    let reports = stage
+    let reports = bed
         .reports_when("two reports, announced", |reports| {
             reports.len() == 2 && reports.iter().all(BootstrapReport::is_announced)
         })
@@ -182,12 +180,12 @@ async fn a_standalone_claim_that_is_accepted_after_a_refusal_is_judged_anew() ->
 
 #[tokio::test]
 async fn an_agent_that_never_reports_is_judged_after_ten_minutes() -> Result<()> {
-    let stage = Stage::set("agent", "rules: [{name: all, boot: {agent: silent}}]").await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
-    stage.karpenter.launch(&claim, stage.pool(), "202601.13.0").await?;
-    stage.azure.advance(Duration::from_mins(11));
-    let object = stage.claim_when(&claim, "a verdict", is_told).await?;
+    let bed = TestBed::named("agent", "rules: [{name: all, boot: {agent: silent}}]").await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
+    bed.karpenter.launch(&claim, bed.pool(), "202601.13.0").await?;
+    bed.azure.advance(Duration::from_mins(11));
+    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "GuestAgentUnresponsive")));
     Ok(())
 }
@@ -197,9 +195,9 @@ async fn a_handler_that_fails_has_no_exit_code_and_says_so() -> Result<()> {
     let text = "VMExtensionHandlerNonTransientError: The handler for VM extension type 'Microsoft.Azure.Extensions.CustomScript' has reported terminal failure for VM extension 'cse-agent-karpenter' with error message: 'failed to get configuration'";
     let scenario =
         format!("rules: [{{name: all, boot: {{script: {{handlerFails: \"{text}\"}}}}}}]");
-    let stage = Stage::set("handler", &scenario).await?;
-    let _controller = stage.observe();
-    let (claim, report) = super::common::fail(&stage, "a", &Order::of("202601.13.0")).await?;
+    let bed = TestBed::named("handler", &scenario).await?;
+    let _controller = bed.observe();
+    let (claim, report) = super::common::fail(&bed, "a", &Order::of("202601.13.0")).await?;
     assert_eq!(says(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "ExtensionHandlerFault")));
     assert_eq!(exit_code(&report), None);
     assert!(message(&claim, CSE_PROVISIONED).starts_with("CSE failed without an exit code"));
@@ -208,12 +206,12 @@ async fn a_handler_that_fails_has_no_exit_code_and_says_so() -> Result<()> {
 
 #[tokio::test]
 async fn a_vm_that_azure_cannot_place_fails_before_any_script() -> Result<()> {
-    let stage = Stage::set("os", "rules: [{name: all, boot: {os: client-error}}]").await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
-    stage.karpenter.launch(&claim, stage.pool(), "202601.13.0").await?;
-    stage.azure.advance(Duration::from_mins(2));
-    let object = stage.claim_when(&claim, "a verdict", is_told).await?;
+    let bed = TestBed::named("os", "rules: [{name: all, boot: {os: client-error}}]").await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
+    bed.karpenter.launch(&claim, bed.pool(), "202601.13.0").await?;
+    bed.azure.advance(Duration::from_mins(2));
+    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
     assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "OsProvisioningFailure")));
     assert_eq!(says(&object, CSE_PROVISIONED), None);
     Ok(())

@@ -5,15 +5,16 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
+use bringup_end_to_end::request_counter::RequestCounter;
+use bringup_end_to_end::stand_in_karpenter::StandInKarpenter;
+use bringup_end_to_end::test_bed::Observer;
+use bringup_end_to_end::vm_fleet::Reads;
 use bringup_objects::condition::BOOTSTRAP_SUCCEEDED;
 use bringup_runtime::effect_hook::EffectHook;
-use bringup_testbed::ControlPlane;
-use bringup_world::counted::Counted;
-use bringup_world::order::Order;
-use bringup_world::provider::Provider;
-use bringup_world::stage::{self, Running, Stage};
-use bringup_world::vm_fleet::Reads;
 use http::Method;
+use jiff::SignedDuration;
 use kube::Api;
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
@@ -36,17 +37,17 @@ const MOST_WRITES: u64 = 3;
 
 const CLAIM_PATH: &str = "/apis/karpenter.sh/v1/nodeclaims";
 
-/// A claim of the stage, with the finalizer of Karpenter if it is to stay while it is deleted.
-fn claim(stage: &Stage, name: &str, is_kept: bool) -> Value {
+/// A claim of the bed, with the finalizer of Karpenter if it is to stay while it is deleted.
+fn claim(bed: &TestBed, name: &str, is_kept: bool) -> Value {
     let finalizers = if is_kept { json!(["karpenter.sh/termination"]) } else { json!([]) };
     json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
         "metadata": {
             "name": name, "finalizers": finalizers, "annotations": {},
-            "labels": { "karpenter.sh/nodepool": stage.pool() },
+            "labels": { "karpenter.sh/nodepool": bed.pool() },
         },
         "spec": {
-            "nodeClassRef": { "group": "karpenter.azure.com", "kind": stage.settings.classes[0].kind, "name": "default" },
+            "nodeClassRef": { "group": "karpenter.azure.com", "kind": bed.settings.classes[0].kind, "name": "default" },
             "requirements": [{ "key": "kubernetes.io/os", "operator": "In", "values": ["linux"] }],
         },
     })
@@ -54,7 +55,7 @@ fn claim(stage: &Stage, name: &str, is_kept: bool) -> Value {
 
 fn claim_status(name: &str) -> Value {
     json!({ "status": {
-        "providerID": format!("azure://{}", Provider::vm_path(name)), "imageID": "image",
+        "providerID": format!("azure://{}", StandInKarpenter::vm_path(name)), "imageID": "image",
         "conditions": [
             condition("Launched", "True", "Launched"),
             condition("Registered", "Unknown", "NodeNotFound"),
@@ -72,7 +73,7 @@ fn node(claim: &str) -> Value {
         "apiVersion": "v1", "kind": "Node",
         "metadata": { "name": format!("aks-{claim}"), "labels": {}, "annotations": {} },
         "spec": {
-            "providerID": format!("azure://{}", Provider::vm_path(claim)),
+            "providerID": format!("azure://{}", StandInKarpenter::vm_path(claim)),
             "taints": [{ "key": "a", "value": "b", "effect": "NoSchedule" }],
         },
         "status": {
@@ -106,16 +107,16 @@ fn old_event(nth: usize, claim: &str, uid: &str) -> Value {
 }
 
 /// Claims whose metadata, status, Nodes, Events and reports are extreme; their names.
-async fn fill(generator: &mut Generator, stage: &Stage) -> Result<Vec<String>> {
+async fn fill(generator: &mut Generator, bed: &TestBed) -> Result<Vec<String>> {
     let mut claims = Vec::new();
     for nth in 0..CLAIMS {
-        let name = stage.claim_name(&format!("odd{nth}x"));
-        let object = claim(stage, &name, nth % 2 == 0);
+        let name = bed.claim_name(format!("odd{nth}x"));
+        let object = claim(bed, &name, nth % 2 == 0);
         let place = (Method::POST, CLAIM_PATH);
         generator.send("NodeClaim", place, &object, &objects::claim()).await?;
         if nth % 4 == 0 {
             // What it tells of the claim afterwards may not be readable.
-            stage.karpenter.make(&name, stage.pool(), &Order::of("202601.27.0")).await.ok();
+            bed.karpenter.make(&name, bed.pool(), &Order::of("202601.27.0")).await.ok();
         }
         let path = format!("{CLAIM_PATH}/{name}/status");
         let (place, status) = ((Method::PATCH, path.as_str()), claim_status(&name));
@@ -136,7 +137,7 @@ async fn fill(generator: &mut Generator, stage: &Stage) -> Result<Vec<String>> {
         let object = old_event(nth, name, &uid);
         generator.send("Event of v1", place, &object, &objects::old_event()).await?;
     }
-    let namespace = &stage.settings.namespace;
+    let namespace = &bed.settings.namespace;
     let path = format!(
         "/apis/bringup.dev/v1alpha1/namespaces/{namespace}/bootstrapreports?fieldManager=bringup"
     );
@@ -149,9 +150,9 @@ async fn fill(generator: &mut Generator, stage: &Stage) -> Result<Vec<String>> {
             format!("{GONE}{nth}")
         };
         let target = json!({ "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": name, "uid": uid });
-        let parent = json!({ "kind": "NodePool", "name": stage.pool() });
-        let id = format!("azure://{}", Provider::vm_path(name));
-        let object = objects::report_of(nth, &target, &parent, &id, stage.azure.clock().now());
+        let parent = json!({ "kind": "NodePool", "name": bed.pool() });
+        let id = format!("azure://{}", StandInKarpenter::vm_path(name));
+        let object = objects::report_of(nth, &target, &parent, &id, bed.azure.clock().now());
         let place = (Method::POST, path.as_str());
         generator.send("BootstrapReport", place, &object, &objects::report()).await?;
     }
@@ -159,63 +160,69 @@ async fn fill(generator: &mut Generator, stage: &Stage) -> Result<Vec<String>> {
 }
 
 /// Another claim gets its verdict.
-async fn assert_neighbour_is_told(stage: &Stage, name: &str) -> Result<()> {
-    let claim = stage.claim_name(name);
-    start_failing(stage, &claim, &Order::of("202601.27.0")).await?;
-    let told = stage.claim_when(&claim, "a verdict", is_told).await?;
+async fn assert_neighbour_is_told(bed: &TestBed, name: &str) -> Result<()> {
+    let claim = bed.claim_name(name);
+    start_failing(bed, &claim, &Order::of("202601.27.0")).await?;
+    let told = bed.claim_when(&claim, "a verdict", is_told).await?;
     assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     Ok(())
 }
 
-fn observe(plane: &ControlPlane, stage: &Stage, counted: &Counted) -> Result<Running> {
-    Ok(stage.observe_with(counted.client(plane.admin().config())?, EffectHook::default()))
+fn observe(bed: &TestBed, counter: &RequestCounter) -> Result<Observer> {
+    let client = counter.client(bed.control_plane().admin().config())?;
+    Ok(bed.observe_with(client, EffectHook::default()))
 }
 
-fn assert_sound(controller: &Running) {
+fn assert_sound(controller: &Observer) {
     assert!(!controller.is_finished());
     assert_no_panics(controller.controller.metrics());
 }
 
 #[tokio::test]
 async fn extremes_of_what_objects_hold_stop_no_other_claim() -> Result<()> {
-    let plane = stage::own().await?;
-    let stage = Stage::on_behind(plane.client(), "objects", ORAS_MISSING).await?;
-    let counted = Counted::default();
-    let controller = observe(&plane, &stage, &counted)?;
-    assert_neighbour_is_told(&stage, "before").await?;
-    let mut generator = Generator::new(plane.client());
-    let claims = fill(&mut generator, &stage).await?;
+    let bed = TestBed::builder()
+        .named("objects")
+        .own_control_plane()
+        .behind(SignedDuration::from_hours(1))
+        .scenario(ORAS_MISSING)
+        .start()
+        .await?;
+    let counter = RequestCounter::default();
+    let controller = observe(&bed, &counter)?;
+    assert_neighbour_is_told(&bed, "before").await?;
+    let mut generator = Generator::new(bed.client.clone());
+    let claims = fill(&mut generator, &bed).await?;
     generator.assert_accepted(LEAST_ACCEPTED);
-    assert_neighbour_is_told(&stage, "beside").await?;
+    assert_neighbour_is_told(&bed, "beside").await?;
     for minute in 0..15 {
-        stage.azure.advance(Duration::from_mins(1));
+        bed.azure.advance(Duration::from_mins(1));
         if minute % 5 == 4 {
-            assert_neighbour_is_told(&stage, &format!("neighbour{minute}")).await?;
+            assert_neighbour_is_told(&bed, &format!("neighbour{minute}")).await?;
         }
     }
     assert_sound(&controller);
     drop(controller);
     // Another one, which has to list what the first saw coming one by one; and claims are deleted.
-    let controller = observe(&plane, &stage, &counted)?;
-    assert_neighbour_is_told(&stage, "listed").await?;
-    let api: Api<PartialObjectMeta<bringup_objects::NodeClaim>> = Api::all(plane.client());
+    let controller = observe(&bed, &counter)?;
+    assert_neighbour_is_told(&bed, "listed").await?;
+    let api: Api<PartialObjectMeta<bringup_objects::NodeClaim>> = Api::all(bed.client.clone());
     for claim in claims.iter().step_by(3) {
         // What comes back may not be readable.
         drop(api.delete(claim, &kube::api::DeleteParams::default()).await);
     }
     for minute in 0..30 {
-        stage.azure.advance(Duration::from_mins(1));
+        bed.azure.advance(Duration::from_mins(1));
         if minute % 10 == 9 {
-            assert_neighbour_is_told(&stage, &format!("later{minute}")).await?;
+            assert_neighbour_is_told(&bed, &format!("later{minute}")).await?;
         }
     }
     assert_sound(&controller);
     for claim in &claims {
-        let reads = Reads::of(&stage.azure).of_claim(claim);
+        let reads = Reads::of(&bed.azure).of_claim(claim);
         assert!(reads <= MOST_READS, "{claim} was read {reads} times");
     }
-    generator.assert_writes(&counted, MOST_WRITES);
-    let unannounced = generator.unannounced(&stage.settings.namespace).await?;
+    generator.assert_writes(&counter, MOST_WRITES);
+    let unannounced = generator.unannounced(&bed.settings.namespace).await?;
     assert!(unannounced.is_empty(), "{unannounced:?}");
     Ok(())
 }

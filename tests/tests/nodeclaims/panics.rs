@@ -4,23 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
 use bringup_objects::condition::BOOTSTRAP_SUCCEEDED;
 use bringup_runtime::effect_hook::EffectHook;
-use bringup_world::order::Order;
-use bringup_world::stage::Stage;
+use bringup_testbed::wait::in_time;
 use futures::FutureExt as _;
 
 use super::common::{ORAS_MISSING, fail, is_told, says, start_failing};
 
-/// The end of a wait that only a hang reaches.
-const FOREVER: Duration = Duration::from_mins(5);
-
 #[tokio::test]
 async fn a_panic_sets_one_claim_aside_while_another_gets_its_verdict() -> Result<()> {
-    let stage = Stage::set("panics", ORAS_MISSING).await?;
+    let bed = TestBed::named("panics", ORAS_MISSING).await?;
     let (armed, panicked) = (AtomicBool::new(true), Arc::new(tokio::sync::Notify::new()));
-    let witness = EffectHook::new({
+    let hook = EffectHook::new({
         let panicked = panicked.clone();
         move |effect| {
             let panics = effect == "ARM read" && armed.swap(false, Ordering::Relaxed);
@@ -34,15 +32,15 @@ async fn a_panic_sets_one_claim_aside_while_another_gets_its_verdict() -> Result
             .boxed()
         }
     });
-    let controller = stage.observe_with(stage.client.clone(), witness);
-    let (order, set_aside) = (Order::of("202601.27.0"), stage.claim_name("set-aside"));
-    start_failing(&stage, &set_aside, &order).await?;
-    tokio::time::timeout(FOREVER, panicked.notified()).await.context("no panic")?;
+    let controller = bed.observe_with(bed.client.clone(), hook);
+    let (order, set_aside) = (Order::of("202601.27.0"), bed.claim_name("set-aside"));
+    start_failing(&bed, &set_aside, &order).await?;
+    in_time("the panic", panicked.notified()).await?;
 
-    let (told, _) = fail(&stage, "neighbour", &order).await?;
+    let (told, _) = fail(&bed, "neighbour", &order).await?;
     assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
-    stage.azure.advance(Duration::from_secs(11));
-    let told = stage.claim_when(&set_aside, "a verdict after the pause", is_told).await?;
+    bed.azure.advance(Duration::from_secs(11));
+    let told = bed.claim_when(&set_aside, "a verdict after the pause", is_told).await?;
     assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     let metrics = controller.controller.metrics().text();
     assert!(metrics.contains("bringup_panics_total 1"), "{metrics}");

@@ -1,17 +1,19 @@
 //! What is written, which other writers overwrite it, and what a crash leaves.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
+use bringup_end_to_end::stand_in_karpenter::StandInKarpenter;
+use bringup_end_to_end::vm_fleet::Reads;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, Condition, OURS, find};
 use bringup_objects::{BootstrapReport, NodeClaim};
 use bringup_runtime::effect_hook::EffectHook;
-use bringup_world::order::Order;
-use bringup_world::provider::Provider;
-use bringup_world::stage::{Running, Stage};
-use bringup_world::vm_fleet::Reads;
+use bringup_testbed::wait::{polled, until};
 use futures::FutureExt as _;
 use tokio::sync::Notify;
 
@@ -31,30 +33,30 @@ fn ours(claim: &NodeClaim) -> Vec<Condition> {
 
 #[tokio::test]
 async fn test_19_conditions_that_karpenter_wipes_are_back_as_they_were() -> Result<()> {
-    let stage = Stage::set("t19", ORAS_MISSING).await?;
-    let _controller = stage.observe();
-    let (told, _) = fail(&stage, "a", &Order::of("202601.27.0")).await?;
-    let claim = stage.claim_name("a");
+    let bed = TestBed::named("t19", ORAS_MISSING).await?;
+    let _controller = bed.observe();
+    let (told, _) = fail(&bed, "a", &Order::of("202601.27.0")).await?;
+    let claim = bed.claim_name("a");
     let before = ours(&told);
     assert_eq!(before.len(), 2);
 
     // A verdict stands, so nothing is due any more: only the wipe itself brings them back.
-    let reads = Reads::of(&stage.azure).of_claim(&claim);
-    stage.karpenter.overwrite(&claim).await?;
-    let back = stage.claim_when(&claim, "our conditions", |claim| ours(claim).len() == 2).await?;
-    assert_eq!(Reads::of(&stage.azure).of_claim(&claim), reads);
+    let reads = Reads::of(&bed.azure).of_claim(&claim);
+    bed.karpenter.overwrite(&claim).await?;
+    let back = bed.claim_when(&claim, "our conditions", |claim| ours(claim).len() == 2).await?;
+    assert_eq!(Reads::of(&bed.azure).of_claim(&claim), reads);
     // Test 30: the message is the same too, since there is no clock in it.
     assert_eq!(ours(&back), before, "with the moment of their transition");
-    assert_eq!(stage.events(&claim).await?.len(), 1);
-    assert_eq!(stage.reports_when("one report", |all| !all.is_empty()).await?.len(), 1);
+    assert_eq!(bed.events(&claim).await?.len(), 1);
+    assert_eq!(bed.reports_when("one report", |all| !all.is_empty()).await?.len(), 1);
     Ok(())
 }
 
 #[tokio::test]
 async fn case_48_conditions_of_others_survive_ours() -> Result<()> {
-    let stage = Stage::set("others", ORAS_MISSING).await?;
-    let _controller = stage.observe();
-    let (told, _) = fail(&stage, "a", &Order::of("202601.27.0")).await?;
+    let bed = TestBed::named("others", ORAS_MISSING).await?;
+    let _controller = bed.observe();
+    let (told, _) = fail(&bed, "a", &Order::of("202601.27.0")).await?;
     let theirs = |claim: &NodeClaim| -> Vec<Condition> {
         let all = conditions(claim).iter();
         all.filter(|held| !OURS.contains(&held.type_.as_str())).cloned().collect()
@@ -62,12 +64,12 @@ async fn case_48_conditions_of_others_survive_ours() -> Result<()> {
     let before = theirs(&told);
     assert!(!before.is_empty(), "Karpenter has conditions on it");
     // A node that joins after all makes us write once more.
-    let claim = stage.claim_name("a");
-    stage.karpenter.register(&claim).await?;
+    let claim = bed.claim_name("a");
+    bed.karpenter.register(&claim).await?;
     let up = |claim: &NodeClaim| {
         ours(claim).iter().any(|one| one.type_ == BOOTSTRAP_SUCCEEDED && one.status == "True")
     };
-    let after = stage.claim_when(&claim, "a node that came up", up).await?;
+    let after = bed.claim_when(&claim, "a node that came up", up).await?;
     let after = theirs(&after);
     for one in &before {
         let held = find(&after, &one.type_);
@@ -82,32 +84,32 @@ async fn case_48_conditions_of_others_survive_ours() -> Result<()> {
 
 #[tokio::test]
 async fn two_hundred_wipes_in_a_row_lose_nothing_and_then_nothing_is_written() -> Result<()> {
-    let stage = Stage::set("wipes", ORAS_MISSING).await?;
-    let controller = stage.observe();
-    let (told, _) = fail(&stage, "a", &Order::of("202601.27.0")).await?;
-    let claim = stage.claim_name("a");
+    let bed = TestBed::named("wipes", ORAS_MISSING).await?;
+    let controller = bed.observe();
+    let (told, _) = fail(&bed, "a", &Order::of("202601.27.0")).await?;
+    let claim = bed.claim_name("a");
     let before = ours(&told);
     for _ in 0..200 {
-        stage.karpenter.overwrite(&claim).await?;
+        bed.karpenter.overwrite(&claim).await?;
         // Between writes of the same condition there are pauses, by the simulated clock.
-        stage.azure.advance(Duration::from_secs(31));
-        stage.claim_when(&claim, "our conditions", |claim| ours(claim) == before).await?;
+        bed.azure.advance(Duration::from_secs(31));
+        bed.claim_when(&claim, "our conditions", |claim| ours(claim) == before).await?;
     }
-    assert_eq!(stage.events(&claim).await?.len(), 1);
-    assert_eq!(stage.reports_when("one report", |all| !all.is_empty()).await?.len(), 1);
-    let version = stage.claims().get(&claim).await?.metadata.resource_version;
+    assert_eq!(bed.events(&claim).await?.len(), 1);
+    assert_eq!(bed.reports_when("one report", |all| !all.is_empty()).await?.len(), 1);
+    let version = bed.claims().get(&claim).await?.metadata.resource_version;
     // Another verdict shows that the controller had time to write, and wrote nothing here.
-    fail(&stage, "b", &Order::of("202601.27.0")).await?;
-    assert_eq!(stage.claims().get(&claim).await?.metadata.resource_version, version);
+    fail(&bed, "b", &Order::of("202601.27.0")).await?;
+    assert_eq!(bed.claims().get(&claim).await?.metadata.resource_version, version);
     let metrics = controller.controller.metrics().text();
     assert!(metrics.contains("bringup_condition_reasserts_total "), "{metrics}");
     Ok(())
 }
 
-/// Stops the world at an effect: the task that caused it hangs for ever.
+/// Stops the controller at an effect: the task that caused it hangs for ever.
 fn stop_at(effect: usize) -> (EffectHook, Arc<Notify>, Arc<AtomicUsize>) {
     let (stopped, seen) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
-    let witness = EffectHook::new({
+    let hook = EffectHook::new({
         let (stopped, seen) = (stopped.clone(), seen.clone());
         move |_| {
             if seen.fetch_add(1, Ordering::SeqCst) + 1 == effect {
@@ -117,7 +119,7 @@ fn stop_at(effect: usize) -> (EffectHook, Arc<Notify>, Arc<AtomicUsize>) {
             futures::future::ready(()).boxed()
         }
     });
-    (witness, stopped, seen)
+    (hook, stopped, seen)
 }
 
 /// What is left of an attempt in the end.
@@ -129,12 +131,12 @@ struct End {
     events: Vec<String>,
 }
 
-async fn end_of(stage: &Stage, claim: &str) -> Result<End> {
-    let report = report_of(stage, claim).await?;
-    let object = stage.claim_when(claim, "a verdict", is_told).await?;
+async fn end_of(bed: &TestBed, claim: &str) -> Result<End> {
+    let report = report_of(bed, claim).await?;
+    let object = bed.claim_when(claim, "a verdict", is_told).await?;
     let about = |report: &&BootstrapReport| report.spec.target_ref.name == claim;
-    let reports = stage.reports_when("reports", |all| !all.is_empty()).await?;
-    let events = stage.events(claim).await?;
+    let reports = bed.reports_when("reports", |all| !all.is_empty()).await?;
+    let events = bed.events(claim).await?;
     Ok(End {
         conditions: ours(&object)
             .into_iter()
@@ -147,38 +149,38 @@ async fn end_of(stage: &Stage, claim: &str) -> Result<End> {
 }
 
 /// How many effects a whole run has.
-async fn effects_of_a_run(stage: &Stage) -> Result<(usize, End)> {
-    let (witness, _, seen) = stop_at(usize::MAX);
-    let running = stage.observe_with(stage.client.clone(), witness);
-    let claim = stage.claim_name("whole");
-    start_failing(stage, &claim, &Order::of("202601.27.0")).await?;
-    let end = end_of(stage, &claim).await?;
+async fn effects_of_a_run(bed: &TestBed) -> Result<(usize, End)> {
+    let (hook, _, seen) = stop_at(usize::MAX);
+    let running = bed.observe_with(bed.client.clone(), hook);
+    let claim = bed.claim_name("whole");
+    start_failing(bed, &claim, &Order::of("202601.27.0")).await?;
+    let end = end_of(bed, &claim).await?;
     drop(running);
     Ok((seen.load(Ordering::SeqCst), end))
 }
 
 #[tokio::test]
 async fn test_25_a_crash_after_any_effect_leads_to_the_same_end() -> Result<()> {
-    let stage = Stage::set("t25", ORAS_MISSING).await?;
-    let (effects, wanted) = effects_of_a_run(&stage).await?;
+    let bed = TestBed::named("t25", ORAS_MISSING).await?;
+    let (effects, wanted) = effects_of_a_run(&bed).await?;
     assert!(effects >= 6, "reads and writes: {effects}");
     assert_eq!((wanted.reports, wanted.events.as_slice()), (1, &["CSEFailed".to_owned()][..]));
     let mut crashes = 0;
     for effect in 1..=effects {
-        let claim = stage.claim_name(&format!("crash{effect}"));
-        let (witness, stopped, _) = stop_at(effect);
-        let first = stage.observe_with(stage.client.clone(), witness);
-        start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
+        let claim = bed.claim_name(format!("crash{effect}"));
+        let (hook, stopped, _) = stop_at(effect);
+        let first = bed.observe_with(bed.client.clone(), hook);
+        start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
         tokio::select! {
             biased;
             () = stopped.notified() => crashes += 1,
             // Told early enough, a run has an effect less: what is about to go is read first.
-            end = end_of(&stage, &claim) => assert_eq!(end?, wanted, "without effect {effect}"),
+            end = end_of(&bed, &claim) => assert_eq!(end?, wanted, "without effect {effect}"),
         }
         // Everything in memory is gone.
         drop(first);
-        let second: Running = stage.observe();
-        assert_eq!(end_of(&stage, &claim).await?, wanted, "after a crash at effect {effect}");
+        let second = bed.observe();
+        assert_eq!(end_of(&bed, &claim).await?, wanted, "after a crash at effect {effect}");
         drop(second);
     }
     assert!(crashes + 2 >= effects, "{crashes} crashes at {effects} effects");
@@ -199,41 +201,41 @@ fn stop_after_the_report(created: &Arc<Notify>) -> EffectHook {
 
 #[tokio::test]
 async fn a_crash_after_the_report_with_the_vm_gone_meanwhile_loses_nothing() -> Result<()> {
-    let stage = Stage::set("gone", ORAS_MISSING).await?;
-    let claim = stage.claim_name("a");
+    let bed = TestBed::named("gone", ORAS_MISSING).await?;
+    let claim = bed.claim_name("a");
     let created = Arc::new(Notify::new());
-    let witness = stop_after_the_report(&created);
-    let first = stage.observe_with(stage.client.clone(), witness);
-    start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
+    let hook = stop_after_the_report(&created);
+    let first = bed.observe_with(bed.client.clone(), hook);
+    start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
     created.notified().await;
     drop(first);
-    stage.karpenter.clean_up(&claim).await?;
-    let _second = stage.observe();
-    let report = report_of(&stage, &claim).await?;
+    bed.karpenter.clean_up(&claim).await?;
+    let _second = bed.observe();
+    let report = report_of(&bed, &claim).await?;
     assert_eq!(report.cause(), Some("BinaryMissing"));
-    assert_eq!(stage.events(&claim).await?.len(), 1);
+    assert_eq!(bed.events(&claim).await?.len(), 1);
     Ok(())
 }
 
 #[tokio::test]
 async fn a_change_of_leader_in_the_middle_leads_to_the_same_end() -> Result<()> {
-    let stage = Stage::set("leaders", ORAS_MISSING).await?;
-    let claim = stage.claim_name("a");
+    let bed = TestBed::named("leaders", ORAS_MISSING).await?;
+    let claim = bed.claim_name("a");
     // The first leader hangs after its report, and then stops in good order.
     let (created, stop) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let witness = stop_after_the_report(&created);
-    let first = stage.controller("first", witness);
-    let second = stage.controller("second", EffectHook::default());
+    let hook = stop_after_the_report(&created);
+    let first = bed.controller("first", hook);
+    let second = bed.controller("second", EffectHook::default());
     let first = tokio::spawn({
         let stop = stop.clone();
         async move { first.lead(async move { stop.notified().await }).await }
     });
-    start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
+    start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
     created.notified().await;
     let second = tokio::spawn(async move { second.lead(futures::future::pending()).await });
     stop.notify_one();
     first.await?;
-    let end = end_of(&stage, &claim).await?;
+    let end = end_of(&bed, &claim).await?;
     assert_eq!((end.reports, end.events.as_slice()), (1, &["CSEFailed".to_owned()][..]));
     assert_eq!(end.cause.as_deref(), Some("BinaryMissing"));
     second.abort();
@@ -242,44 +244,43 @@ async fn a_change_of_leader_in_the_middle_leads_to_the_same_end() -> Result<()> 
 
 #[tokio::test]
 async fn test_31_old_reports_go_and_of_each_pool_only_the_newest_stay() -> Result<()> {
-    let mut stage = Stage::set("t31", ORAS_MISSING).await?;
-    stage.settings.reports_per_parent = 3;
-    let controller = stage.observe();
+    let mut bed = TestBed::named("t31", ORAS_MISSING).await?;
+    bed.settings.reports_per_parent = 3;
+    let controller = bed.observe();
     for name in ["a", "b", "c", "d", "e"] {
-        fail(&stage, name, &Order::of("202601.27.0")).await?;
-        stage.karpenter.clean_up(&stage.claim_name(name)).await?;
-        stage.azure.advance(Duration::from_secs(30));
+        fail(&bed, name, &Order::of("202601.27.0")).await?;
+        bed.karpenter.clean_up(&bed.claim_name(name)).await?;
+        bed.azure.advance(Duration::from_secs(30));
     }
-    let kept = stage.reports_when("three reports", |all| all.len() == 3).await?;
+    let kept = bed.reports_when("three reports", |all| all.len() == 3).await?;
     let mut names: Vec<_> = kept.iter().map(|kept| kept.spec.target_ref.name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["t31-c", "t31-d", "t31-e"]);
     // They outlive a restart, and go when their time is over.
     drop(controller);
-    let _controller = stage.observe();
-    stage.azure.advance(Duration::from_hours(8 * 24));
-    stage.reports_when("no reports", <[_]>::is_empty).await?;
+    let _controller = bed.observe();
+    bed.azure.advance(Duration::from_hours(8 * 24));
+    bed.reports_when("no reports", <[_]>::is_empty).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn test_32_a_claim_of_a_foreign_class_is_untouched_and_costs_nothing() -> Result<()> {
-    let stage = Stage::set("t32", ORAS_MISSING).await?;
-    let controller = stage.observe();
-    let foreign =
-        Provider::with_class(stage.client.clone(), stage.azure.clone(), "SomebodyElsesClass");
-    let claim = stage.claim_name("a");
-    foreign.launch(&claim, stage.pool(), "202601.27.0").await?;
+    let bed = TestBed::named("t32", ORAS_MISSING).await?;
+    let controller = bed.observe();
+    let foreign = StandInKarpenter::new(bed.client.clone(), bed.azure.clone(), "OtherClass");
+    let claim = bed.claim_name("a");
+    foreign.launch(&claim, bed.pool(), "202601.27.0").await?;
     let error = foreign.bootstrap(&claim)?.context("the script should fail")?;
     foreign.report_failure(&claim, &error).await?;
-    stage.azure.advance(Duration::from_mins(13));
+    bed.azure.advance(Duration::from_mins(13));
     // A claim without a VM is judged after it, at no cost in reads.
-    let other = stage.claim_name("b");
-    stage.karpenter.launch_standalone(&other, "AllocationFailed: no capacity").await?;
-    report_of(&stage, &other).await?;
-    let object = stage.claims().get(&claim).await?;
+    let other = bed.claim_name("b");
+    bed.karpenter.launch_standalone(&other, "AllocationFailed: no capacity").await?;
+    report_of(&bed, &other).await?;
+    let object = bed.claims().get(&claim).await?;
     assert!(ours(&object).is_empty());
-    assert!(stage.events(&claim).await?.is_empty());
+    assert!(bed.events(&claim).await?.is_empty());
     let metrics = controller.controller.metrics().text();
     assert!(!metrics.contains("bringup_arm_requests_total{"), "{metrics}");
     Ok(())
@@ -287,54 +288,50 @@ async fn test_32_a_claim_of_a_foreign_class_is_untouched_and_costs_nothing() -> 
 
 #[tokio::test]
 async fn a_claim_is_not_written_to_before_its_vm_was_accepted() -> Result<()> {
-    let stage = Stage::set("unlaunched", "{}").await?;
-    let _controller = stage.observe();
-    let claim = stage.claim_name("a");
-    stage.karpenter.claim(&claim, Some(stage.pool())).await?;
-    let version = stage.claims().get(&claim).await?.metadata.resource_version;
-    let other = stage.claim_name("b");
-    stage.karpenter.launch_standalone(&other, "AllocationFailed: no capacity").await?;
-    report_of(&stage, &other).await?;
-    assert_eq!(stage.claims().get(&claim).await?.metadata.resource_version, version);
+    let bed = TestBed::named("unlaunched", "{}").await?;
+    let _controller = bed.observe();
+    let claim = bed.claim_name("a");
+    bed.karpenter.claim(&claim, Some(bed.pool())).await?;
+    let version = bed.claims().get(&claim).await?.metadata.resource_version;
+    let other = bed.claim_name("b");
+    bed.karpenter.launch_standalone(&other, "AllocationFailed: no capacity").await?;
+    report_of(&bed, &other).await?;
+    assert_eq!(bed.claims().get(&claim).await?.metadata.resource_version, version);
     Ok(())
 }
 
 #[tokio::test]
 async fn failures_of_one_pool_with_the_same_cause_share_one_event_that_counts() -> Result<()> {
-    let stage = Stage::set("series", ORAS_MISSING).await?;
-    let _controller = stage.observe();
+    let bed = TestBed::named("series", ORAS_MISSING).await?;
+    let _controller = bed.observe();
     for name in ["a", "b", "c"] {
-        fail(&stage, name, &Order::of("202601.27.0")).await?;
+        fail(&bed, name, &Order::of("202601.27.0")).await?;
     }
-    let events = stage.events(stage.pool()).await?;
+    let events = bed.events(bed.pool()).await?;
     let count: i32 =
         events.iter().map(|event| event.series.as_ref().map_or(1, |series| series.count)).sum();
     // A window may end between two of them; then there are two Events.
     assert!(events.len() <= 2 && count == 3, "{} Events count {count}", events.len());
-    assert!(message(&stage.claims().get("series-a").await?, CSE_PROVISIONED).len() > 100);
-    assert!(says(&stage.claims().get("series-a").await?, BOOTSTRAP_SUCCEEDED).is_some());
+    assert!(message(&bed.claims().get("series-a").await?, CSE_PROVISIONED).len() > 100);
+    assert!(says(&bed.claims().get("series-a").await?, BOOTSTRAP_SUCCEEDED).is_some());
     Ok(())
 }
 
 #[tokio::test]
 async fn a_dry_run_reaches_its_verdict_and_writes_nothing() -> Result<()> {
-    let mut stage = Stage::set("dry", ORAS_MISSING).await?;
-    stage.settings.dry_run = true;
-    let dry = stage.observe();
-    let claim = stage.claim_name("a");
-    start_failing(&stage, &claim, &Order::of("202601.27.0")).await?;
-    let version = stage.claims().get(&claim).await?.metadata.resource_version;
+    let mut bed = TestBed::named("dry", ORAS_MISSING).await?;
+    bed.settings.dry_run = true;
+    let dry = bed.observe();
+    let claim = bed.claim_name("a");
+    start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
+    let version = bed.claims().get(&claim).await?.metadata.resource_version;
     let failed =
         |text: &str| text.contains("bringup_bootstrap_failures_total{cause=\"BinaryMissing\"");
-    let told = async {
-        while !failed(&dry.controller.metrics().text()) {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_mins(4), told).await.context("no verdict")?;
-    assert_eq!(stage.claims().get(&claim).await?.metadata.resource_version, version);
-    assert!(stage.events(&claim).await?.is_empty());
-    assert!(stage.reports_when("no report", <[_]>::is_empty).await?.is_empty());
+    let metrics = polled(async || Ok::<_, Infallible>(dry.controller.metrics().text()));
+    until("a verdict in the metrics", metrics, |text| failed(text)).await?;
+    assert_eq!(bed.claims().get(&claim).await?.metadata.resource_version, version);
+    assert!(bed.events(&claim).await?.is_empty());
+    assert!(bed.reports_when("no report", <[_]>::is_empty).await?.is_empty());
     let metrics = dry.controller.metrics().text();
     let created = "bringup_api_writes_total{what=\"report created\"} 1\n";
     assert!(metrics.contains(created), "tried once: {metrics}");

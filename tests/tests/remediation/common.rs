@@ -2,42 +2,36 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bringup_azure::{Arm, Cloud};
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
-use bringup_controller::Controller;
+use bringup_end_to_end::cluster_api::{ManagementCluster, StandInProvider, WorkloadCluster};
+use bringup_end_to_end::process::built;
+use bringup_end_to_end::test_bed::{Observer, controller};
 use bringup_objects::BootstrapReport;
 use bringup_observe::Settings;
-use bringup_world::cluster_api::{MachineIndex, Management, StandInProvider};
-use bringup_world::program::built;
-use bringup_world::stage::SimulatedClock;
+use bringup_testbed::wait::{in_time, is_gone, until_object};
 use futures::StreamExt as _;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
-use kube::runtime::wait::await_condition;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, watch};
 use tokio::task::JoinHandle;
 
-/// The end of a wait that only a broken program reaches.
-const FOREVER: Duration = Duration::from_mins(4);
 /// How far Azure's clock is behind the wall's until machines are seen: the first look is due 45 s
 /// after the VM is there, with a little more for each.
 const BEHIND: Duration = Duration::from_secs(70);
 
 /// The management cluster that all tests here share.
-async fn management() -> Result<&'static Management> {
-    static MANAGEMENT: OnceCell<Management> = OnceCell::const_new();
-    MANAGEMENT.get_or_try_init(Management::start).await
+async fn management() -> Result<&'static ManagementCluster> {
+    static MANAGEMENT: OnceCell<ManagementCluster> = OnceCell::const_new();
+    MANAGEMENT.get_or_try_init(ManagementCluster::start).await
 }
 
 /// Machines by their names.
@@ -52,31 +46,31 @@ pub(crate) struct Seen {
 
 /// A cluster, with an Azure and a bringup of its own.
 pub(crate) struct Cluster {
-    management: &'static Management,
+    management: &'static ManagementCluster,
     client: Client,
     azure: Simulator,
     name: &'static str,
     seen: watch::Receiver<Seen>,
-    tasks: Vec<JoinHandle<()>>,
+    task: JoinHandle<()>,
+    _observer: Observer,
     provider: StandInProvider,
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
+        self.task.abort();
     }
 }
 
 impl Cluster {
-    /// The cluster of the examples under another name. What becomes of its machines, in the order
-    /// in which they are made, is said by the causes of their failures; the others become Nodes.
-    pub(crate) async fn start(name: &'static str, fates: &[&'static str]) -> Result<Self> {
+    /// The cluster of the examples under another name. `outcomes` are the causes for which its first
+    /// machines fail, in the order in which they are made; the others become Nodes.
+    pub(crate) async fn start(name: &'static str, outcomes: &[&'static str]) -> Result<Self> {
         let management = management().await?;
         let plane = &management.control_plane;
         let client = plane.client();
-        let rules: Vec<Value> = fates.iter().map(|cause| fails(cause)).chain([joins()]).collect();
+        let rules: Vec<Value> =
+            outcomes.iter().map(|cause| fails(cause)).chain([joins()]).collect();
         let scenario = scenario::parse(name, &json!({ "rules": rules }).to_string())?;
         let start = jiff::Timestamp::now() - jiff::SignedDuration::try_from(BEHIND)?;
         let azure = Simulator::new(scenario, Pace::Real, start);
@@ -92,18 +86,20 @@ impl Cluster {
             },
         ] });
         management.apply(&ours.to_string())?;
-        let provider = StandInProvider::start(MachineIndex {
+        let provider = StandInProvider::start(WorkloadCluster {
             client: client.clone(),
             azure: azure.clone(),
             namespace: name.to_owned(),
-            cluster: name.to_owned(),
+            name: name.to_owned(),
             port: plane.url().rsplit(':').next().context("a port")?.parse()?,
-            fates: fates.to_vec(),
+            outcomes: outcomes.to_vec(),
         });
         let (send, seen) = watch::channel(Seen::default());
         let machines = follow(api(&client, name, "Machine"), send);
-        let tasks = vec![tokio::spawn(machines), observe(&client, &azure, name)];
-        let cluster = Self { management, client, azure, name, seen, tasks, provider };
+        let task = tokio::spawn(machines);
+        let observer = observe(&client, &azure, name);
+        let cluster =
+            Self { management, client, azure, name, seen, task, _observer: observer, provider };
         cluster.apply_example("cluster.yaml", |text| text)?;
         Ok(cluster)
     }
@@ -150,9 +146,9 @@ impl Cluster {
         self.management.apply(manifests)
     }
 
-    /// Would apply manifests.
-    pub(crate) fn try_out(&self, manifests: &str) -> Result<()> {
-        self.management.try_out(manifests)
+    /// A dry run of [`Self::apply`].
+    pub(crate) fn dry_run(&self, manifests: &str) -> Result<()> {
+        self.management.dry_run(manifests)
     }
 
     /// Waits until the Machines are as wanted.
@@ -160,22 +156,19 @@ impl Cluster {
         let mut seen = self.seen.clone();
         let found = async {
             tokio::select! {
-                found = seen.wait_for(|seen| is(seen)) => match found {
-                    Ok(_) => None,
-                    Err(_) => Some("Machines are not watched any more".to_owned()),
-                },
-                trouble = self.provider.trouble() => Some(format!("the providers: {trouble}")),
+                found = seen.wait_for(|seen| is(seen)) => {
+                    found.map(drop).context("Machines are not watched any more")
+                }
+                failure = self.provider.failure() => Err(anyhow!("the providers: {failure}")),
             }
         };
-        let found = tokio::time::timeout(FOREVER, found).await;
-        let Some(why) = found.unwrap_or_else(|_| Some("it took too long".to_owned())) else {
-            return Ok(());
-        };
-        let present = self.present();
-        let shown = present.values().map(|it| format!("{}: {:#}", it.name_any(), it.data));
-        let shown: Vec<String> = shown.collect();
-        let told = self.management.told();
-        anyhow::bail!("waited in vain for {what}\n{}\n{told}\n{why}", shown.join("\n"))
+        let found = in_time(what, found).await.map_err(Into::into).and_then(|found| found);
+        found.with_context(|| {
+            let present = self.present();
+            let shown = present.values().map(|it| format!("{}: {:#}", it.name_any(), it.data));
+            let shown: Vec<String> = shown.collect();
+            format!("{}\n{}", shown.join("\n"), self.management.recent_log())
+        })
     }
 
     /// The Machines that there are.
@@ -201,11 +194,8 @@ impl Cluster {
     ) -> Result<()> {
         let checks = api(&self.client, self.name, "MachineHealthCheck");
         let name = format!("{}-bringup", self.name);
-        let is = |object: Option<&DynamicObject>| object.is_some_and(&is);
-        let found = tokio::time::timeout(FOREVER, await_condition(checks, &name, is)).await;
-        found
-            .with_context(|| format!("waited in vain for {what}\n{}", self.management.told()))??;
-        Ok(())
+        let found = until_object(checks, &name, what, |check| check.is_some_and(&is)).await;
+        found.map(drop).with_context(|| self.management.recent_log())
     }
 
     /// The MachineDeployments.
@@ -228,10 +218,7 @@ impl Cluster {
     /// Waits until a report is gone.
     pub(crate) async fn until_gone(&self, report: &BootstrapReport) -> Result<()> {
         let name = report.name_any();
-        let is_gone = |object: Option<&BootstrapReport>| object.is_none();
-        let gone = await_condition(self.reports(), &name, is_gone);
-        let gone = tokio::time::timeout(FOREVER, gone).await;
-        gone.with_context(|| format!("the report {name} stays"))??;
+        until_object(self.reports(), &name, format!("the end of {name}"), is_gone).await?;
         Ok(())
     }
 }
@@ -262,17 +249,12 @@ async fn follow(machines: Api<DynamicObject>, send: watch::Sender<Seen>) {
 }
 
 /// `bringup controller --machines`, for one namespace.
-fn observe(client: &Client, azure: &Simulator, name: &str) -> JoinHandle<()> {
-    let clock = Arc::new(SimulatedClock(azure.clone()));
-    let transport = Arc::new(InProcess::new(azure.clone()));
-    let token = Arc::new(AnyToken("observer"));
-    let arm = Arm::new(Cloud::Public.endpoint(), token, transport, clock.clone());
+fn observe(client: &Client, azure: &Simulator, name: &str) -> Observer {
     let mut settings = Settings::new(&format!("bringup-{name}"), "test-0");
     settings.machines = true;
-    settings.scopes = bringup_world::scopes();
+    settings.scopes = bringup_end_to_end::scopes();
     settings.only_namespace = Some(name.to_owned());
-    let controller = Controller::new(settings, client.clone(), arm, clock);
-    tokio::spawn(async move { controller.observe().await })
+    Observer::start(controller(azure, client.clone(), settings))
 }
 
 /// A VM whose wait says that its bootstrap failed, and why.

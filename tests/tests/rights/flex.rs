@@ -1,22 +1,22 @@
 //! Machines, with exactly the rights that the chart grants for them, and with each of them missing.
 
+use bringup_end_to_end::flex_controller::join_settings;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use bringup_azure::Arm;
 use bringup_azure_sim::clock::Pace;
-use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::scenario;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::Controller;
+use bringup_end_to_end::request_counter::RequestCounter;
+use bringup_end_to_end::test_bed::controller;
+use bringup_end_to_end::{NAMESPACE, SUBNET, SUBSCRIPTION, TestBed, arm};
+use bringup_objects::NodeClaim;
 use bringup_objects::flex::class::FlexNodeClassSpec;
 use bringup_objects::flex::machine::Phase;
-use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass, definitions};
+use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 use bringup_objects::flex::{LEDGER, TOKENS_NAMESPACE};
-use bringup_objects::{NodeClaim, report};
 use bringup_observe::Settings;
 use bringup_provision::Provisioning;
 use bringup_provision::grpc::listen::{Address, AllowedClients};
@@ -24,36 +24,21 @@ use bringup_provision::grpc::plugin::{Pool, Pools as _};
 use bringup_provision::pools::{Cluster, KubePools};
 use bringup_runtime::health::Health;
 use bringup_runtime::rights::{FLEX, Needed, needed};
-use bringup_testbed::{ControlPlane, CrdSet};
-use bringup_world::counted::Counted;
-use bringup_world::stage::SimulatedClock;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Secret};
+use bringup_testbed::wait::{in_time, is_gone, polled, until, until_object};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::runtime::wait::{Condition, await_condition};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::super::{PostParams, grant, named};
+use super::super::{PostParams, grant};
 
-const NAMESPACE: &str = "bringup-system";
-const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
-const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
 const SIZE: &str = "Standard_D8s_v5";
-/// The end of a wait that only a broken test reaches.
-const FOREVER: Duration = Duration::from_mins(5);
 
-/// A cluster of its own: machines are the whole cluster's.
-async fn plane() -> Result<ControlPlane> {
-    let plane = ControlPlane::builder().crds([CrdSet::KarpenterAzure]).start().await?;
-    plane.install_definitions(definitions()).await?;
-    plane.install_definitions([report::definition()]).await?;
-    let namespaces: Api<Namespace> = Api::all(plane.client());
-    let namespace = Namespace { metadata: named(NAMESPACE), ..Namespace::default() };
-    namespaces.create(&PostParams::default(), &namespace).await?;
-    Ok(plane)
+async fn bed() -> Result<TestBed> {
+    TestBed::builder().flex().without_nodes().start().await
 }
 
 fn azure(pace: Pace) -> Result<Simulator> {
@@ -62,33 +47,14 @@ fn azure(pace: Pace) -> Result<Simulator> {
     Ok(Simulator::new(scenario, pace, jiff::Timestamp::now()))
 }
 
-fn arm(azure: &Simulator) -> Arm {
-    Arm::new(
-        bringup_azure::Cloud::Public.endpoint(),
-        Arc::new(AnyToken("flex")),
-        Arc::new(InProcess::new(azure.clone())),
-        Arc::new(SimulatedClock(azure.clone())),
-    )
-}
-
-/// What machines are told: nothing that a test goes by.
+/// Settings that no test depends on.
 async fn provisioning(client: &Client) -> Result<Provisioning> {
     let version = client.apiserver_version().await?.git_version;
     let version = version.trim_start_matches('v');
-    let artifact = |version: &str| json!({ "version": version, "url": "https://dl.example/a", "sha256": "0".repeat(64) });
-    let (containerd, program) = (artifact("2.1.4"), artifact(version));
-    let join = json!({
-        "server": "https://api.example:443",
-        "certificateAuthorityData": STANDARD.encode("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
-        "agent": { "url": "https://dl.example/bringup-node", "sha256": "0".repeat(64) },
-        "artifacts": {
-            "containerd": containerd, "runc": program, "kubeadm": program, "kubelet": program, "kubectl": program,
-        },
-    });
     Ok(Provisioning {
         cluster: "cluster-1".to_owned(),
-        join: serde_json::from_value(join)?,
-        address: Address::Unix("/nobody/asks".into()),
+        join: serde_json::from_value(join_settings(version))?,
+        address: Address::Unix("/not/used".into()),
         tls: None,
         clients: AllowedClients::default(),
         plugin: None,
@@ -112,8 +78,7 @@ impl Leading {
 
     fn with(provisioning: Provisioning, client: Client, azure: &Simulator, identity: &str) -> Self {
         let settings = Settings::new(NAMESPACE, identity);
-        let clock = Arc::new(SimulatedClock(azure.clone()));
-        let controller = Controller::new(settings, client, arm(azure), clock);
+        let controller = controller(azure, client, settings);
         let controller = Arc::new(controller.with_provisioning(provisioning));
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn({
@@ -127,26 +92,8 @@ impl Leading {
     async fn stop(self) -> Result<()> {
         assert!(!self.task.is_finished(), "it has ended by itself");
         drop(self.stop);
-        tokio::time::timeout(FOREVER, self.task).await?.context("it has crashed")
+        in_time("its end", self.task).await?.context("it has crashed")
     }
-}
-
-async fn until<K>(api: &Api<K>, name: &str, is: impl Condition<K>) -> Result<K>
-where
-    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
-{
-    let found = tokio::time::timeout(FOREVER, await_condition(api.clone(), name, is)).await;
-    found.with_context(|| format!("waited in vain for {name}"))??.context("it is not there")
-}
-
-async fn until_gone<K>(api: &Api<K>, name: &str) -> Result<()>
-where
-    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
-{
-    let is_gone = |object: Option<&K>| object.is_none();
-    let gone = tokio::time::timeout(FOREVER, await_condition(api.clone(), name, is_gone)).await;
-    gone.with_context(|| format!("{name} does not go"))??;
-    Ok(())
 }
 
 fn runs(machine: Option<&AzureFlexMachine>) -> bool {
@@ -193,19 +140,19 @@ fn address(azure: &Simulator, name: &str) -> Result<String> {
     let path = format!(
         "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/{name}?api-version=2024-05-01"
     );
-    let nic = bringup_world::arm::Arm::new(azure.clone()).get(&path)?.body;
+    let nic = arm::Arm::new(azure.clone()).get(&path)?.body;
     let address = nic.pointer("/properties/ipConfigurations/0/properties/privateIPAddress");
     Ok(address.and_then(Value::as_str).context("the NIC has an address")?.to_owned())
 }
 
 #[tokio::test]
 async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<()> {
-    let plane = plane().await?;
+    let bed = bed().await?;
     // A minute takes a second.
-    let (client, azure) = (plane.client(), azure(Pace::Times(60.0))?);
-    let user = grant(&plane, NAMESPACE, "allrights", &needed(true, false)).await?;
-    let counted = Counted::default();
-    let limited = counted.client(user.config())?;
+    let (client, azure) = (bed.client.clone(), azure(Pace::Times(60.0))?);
+    let user = grant(bed.control_plane(), NAMESPACE, "allrights", &needed(true, false)).await?;
+    let counter = RequestCounter::default();
+    let limited = counter.client(user.config())?;
     let leading = Leading::new(limited.clone(), &azure, "allrights").await?;
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
 
@@ -214,7 +161,7 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     let server = "https://api.example".to_owned();
     let cluster = Cluster { server, authority: authority.into_bytes() };
     let scopes = [SUBSCRIPTION.parse()?].into_iter().collect();
-    let pools = KubePools::new(limited, arm(&azure), cluster.clone(), scopes);
+    let pools = KubePools::new(limited, arm::client(&azure, "flex"), cluster.clone(), scopes);
     let pool = Pool {
         id: "pool".to_owned(),
         class: FlexNodeClassSpec {
@@ -231,13 +178,14 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
         authority: cluster.authority,
     };
     pools.put(pool).await?;
-    until(&machines, "pool", runs).await?;
+    until_object(machines.clone(), "pool", "a VM that runs", runs).await?;
     pools.delete("pool").await?;
-    until_gone(&machines, "pool").await?;
+    until_object(machines.clone(), "pool", "the end of the machine", is_gone).await?;
 
     // As Karpenter has one made, with a Node without a provider ID.
     claimed(&client, "one").await?;
-    let up = until(&machines, "one", runs).await?.status.unwrap_or_default();
+    let up = until_object(machines.clone(), "one", "a VM that runs", runs).await?;
+    let up = up.and_then(|machine| machine.status).unwrap_or_default();
     let made = up.place.unwrap_or_default();
     let tokens: Api<Secret> = Api::namespaced(client.clone(), TOKENS_NAMESPACE);
     let is_token =
@@ -258,10 +206,8 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     let has_id = |node: Option<&Node>| {
         node.and_then(|node| node.spec.as_ref()).is_some_and(|spec| spec.provider_id.is_some())
     };
-    until(&nodes, "one", has_id).await?;
-    while all().await? > 1 {
-        tokio::task::yield_now().await;
-    }
+    until_object(nodes, "one", "a provider id", has_id).await?;
+    until("the end of the token", polled(all), |count| *count <= 1).await?;
 
     // A user deletes its VM: the claim is told why it goes, and nothing stays.
     let claims: Api<NodeClaim> = Api::all(client.clone());
@@ -271,9 +217,9 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
         "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/{}?api-version=2024-11-01",
         made.vm
     );
-    bringup_world::arm::Arm::new(azure.clone()).delete(&path)?;
-    until_gone(&claims, "one").await?;
-    until_gone(&machines, "one").await?;
+    arm::Arm::new(azure.clone()).delete(&path)?;
+    until_object(claims, "one", "the end of the claim", is_gone).await?;
+    until_object(machines, "one", "the end of the machine", is_gone).await?;
     assert_eq!(azure.with(|azure| azure.resources()).len(), 0);
     let events: Api<Event> = Api::namespaced(client.clone(), "default");
     let events = events.list(&ListParams::default()).await?;
@@ -283,7 +229,7 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     assert!(ledgers.get_opt(LEDGER).await?.is_some());
     let classes: Api<AzureFlexNodeClass> = Api::all(client);
     classes.delete("one", &DeleteParams::default()).await?;
-    until_gone(&classes, "one").await?;
+    until_object(classes, "one", "the end of the class", is_gone).await?;
 
     let controller = leading.controller.clone();
     controller.check_rights().await;
@@ -300,16 +246,16 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
     leading.stop().await?;
-    let counts = counted.counts();
+    let counts = counter.counts();
     assert!(counts.denied.is_empty(), "{:?}", counts.denied);
     Ok(())
 }
 
 #[tokio::test]
 async fn without_an_admission_policy_no_machine_is_made() -> Result<()> {
-    let plane = plane().await?;
-    let (client, azure) = (plane.client(), azure(Pace::Times(60.0))?);
-    let user = grant(&plane, NAMESPACE, "unlimited", &needed(true, false)).await?;
+    let bed = bed().await?;
+    let (client, azure) = (bed.client.clone(), azure(Pace::Times(60.0))?);
+    let user = grant(bed.control_plane(), NAMESPACE, "unlimited", &needed(true, false)).await?;
     claimed(&client, "one").await?;
     let strict = Provisioning { without_policy: false, ..provisioning(&client).await? };
     let leading = Leading::with(strict, user.client(), &azure, "strict");
@@ -320,13 +266,13 @@ async fn without_an_admission_policy_no_machine_is_made() -> Result<()> {
             .any(|line| line.contains("flex does not start: no admission policy"))
     };
     let health = leading.controller.health().clone();
-    tokio::time::timeout(FOREVER, health.until(says_so)).await.context("nothing is said")?;
+    in_time("what flex waits for", health.until(says_so)).await?;
     leading.stop().await?;
     assert_eq!(azure.with(|azure| azure.resources()).len(), 0);
 
     // With --flex-without-policy, machines are made all the same.
     let told = Leading::new(user.client(), &azure, "told").await?;
-    until(&Api::<AzureFlexMachine>::all(client), "one", runs).await?;
+    until_object(Api::all(client), "one", "a VM that runs", runs).await?;
     told.stop().await
 }
 
@@ -342,16 +288,17 @@ fn is_soon_missed(needed: &Needed) -> bool {
 
 #[tokio::test]
 async fn each_right_that_is_missing_is_named_and_not_asked_for_again_and_again() -> Result<()> {
-    let plane = plane().await?;
-    let client = plane.client();
+    let bed = bed().await?;
+    let client = bed.client.clone();
     for (number, lacking) in FLEX.iter().enumerate() {
         let name = format!("lacks{number}");
         let words = lacking.words();
         let granted = needed(true, false).into_iter().filter(|one| one.words() != words);
-        let user = grant(&plane, NAMESPACE, &name, &granted.collect::<Vec<_>>()).await?;
-        let (counted, azure) = (Counted::default(), azure(Pace::Manual)?);
+        let user =
+            grant(bed.control_plane(), NAMESPACE, &name, &granted.collect::<Vec<_>>()).await?;
+        let (counter, azure) = (RequestCounter::default(), azure(Pace::Manual)?);
         claimed(&client, &name).await?;
-        let leading = Leading::new(counted.client(user.config())?, &azure, &name).await?;
+        let leading = Leading::new(counter.client(user.config())?, &azure, &name).await?;
         let controller = leading.controller.clone();
 
         controller.check_rights().await;
@@ -365,21 +312,19 @@ async fn each_right_that_is_missing_is_named_and_not_asked_for_again_and_again()
         assert!(metrics.contains("bringup_degraded{what=\"rights\"} 1"), "{words}");
 
         let missed = async {
-            while is_soon_missed(lacking) && counted.counts().denied.is_empty() {
+            while is_soon_missed(lacking) && counter.counts().denied.is_empty() {
                 controller.check_rights().await;
                 azure.advance(Duration::from_secs(1));
             }
         };
-        tokio::time::timeout(FOREVER, missed)
-            .await
-            .with_context(|| format!("{words} is not missed"))?;
+        in_time(format!("a denial of {words}"), missed).await?;
         // Now the clock stands still, so that no object is due; only watches are tried again, ever more seldom.
         // How long that is is measured by questions that are asked one after the other.
-        let before = counted.counts().denied.values().sum::<u64>();
+        let before = counter.counts().denied.values().sum::<u64>();
         for _ in 0..3 {
             controller.check_rights().await;
         }
-        let denied = counted.counts().denied;
+        let denied = counter.counts().denied;
         let again = denied.values().sum::<u64>() - before;
         assert!(again < 30, "{words}: {denied:?}");
 

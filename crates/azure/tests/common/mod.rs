@@ -2,6 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
+mod simulated_clock;
+
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,29 +13,16 @@ use azure_core::http::{AsyncRawResponse, HttpClient, Request};
 use bringup_azure::arm::{Verb, Write};
 use bringup_azure::id::Name;
 use bringup_azure::operation::{OperationAddress, OperationState};
-use bringup_azure::{Arm, Clock, Cloud, Priority, ResourceId, VirtualMachineId};
+use bringup_azure::{Arm, Cloud, Priority, ResourceId, VirtualMachineId};
 use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::fault::FaultRule;
 use bringup_azure_sim::{Simulator, scenario};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+pub use self::simulated_clock::SimulatedClock;
+
 pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
-
-/// The simulator's clock as ours.
-#[derive(Debug)]
-pub struct SimulatedClock(pub Simulator);
-
-#[async_trait]
-impl Clock for SimulatedClock {
-    fn now(&self) -> Timestamp {
-        self.0.clock().now()
-    }
-
-    async fn reach(&self, moment: Timestamp) {
-        self.0.clock().reach(moment).await;
-    }
-}
 
 /// A request as it went over the line.
 #[derive(Debug, Clone)]

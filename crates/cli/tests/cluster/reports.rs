@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::common::fits;
-use crate::world::{bringup, flat};
+use crate::example_cluster::{bringup, flat};
 
 /// The names in a table.
 fn names(table: &str) -> Vec<&str> {

@@ -3,38 +3,45 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::test_bed::shared;
 use bringup_objects::BootstrapReport;
-use bringup_world::stage::{Stage, shared};
+use jiff::SignedDuration;
 
 use crate::common::{fits, ran};
+use crate::example_cluster::{bringup_as, flat};
 use crate::terminal::Terminal;
-use crate::world::{bringup_as, flat};
 
 /// An image without oras, and the one before.
 const ORAS_MISSING: &str = include_str!("../../../../tests/scenarios/demo.yaml");
 
 #[tokio::test]
-async fn what_the_controller_found_is_told_after_the_claims_are_gone() -> Result<()> {
-    let stage = Stage::set_behind("story", ORAS_MISSING).await?;
-    let _controller = stage.observe();
+async fn why_explains_claims_that_are_gone_from_their_reports() -> Result<()> {
+    let bed = TestBed::builder()
+        .named("story")
+        .behind(SignedDuration::from_hours(1))
+        .scenario(ORAS_MISSING)
+        .start()
+        .await?;
+    let _controller = bed.observe();
     for name in ["b1xq9", "c2m4t", "d8w0z", "e5r6y", "f3n7u"] {
-        let claim = stage.claim_name(name);
-        stage.karpenter.launch(&claim, stage.pool(), "202601.13.0").await?;
-        assert_eq!(stage.karpenter.bootstrap(&claim)?, None);
-        stage.azure.advance(Duration::from_secs(30));
-        stage.node_when_there(&claim).await?;
-        stage.karpenter.register(&claim).await?;
+        let claim = bed.claim_name(name);
+        bed.karpenter.launch(&claim, bed.pool(), "202601.13.0").await?;
+        assert_eq!(bed.karpenter.bootstrap(&claim)?, None);
+        bed.azure.advance(Duration::from_secs(30));
+        bed.ready_node(&claim).await?;
+        bed.karpenter.register(&claim).await?;
     }
     for (before, name) in ["k9p2v", "q4s8j", "x7k2p"].into_iter().enumerate() {
-        let claim = stage.claim_name(name);
-        stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
-        let error = stage.karpenter.bootstrap(&claim)?.expect("this image has no oras");
-        stage.karpenter.report_failure(&claim, &error).await?;
+        let claim = bed.claim_name(name);
+        bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
+        let error = bed.karpenter.bootstrap(&claim)?.expect("this image has no oras");
+        bed.karpenter.report_failure(&claim, &error).await?;
         let told = |reports: &[BootstrapReport]| {
             reports.len() == before + 1 && reports.iter().all(BootstrapReport::is_announced)
         };
-        stage.reports_when("the report", told).await?;
-        stage.karpenter.clean_up(&claim).await?;
+        bed.reports_when("the report", told).await?;
+        bed.karpenter.clean_up(&claim).await?;
     }
     let ran = bringup_as(shared().await?.admin(), &["why", "story-x7"]);
     assert_eq!(ran.code, 10, "{}", ran.err);
@@ -59,18 +66,18 @@ async fn what_the_controller_found_is_told_after_the_claims_are_gone() -> Result
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_claim_that_nobody_observes_is_looked_at() -> Result<()> {
-    let stage = Stage::set("unseen", ORAS_MISSING).await?;
-    let terminal = Terminal::new(&stage.azure).await?;
+async fn why_reads_azure_for_a_claim_without_a_controller() -> Result<()> {
+    let bed = TestBed::named("unseen", ORAS_MISSING).await?;
+    let terminal = Terminal::new(&bed.azure).await?;
     let admin = shared().await?.admin();
-    let claim = stage.claim_name("x7k2p");
-    stage.karpenter.launch(&claim, stage.pool(), "202601.27.0").await?;
+    let claim = bed.claim_name("x7k2p");
+    bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
     let early = ran(&mut terminal.bringup(admin, &["why", &claim]));
     assert_eq!(early.code, 11, "{}", early.err);
     assert!(early.out.contains("\nAsked:\n  virtual machine answered"), "{}", early.out);
     assert!(!early.out.contains("Note:"), "{}", early.out);
 
-    stage.karpenter.bootstrap(&claim)?.expect("this image has no oras");
+    bed.karpenter.bootstrap(&claim)?.expect("this image has no oras");
     let late = ran(&mut terminal.bringup(admin, &["why", &claim]));
     assert_eq!(late.code, 10, "{}{}", late.out, late.err);
     assert!(late.out.starts_with("FAILED: BinaryMissing, exit code 211"), "{}", late.out);

@@ -8,7 +8,7 @@ use bringup_testbed::{ControlPlane, CrdSet, User};
 use serde_json::json;
 
 use crate::common::{Ran, file, fits, ran};
-use crate::world::{BAD, bringup_as, claim, create, failed, flat, report, shared};
+use crate::example_cluster::{BAD, bringup_as, claim, create, failed, flat, report, shared};
 
 fn says(text: &str, parts: &[&str]) {
     let text = flat(text);
@@ -73,12 +73,12 @@ fn a_server_that_does_not_answer_is_named() {
 #[tokio::test]
 async fn who_may_not_look_is_told_which_verb_on_what_is_missing() -> Result<()> {
     let plane = shared().await?;
-    let stranger = plane.user("stranger", None).await?;
+    let user = plane.user("no-rights", None).await?;
     for command in [&["why", "default-gone"][..], &["reports"], &["report", "x"]] {
-        let ran = bringup_as(&stranger, command);
+        let ran = bringup_as(&user, command);
         assert_eq!((ran.code, ran.out.as_str()), (1, ""));
         says(&ran.err, &["you lack the right `list` on `bootstrapreports.bringup.dev`"]);
-        says(&ran.err, &["User \"stranger\" cannot list", "the ClusterRole `bringup-reader`"]);
+        says(&ran.err, &["User \"no-rights\" cannot list", "the ClusterRole `bringup-reader`"]);
         fits(&ran.err);
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::common::{fits, ran};
-use crate::world::{bringup, flat, shared};
+use crate::example_cluster::{bringup, flat, shared};
 
 fn says(text: &str, parts: &[&str]) {
     for part in parts {
@@ -103,7 +103,7 @@ async fn a_node_that_came_up_is_0_and_one_that_is_awaited_is_11() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_node_that_nobody_claims_has_joined_and_says_whether_it_is_ready() -> Result<()> {
+async fn a_node_without_a_claim_has_joined_and_shows_whether_it_is_ready() -> Result<()> {
     for name in ["aks-system-1", "aks-sys"] {
         let ran = bringup(&["why", name]).await?;
         assert_eq!(ran.code, 0, "{}", ran.err);

@@ -18,7 +18,7 @@ pub(crate) struct Terminal {
 impl Terminal {
     pub(crate) async fn new(azure: &Simulator) -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        std::fs::write(directory.path().join("token"), "not signed")?;
+        std::fs::write(directory.path().join("token"), "signed by no authority")?;
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let door = HttpsServer::start(azure.clone(), any, &directory.path().join("ca.pem")).await?;
         Ok(Self { door, directory })

@@ -1,5 +1,6 @@
 //! What the controller was told at its start, `bringup why` can be told too.
 
+use bringup_end_to_end::test_bed::shared_with_machines;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -7,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::common::{Ground, plane};
+use crate::common::ManagementCluster;
 use crate::help::{bringup_as, says};
 use crate::launch::Wanted;
 use crate::program::fits;
@@ -23,15 +24,15 @@ fn scenario(console: &[&str]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lines_that_only_their_user_knows_are_looked_for() -> Result<()> {
+async fn signatures_of_the_user_are_looked_for() -> Result<()> {
     let console = scenario(&[
         "[   91.8] cloud-init[1021]: the license server says no",
         "[   92.0] cloud-init[1021]: Failed to run module scripts-user",
     ]);
-    let ground = Ground::unobserved("cli-lines", &console).await?;
-    ground.launch(Wanted::linux("worker-lines")).await?;
-    ground.azure.advance(Duration::from_secs(90));
-    let terminal = Terminal::new(&ground.azure).await?;
+    let cluster = ManagementCluster::unobserved("cli-lines", &console).await?;
+    cluster.launch(Wanted::linux("worker-lines")).await?;
+    cluster.azure.advance(Duration::from_secs(90));
+    let terminal = Terminal::new(&cluster.azure).await?;
     let ask = ["why", "machine/worker-lines", "-n", "cli-lines"];
     let plain = terminal.run(&ask).await?;
     assert!(!plain.out.contains("ConfigRejected"), "{}", plain.out);
@@ -48,7 +49,7 @@ async fn lines_that_only_their_user_knows_are_looked_for() -> Result<()> {
     fits(&told.out);
 
     std::fs::write(&file, known.replace("rank: 20", "rank: 500"))?;
-    let refused = bringup_as(plane().await?.admin(), &asked);
+    let refused = bringup_as(shared_with_machines().await?.admin(), &asked);
     assert_eq!((refused.code, refused.out.as_str()), (65, ""), "{}", refused.err);
     says(&refused.err, &["cannot use the signatures in", "its rank has to be 1 to 499"]);
     Ok(())
@@ -58,17 +59,17 @@ async fn lines_that_only_their_user_knows_are_looked_for() -> Result<()> {
 async fn a_machine_is_judged_when_the_time_of_its_controller_is_over() -> Result<()> {
     // No end is seen, so that it is no verdict before its time is over.
     let line = "[   91.8] cloud-init[1021]: curl: (6) Could not resolve host: a.contoso.example";
-    let ground = Ground::unobserved("cli-deadline", &scenario(&[line])).await?;
-    ground.launch(Wanted::linux("worker-late")).await?;
-    ground.azure.advance(Duration::from_secs(90));
+    let cluster = ManagementCluster::unobserved("cli-deadline", &scenario(&[line])).await?;
+    cluster.launch(Wanted::linux("worker-late")).await?;
+    cluster.azure.advance(Duration::from_secs(90));
     let since = Timestamp::now() - SignedDuration::from_hours(2);
     let made = json!({ "status": { "conditions": [{
         "type": "InfrastructureReady", "status": "True", "reason": "Ready",
         "message": "it is there", "lastTransitionTime": since.strftime("%FT%TZ").to_string(),
     }] } });
-    let machines = ground.machines();
+    let machines = cluster.machines();
     machines.patch_status("worker-late", &PatchParams::default(), &Patch::Merge(&made)).await?;
-    let terminal = Terminal::new(&ground.azure).await?;
+    let terminal = Terminal::new(&cluster.azure).await?;
     let ask = ["why", "machine/worker-late", "-n", "cli-deadline"];
     for (more, code, said) in [
         (&[][..], 10, "FAILED: DnsFailure"),
@@ -85,12 +86,12 @@ async fn a_machine_is_judged_when_the_time_of_its_controller_is_over() -> Result
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_that_nothing_can_be_made_from_yet_is_no_failure() -> Result<()> {
-    let ground = Ground::unobserved("cli-early", &scenario(&[])).await?;
+    let cluster = ManagementCluster::unobserved("cli-early", &scenario(&[])).await?;
     let early = Wanted { is_said: false, has_data: false, ..Wanted::linux("worker-early") };
-    ground.introduce(early, None).await?;
+    cluster.introduce(early, None).await?;
     let late = Wanted { is_said: false, ..Wanted::linux("worker-quota") };
-    ground.introduce(late, None).await?;
-    let terminal = Terminal::new(&ground.azure).await?;
+    cluster.introduce(late, None).await?;
+    let terminal = Terminal::new(&cluster.azure).await?;
     for (name, said) in [
         ("worker-early", "Its VM has not been requested yet."),
         ("worker-quota", "virtual machine was gone, or not there yet: the VM does not exist"),

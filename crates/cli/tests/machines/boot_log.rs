@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use bringup_world::arm::Arm;
+use bringup_end_to_end::arm::Arm;
 use serde_json::{Value, json};
 
-use crate::common::Ground;
+use crate::common::ManagementCluster;
 use crate::help::says;
 use crate::launch::Wanted;
 use crate::program::fits;
@@ -53,16 +53,18 @@ fn scenario() -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_is_printed_without_secrets_and_what_keeps_it_away_is_said() -> Result<()> {
-    let ground = Ground::unobserved("cli-boot", &scenario()).await?;
-    ground.launch(Wanted::linux("worker-boot")).await?;
-    ground.launch(Wanted::linux("denied")).await?;
-    ground.launch(Wanted { console: false, ..Wanted::linux("dark") }).await?;
-    let there = format!("{}/Microsoft.Compute/virtualMachines", ground.providers());
-    ground.introduce(Wanted::linux("vanished"), Some(&format!("azure://{there}/vanished"))).await?;
+    let cluster = ManagementCluster::unobserved("cli-boot", &scenario()).await?;
+    cluster.launch(Wanted::linux("worker-boot")).await?;
+    cluster.launch(Wanted::linux("denied")).await?;
+    cluster.launch(Wanted { console: false, ..Wanted::linux("dark") }).await?;
+    let there = format!("{}/Microsoft.Compute/virtualMachines", cluster.providers());
+    cluster
+        .introduce(Wanted::linux("vanished"), Some(&format!("azure://{there}/vanished")))
+        .await?;
     let nowhere = Wanted { cluster: "other", ..Wanted::linux("nowhere") };
-    ground.introduce(nowhere, None).await?;
-    ground.azure.advance(Duration::from_secs(90));
-    let terminal = Terminal::new(&ground.azure).await?;
+    cluster.introduce(nowhere, None).await?;
+    cluster.azure.advance(Duration::from_secs(90));
+    let terminal = Terminal::new(&cluster.azure).await?;
     let in_namespace = ["-n", "cli-boot"];
     for (name, parts) in [
         ("worker-boot", &["serial log of VM worker-boot may not be read", "has expired"][..]),
@@ -105,8 +107,8 @@ async fn a_log_is_printed_without_secrets_and_what_keeps_it_away_is_said() -> Re
             assert!(!text.contains('\0') && !text.contains("sig="), "{text:?}");
         }
     }
-    Arm::new(ground.azure.clone()).send("DELETE", &id, None)?;
-    ground.azure.advance(Duration::from_mins(10));
+    Arm::new(cluster.azure.clone()).send("DELETE", &id, None)?;
+    cluster.azure.advance(Duration::from_mins(10));
     let gone = terminal.run(&["boot-log", &id]).await?;
     assert_eq!(gone.code, 1);
     says(&gone.err, &["VM worker-boot is gone"]);
@@ -114,17 +116,17 @@ async fn a_log_is_printed_without_secrets_and_what_keeps_it_away_is_said() -> Re
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_vm_and_what_nobody_has_is_64() -> Result<()> {
-    let ground = Ground::unobserved("cli-bootless", "{}").await?;
-    let terminal = Terminal::new(&ground.azure).await?;
+async fn what_is_no_vm_and_what_does_not_exist_is_64() -> Result<()> {
+    let cluster = ManagementCluster::unobserved("cli-bootless", "{}").await?;
+    let terminal = Terminal::new(&cluster.azure).await?;
     let disk = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/d";
     let ran = terminal.run(&["boot-log", disk]).await?;
     assert_eq!((ran.code, ran.out.as_str()), (64, ""));
     says(&ran.err, &["does not name a machine", "disks"]);
-    let ran = terminal.run(&["boot-log", "machine/unknown", "-n", "cli-bootless"]).await?;
+    let ran = terminal.run(&["boot-log", "machine/no-such-machine", "-n", "cli-bootless"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
-    says(&ran.err, &["no Machine unknown is in namespace cli-bootless"]);
-    let ran = terminal.run(&["boot-log", "unknown", "--lines", "0"]).await?;
+    says(&ran.err, &["no Machine no-such-machine is in namespace cli-bootless"]);
+    let ran = terminal.run(&["boot-log", "no-such-claim", "--lines", "0"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
     Ok(())
 }

@@ -1,16 +1,16 @@
 //! A user at a terminal, in the management cluster.
 
 use anyhow::Result;
+use bringup_end_to_end::test_bed::shared_with_machines;
 use bringup_testbed::User;
 
-use crate::common::plane;
 use crate::program::{Ran, ran};
 use crate::terminal::{self, Terminal};
 
 impl Terminal {
     /// Runs bringup as the administrator.
     pub(crate) async fn run(&self, arguments: &[&str]) -> Result<Ran> {
-        Ok(ran(&mut self.bringup(plane().await?.admin(), arguments)))
+        Ok(ran(&mut self.bringup(shared_with_machines().await?.admin(), arguments)))
     }
 }
 

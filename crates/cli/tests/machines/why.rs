@@ -1,15 +1,17 @@
 //! `bringup why machine/NAME`, and the reports of Machines.
 
+use bringup_azure_sim::clock::Pace;
+use bringup_end_to_end::test_bed::shared_with_machines;
+use bringup_testbed::wait::{is_gone, until_object};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
-use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 
-use crate::common::{Ground, own_plane, plane};
+use crate::common::ManagementCluster;
 use crate::definitions::serve_only;
 use crate::help::{bringup_as, says};
 use crate::launch::Wanted;
@@ -33,10 +35,10 @@ rules:
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_it() -> Result<()> {
-    let ground = Ground::new("cli-told", TOKEN).await?;
-    ground.launch(Wanted::linux("worker-told")).await?;
-    ground.verdict("worker-told").await?;
-    let terminal = Terminal::new(&ground.azure).await?;
+    let cluster = ManagementCluster::new("cli-told", TOKEN).await?;
+    cluster.launch(Wanted::linux("worker-told")).await?;
+    cluster.verdict("worker-told").await?;
+    let terminal = Terminal::new(&cluster.azure).await?;
     for name in [
         "machine/worker-told",
         "machines.cluster.x-k8s.io/Worker-Told",
@@ -75,11 +77,9 @@ async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_
     let yaml = terminal.run(&["why", "machine/worker-told", "-o", "yaml"]).await?.out;
     says(&yaml, &["verdict: failed", "cause: BootstrapTokenInvalid", "cluster: prod"]);
 
-    let machines = ground.machines();
+    let machines = cluster.machines();
     machines.delete("worker-told", &DeleteParams::default()).await?;
-    let is_gone = |object: Option<&DynamicObject>| object.is_none();
-    let gone = await_condition(machines, "worker-told", is_gone);
-    tokio::time::timeout(Duration::from_mins(1), gone).await.context("it stays")??;
+    until_object(machines, "worker-told", "its end", is_gone).await?;
     let ran = terminal.run(&["why", "machine/worker-told", "-n", "cli-told"]).await?;
     assert_eq!(ran.code, 10, "{}", ran.err);
     says(&ran.out, &["FAILED: BootstrapTokenInvalid", "node worker-told, is gone; failed"]);
@@ -88,10 +88,10 @@ async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reports_of_machines_say_what_they_are_about_and_can_be_chosen() -> Result<()> {
-    let ground = Ground::new("cli-reports", TOKEN).await?;
-    ground.launch(Wanted::linux("worker-listed")).await?;
-    ground.verdict("worker-listed").await?;
-    let admin = plane().await?.admin();
+    let cluster = ManagementCluster::new("cli-reports", TOKEN).await?;
+    cluster.launch(Wanted::linux("worker-listed")).await?;
+    cluster.verdict("worker-listed").await?;
+    let admin = shared_with_machines().await?.admin();
     let table = bringup_as(admin, &["reports", "-n", "cli-reports", "--kind", "machine"]);
     assert_eq!(table.code, 0, "{}", table.err);
     says(&table.out, &["NAMESPACE NAME KIND CAUSE POOL|CLUSTER AGE cli-reports worker-listed-"]);
@@ -120,12 +120,12 @@ async fn reports_of_machines_say_what_they_are_about_and_can_be_chosen() -> Resu
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
-    let ground = Ground::unobserved("cli-look", TOKEN).await?;
-    ground.launch(Wanted::linux("worker-look")).await?;
-    let terminal = Terminal::new(&ground.azure).await?;
+    let cluster = ManagementCluster::unobserved("cli-look", TOKEN).await?;
+    cluster.launch(Wanted::linux("worker-look")).await?;
+    let terminal = Terminal::new(&cluster.azure).await?;
     let ask = ["why", "machine/worker-look", "-n", "cli-look"];
 
-    let blind = bringup_as(plane().await?.admin(), &ask);
+    let blind = bringup_as(shared_with_machines().await?.admin(), &ask);
     assert_eq!(blind.code, 11, "{}", blind.err);
     says(&blind.out, &["RUNNING: no verdict yet", "InfrastructureReady=True", "with --machines:"]);
     says(&blind.out, &["Note: Azure was not asked: use the credential workload-identity"]);
@@ -133,7 +133,7 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
     assert!(!blind.out.contains("paused"), "{}", blind.out);
 
     let pause = Patch::Merge(json!({ "spec": { "paused": true } }));
-    ground.clusters().patch("prod", &PatchParams::default(), &pause).await?;
+    cluster.clusters().patch("prod", &PatchParams::default(), &pause).await?;
     let early = terminal.run(&ask).await?;
     says(
         &early.out,
@@ -143,7 +143,7 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
     says(&early.out, &["RUNNING: no verdict yet", "Asked: virtual machine answered: "]);
     fits(&early.out);
 
-    ground.azure.advance(Duration::from_secs(90));
+    cluster.azure.advance(Duration::from_secs(90));
     let late = terminal.run(&ask).await?;
     assert_eq!(late.code, 10, "{}\n{}", late.out, late.err);
     says(
@@ -156,25 +156,28 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
             "Note: the controller has not said so yet: this was found just now, and is not kept",
         ],
     );
-    assert!(!late.out.contains("Report:"), "it is not stored: {}", late.out);
+    assert!(!late.out.contains("Report:"), "no report is stored: {}", late.out);
     fits(&late.out);
     let mut asked = ask.to_vec();
     asked.extend(["-o", "json"]);
     let json = terminal.run(&asked).await?.json();
     assert_eq!(json["look"]["asked"][0]["name"], "virtual machine");
     assert_eq!(json["report"]["status"]["verdict"]["cause"], "BootstrapTokenInvalid");
-    assert!(ground.reports().await?.is_empty(), "nothing is written");
+    assert!(cluster.reports().await?.is_empty(), "nothing is written");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_whose_node_is_there_came_up() -> Result<()> {
-    let ground = Ground::unobserved("cli-up", "{}").await?;
-    ground.launch(Wanted::linux("worker-up")).await?;
+    let cluster = ManagementCluster::unobserved("cli-up", "{}").await?;
+    cluster.launch(Wanted::linux("worker-up")).await?;
     let node = json!({ "status": { "nodeRef": { "name": "node-up" } } });
     let patch = kube::api::Patch::Merge(&node);
-    ground.machines().patch_status("worker-up", &kube::api::PatchParams::default(), &patch).await?;
-    let ran = bringup_as(plane().await?.admin(), &["why", "machine/worker-up"]);
+    cluster
+        .machines()
+        .patch_status("worker-up", &kube::api::PatchParams::default(), &patch)
+        .await?;
+    let ran = bringup_as(shared_with_machines().await?.admin(), &["why", "machine/worker-up"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     says(
         &ran.out,
@@ -185,12 +188,12 @@ async fn a_machine_whose_node_is_there_came_up() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_that_is_not_there_says_where_was_looked_and_where_one_is() -> Result<()> {
-    let admin = plane().await?.admin();
+    let admin = shared_with_machines().await?.admin();
     for namespace in ["cli-one", "cli-two"] {
-        let ground = Ground::unobserved(namespace, "{}").await?;
-        ground.introduce(Wanted::linux("twin-machine"), None).await?;
+        let cluster = ManagementCluster::unobserved(namespace, "{}").await?;
+        cluster.introduce(Wanted::linux("twin-machine"), None).await?;
         if namespace == "cli-one" {
-            ground.introduce(Wanted::linux("single-machine"), None).await?;
+            cluster.introduce(Wanted::linux("single-machine"), None).await?;
         }
     }
     let elsewhere = bringup_as(admin, &["why", "machine/single-machine", "-n", "cli-two"]);
@@ -221,9 +224,9 @@ async fn a_machine_that_is_not_there_says_where_was_looked_and_where_one_is() ->
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_may_not_see_machines_is_told_by_their_reports() -> Result<()> {
-    let ground = Ground::new("cli-rights", TOKEN).await?;
-    ground.launch(Wanted::linux("worker-rights")).await?;
-    ground.verdict("worker-rights").await?;
+    let cluster = ManagementCluster::new("cli-rights", TOKEN).await?;
+    cluster.launch(Wanted::linux("worker-rights")).await?;
+    cluster.verdict("worker-rights").await?;
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": { "name": "cli-reports-only" },
@@ -231,30 +234,34 @@ async fn who_may_not_see_machines_is_told_by_their_reports() -> Result<()> {
     });
     let kind = GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", "ClusterRole");
     let roles: Api<DynamicObject> =
-        Api::all_with(ground.client.clone(), &ApiResource::from_gvk(&kind));
+        Api::all_with(cluster.client.clone(), &ApiResource::from_gvk(&kind));
     roles.create(&PostParams::default(), &serde_json::from_value(role)?).await?;
-    let reader = plane().await?.user("cli-reader", None).await?;
-    plane().await?.bind(&reader, "cli-reports-only").await?;
+    let reader = shared_with_machines().await?.user("cli-reader", None).await?;
+    shared_with_machines().await?.bind(&reader, "cli-reports-only").await?;
     let ran = bringup_as(&reader, &["why", "machine/worker-rights"]);
     assert_eq!(ran.code, 10, "{}", ran.err);
     says(&ran.out, &["FAILED: BootstrapTokenInvalid", "you lack `list` on `machines.cluster.x-"]);
-    let none = bringup_as(&reader, &["why", "machine/not-there"]);
+    let none = bringup_as(&reader, &["why", "machine/no-such-machine"]);
     assert_eq!(none.code, 64);
-    says(&none.err, &["no Machine not-there", "not looked at: you lack `list` on `machines."]);
+    says(
+        &none.err,
+        &["no Machine no-such-machine", "not looked at: you lack `list` on `machines."],
+    );
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn machines_of_an_older_cluster_api_are_told_alike() -> Result<()> {
-    let plane = own_plane().await?;
-    serve_only(&plane.client(), "v1beta1").await?;
-    let ground = Ground::on(&plane, "cli-older", TOKEN, "v1beta1").await?;
-    ground.launch(Wanted::linux("worker-old")).await?;
-    ground.verdict("worker-old").await?;
-    let ran = bringup_as(plane.admin(), &["why", "machine/worker-old"]);
+    let cluster = ManagementCluster::own("cli-older", TOKEN, Pace::Real).await?;
+    serve_only(&cluster.client, "v1beta1").await?;
+    let cluster = cluster.with_version("v1beta1").observed();
+    let admin = cluster.control_plane().admin();
+    cluster.launch(Wanted::linux("worker-old")).await?;
+    cluster.verdict("worker-old").await?;
+    let ran = bringup_as(admin, &["why", "machine/worker-old"]);
     assert_eq!(ran.code, 10, "{}", ran.err);
     says(&ran.out, &["FAILED: BootstrapTokenInvalid", "cli-older/worker-old of cluster prod"]);
-    let json = bringup_as(plane.admin(), &["why", "machine/worker-old", "-o", "json"]).json();
+    let json = bringup_as(admin, &["why", "machine/worker-old", "-o", "json"]).json();
     assert_eq!(json["exists"], true);
     Ok(())
 }

@@ -4,6 +4,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
 pub mod foreign;
+#[path = "../../../azure/tests/common/simulated_clock.rs"]
+mod simulated_clock;
 pub mod steps;
 
 use std::collections::BTreeMap;
@@ -14,7 +16,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
-use bringup_azure::{Arm, Clock, Cloud as AzureCloud};
+use bringup_azure::{Arm, Cloud as AzureCloud};
 use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::fault::{Fault, FaultRule, On};
 use bringup_azure_sim::{Simulator, scenario};
@@ -34,26 +36,14 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::ObjectMeta;
 
+use self::simulated_clock::SimulatedClock;
+
 pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 /// More than any run needs.
 const MOST_PASSES: usize = 2_000;
 
 pub const CLUSTER: &str = "cluster-1";
 pub const CLUSTER_UID: &str = "uid-of-kube-system";
-
-#[derive(Debug)]
-struct SimulatedClock(Simulator);
-
-#[async_trait]
-impl Clock for SimulatedClock {
-    fn now(&self) -> Timestamp {
-        self.0.clock().now()
-    }
-
-    async fn reach(&self, moment: Timestamp) {
-        self.0.clock().reach(moment).await;
-    }
-}
 
 /// Gives tokens, or fails as Entra does when it is not well.
 #[derive(Debug)]

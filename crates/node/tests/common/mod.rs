@@ -3,6 +3,10 @@
 #![allow(dead_code, reason = "not every test file uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
+#[path = "../../../../testbed/src/requirement.rs"]
+#[allow(unreachable_pub, reason = "all crates with tests that may be skipped share it")]
+pub(crate) mod requirement;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};

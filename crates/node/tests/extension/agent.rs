@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use super::package::{System, entries};
+use crate::common::requirement::skip;
 use crate::common::{self, CLOCK, Ended, Killed, Machine};
 
 pub(crate) const NAME: &str = "Bringup.BringupNodeLinux";
@@ -220,7 +221,7 @@ impl Agent {
         let out = holder.0.stdout.take().unwrap();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut said).unwrap();
         if said != "ready\n" {
-            let _ = writeln!(std::io::stderr(), "full disk: skipped, nothing can be mounted here");
+            skip("mount", "this system mounts no file system (unshare), which fills up");
             return None;
         }
         let seen = PathBuf::from(format!("/proc/{}/root", holder.0.id()));

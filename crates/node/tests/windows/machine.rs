@@ -4,16 +4,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Once, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::common::requirement::skip;
 use crate::common::{Ended, Killed};
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
@@ -114,11 +114,7 @@ pub(crate) fn machine() -> Option<Machine> {
             panic!("{missing}")
         }
         Err(missing) => {
-            static SAID: Once = Once::new();
-            // Not by a macro: of a test that passes, the harness shows nothing.
-            SAID.call_once(|| {
-                let _ = writeln!(std::io::stderr(), "Windows tests skipped: {missing}");
-            });
+            skip("windows", &missing);
             return None;
         }
     };

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use bringup_world::provider::Provider;
+use bringup_end_to_end::stand_in_karpenter::StandInKarpenter;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 /// How many requests are under way at once.
-const HANDS: usize = 32;
+const PARALLEL_REQUESTS: usize = 32;
 /// What a kubelet tells of the images on its machine.
 const IMAGES: usize = 25;
 
@@ -39,7 +39,10 @@ pub(crate) async fn fill(client: &Client, many: usize) -> Result<Duration> {
             .with_context(|| format!("patch the status of {name}"))?;
         create(nodes, &node(&name, up_since)).await
     };
-    stream::iter((0..many).map(one)).buffer_unordered(HANDS).try_collect::<()>().await?;
+    stream::iter((0..many).map(one))
+        .buffer_unordered(PARALLEL_REQUESTS)
+        .try_collect::<()>()
+        .await?;
     Ok(began.elapsed())
 }
 
@@ -102,7 +105,7 @@ fn status(name: &str, since: &str) -> Value {
     let condition = |kind: &str| json!({ "type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": since });
     let kinds = ["Launched", "Registered", "Initialized", "ConsistentStateFound", "Ready"];
     json!({
-        "providerID": format!("azure://{}", Provider::vm_path(name)),
+        "providerID": format!("azure://{}", StandInKarpenter::vm_path(name)),
         "nodeName": format!("aks-{name}"),
         "imageID": "/CommunityGalleries/AKSAzureLinux/images/V3gen2/versions/202601.13.0",
         "capacity": { "cpu": "4", "memory": "16Gi", "pods": "250", "ephemeral-storage": "128G" },
@@ -128,7 +131,7 @@ fn node(name: &str, since: &str) -> Value {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": { "name": format!("aks-{name}"), "labels": labels(), "annotations": { "node.alpha.kubernetes.io/ttl": "0" } },
-        "spec": { "providerID": format!("azure://{}", Provider::vm_path(name)) },
+        "spec": { "providerID": format!("azure://{}", StandInKarpenter::vm_path(name)) },
         "status": {
             "capacity": { "cpu": "4", "memory": "16Gi", "pods": "250" },
             "allocatable": { "cpu": "3860m", "memory": "12Gi", "pods": "250" },

@@ -4,26 +4,22 @@
 mod fleet;
 mod process;
 
+use bringup_end_to_end::process::built;
+use bringup_end_to_end::say;
 use std::collections::HashMap;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use bringup_azure_sim::scenario;
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::controller_process::ControllerProcess;
+use bringup_end_to_end::order::Order;
+use bringup_end_to_end::stand_in_karpenter::StandInKarpenter;
+use bringup_end_to_end::vm_fleet::Reads;
 use bringup_objects::NodeClaim;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
-use bringup_objects::report::definition;
-use bringup_testbed::CrdSet;
-use bringup_world::World;
-use bringup_world::order::Order;
-use bringup_world::process::ControllerProcess;
-use bringup_world::provider::Provider;
-use bringup_world::vm_fleet::{Reads, VmFleet};
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ObjectMeta, PostParams};
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use process::Usage;
@@ -44,36 +40,19 @@ const SCENARIO: &str = "rules: [
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
-    let program = PathBuf::from(program);
-    let world =
-        World::start(scenario::parse("bench", SCENARIO)?, &[CrdSet::KarpenterAzure]).await?;
-    world.control_plane.install_definitions([definition()]).await?;
-    let client = world.control_plane.client();
-    let namespace = Namespace {
-        metadata: ObjectMeta { name: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() },
-        ..Namespace::default()
-    };
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    namespaces.create(&PostParams::default(), &namespace).await.context("make the namespace")?;
-    let bench = Bench {
-        karpenter: Provider::new(&world),
-        vm_fleet: VmFleet::new(world.azure.clone()),
-        client,
-        world,
-        program,
-    };
-    bench.karpenter.create_pool("default").await?;
-    bench.karpenter.create_pool("failing").await?;
+    let program = built("BRINGUP", "bringup")?;
+    let bed = TestBed::builder().scenario(SCENARIO).endpoints().start().await?;
+    let bench = Bench { bed, program };
+    bench.bed.karpenter.create_pool("default").await?;
+    bench.bed.karpenter.create_pool("failing").await?;
 
-    let took = fleet::fill(&bench.client, FLEET).await?;
+    let took = fleet::fill(&bench.bed.client, FLEET).await?;
     say(&format!("{FLEET} NodeClaims and {FLEET} Nodes were made in {:.0} s", took.as_secs_f64()))?;
     for nth in 0..PENDING {
         bench.launch(&format!("pending-{nth}"), "default").await?;
     }
     let arguments = ["--reports-per-parent", "1000"];
-    let mut controller =
-        ControllerProcess::start(&bench.program, &bench.world, NAMESPACE, &arguments).await?;
+    let mut controller = ControllerProcess::start(&bench.program, &bench.bed, &arguments).await?;
     controller.logged("leading").await?;
     bench.idle(&controller).await?;
     bench.why()?;
@@ -85,10 +64,7 @@ async fn main() -> Result<()> {
 }
 
 struct Bench {
-    world: World,
-    client: Client,
-    karpenter: Provider,
-    vm_fleet: VmFleet,
+    bed: TestBed,
     program: PathBuf,
 }
 
@@ -96,16 +72,14 @@ impl Bench {
     /// A claim whose script has been started.
     async fn launch(&self, claim: &str, pool: &str) -> Result<()> {
         let order = Order::of("202601.27.0");
-        self.karpenter.claim(claim, Some(pool)).await?;
-        self.vm_fleet.put_vm(claim, pool, &order)?;
-        self.karpenter.accepted(claim, &Provider::vm_path(claim), &order.image()).await?;
-        self.vm_fleet.start_script(claim, &order)
+        self.bed.launch(claim, pool, &order).await?;
+        self.bed.vm_fleet().start_script(claim, &order)
     }
 
     /// What the controller needs while nothing happens but that some claims are pending.
     async fn idle(&self, controller: &ControllerProcess) -> Result<()> {
         let began = Instant::now();
-        let mut claims = Claims::follow(&self.client, "karpenter.sh/nodepool=default");
+        let mut claims = Claims::follow(&self.bed.client, "karpenter.sh/nodepool=default");
         claims
             .until(|claims| {
                 let told = |claim: &NodeClaim| status_of(claim) == Some("Unknown");
@@ -119,9 +93,9 @@ impl Bench {
         ))?;
         // What the start needed is over by then.
         tokio::time::sleep(Duration::from_secs(15)).await;
-        let (before, reads) = (Usage::of(controller.id())?, Reads::of(&self.world.azure));
+        let (before, reads) = (Usage::of(controller.id())?, Reads::of(&self.bed.azure));
         tokio::time::sleep(IDLE).await;
-        let (after, reads_after) = (Usage::of(controller.id())?, Reads::of(&self.world.azure));
+        let (after, reads_after) = (Usage::of(controller.id())?, Reads::of(&self.bed.azure));
         let share =
             after.processor.saturating_sub(before.processor).as_secs_f64() / IDLE.as_secs_f64();
         say(&format!(
@@ -136,7 +110,7 @@ impl Bench {
     fn why(&self) -> Result<()> {
         for claim in ["pending-7".to_owned(), fleet::name(4711)] {
             let mut took: Vec<Duration> = (0..5)
-                .map(|_| run(&self.program, self.world.kubeconfig(), &claim))
+                .map(|_| run(&self.program, self.bed.kubeconfig(), &claim))
                 .collect::<Result<_>>()?;
             took.sort_unstable();
             say(&format!(
@@ -151,7 +125,7 @@ impl Bench {
     async fn latency(&self) -> Result<()> {
         let error = json!({ "code": "VMExtensionProvisioningError", "message": "VM has reported a failure" });
         let mut took = Vec::new();
-        let mut claims = Claims::follow(&self.client, "karpenter.sh/nodepool=failing");
+        let mut claims = Claims::follow(&self.bed.client, "karpenter.sh/nodepool=failing");
         for batch in 0..BATCHES {
             let names: Vec<String> =
                 (0..BATCH).map(|nth| format!("failing-{batch}-{nth}")).collect();
@@ -159,7 +133,7 @@ impl Bench {
                 self.launch(name, "failing").await?;
             }
             let mut visible = HashMap::new();
-            let mut changes = self.world.azure.changes();
+            let mut changes = self.bed.azure.changes();
             while visible.len() < names.len() {
                 let failed = self.failed(&names);
                 for name in failed
@@ -168,10 +142,10 @@ impl Bench {
                     .collect::<Vec<_>>()
                 {
                     visible.insert(name.clone(), Instant::now());
-                    self.karpenter.report_failure(&name, &error).await?;
+                    self.bed.karpenter.report_failure(&name, &error).await?;
                 }
                 tokio::select! {
-                    () = self.world.azure.changed(&mut changes) => {}
+                    () = self.bed.azure.changed(&mut changes) => {}
                     seen = claims.next() => seen?,
                 }
             }
@@ -196,7 +170,7 @@ impl Bench {
 
     /// Which of these claims ARM shows as failed.
     fn failed(&self, names: &[String]) -> Vec<String> {
-        let resources = self.world.azure.with(|azure| azure.resources());
+        let resources = self.bed.azure.with(|azure| azure.resources());
         let failed: Vec<&str> = resources
             .iter()
             .filter(|resource| resource.state == "Failed")
@@ -204,7 +178,7 @@ impl Bench {
             .collect();
         names
             .iter()
-            .filter(|name| failed.contains(&Provider::vm_path(name).as_str()))
+            .filter(|name| failed.contains(&StandInKarpenter::vm_path(name).as_str()))
             .cloned()
             .collect()
     }
@@ -262,8 +236,4 @@ fn run(program: &Path, kubeconfig: &Path, claim: &str) -> Result<Duration> {
     let took = began.elapsed();
     ensure!(!output.stdout.is_empty(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(took)
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(io::stdout(), "{text}").context("write to standard output")
 }

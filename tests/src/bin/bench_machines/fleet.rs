@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 /// How many requests are under way at once.
-const HANDS: usize = 32;
+const PARALLEL_REQUESTS: usize = 32;
 /// Where they are.
 const NAMESPACE: &str = "default";
 const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
@@ -29,7 +29,7 @@ pub(crate) async fn fill(client: &Client, many: usize) -> Result<()> {
         make(machines, &name, &machine(&name), &machine_status(&name, since)).await?;
         make(provided, &name, &azure_machine(&name), &azure_status(since)).await
     };
-    stream::iter((0..many).map(one)).buffer_unordered(HANDS).try_collect().await
+    stream::iter((0..many).map(one)).buffer_unordered(PARALLEL_REQUESTS).try_collect().await
 }
 
 fn api(client: &Client, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {

@@ -7,22 +7,17 @@ mod fleet;
 #[path = "../bench/process.rs"]
 mod process;
 
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use bringup_end_to_end::process::built;
+use bringup_end_to_end::say;
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use bringup_azure_sim::scenario;
-use bringup_objects::report::definition;
+use anyhow::{Result, ensure};
+use bringup_end_to_end::TestBed;
+use bringup_end_to_end::controller_process::ControllerProcess;
 use bringup_testbed::CrdSet;
-use bringup_world::World;
-use bringup_world::process::ControllerProcess;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
-use kube::api::{ObjectMeta, PostParams};
 use process::Usage;
 
-const NAMESPACE: &str = "bringup-system";
 const FLEET: usize = 5_000;
 /// How long it is watched whether anything still happens.
 const QUIET: Duration = Duration::from_secs(10);
@@ -39,8 +34,7 @@ enum Fill {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let program = std::env::var_os("BRINGUP").context("BRINGUP must name the program bringup")?;
-    let program = PathBuf::from(program);
+    let program = built("BRINGUP", "bringup")?;
     let nothing = measure(&program, Fill::Nothing).await?;
     say(&format!("nothing to look after: {nothing}"))?;
     let claims = measure(&program, Fill::Claims).await?;
@@ -53,24 +47,16 @@ async fn main() -> Result<()> {
 
 /// What the controller needs in such a cluster, once it has seen everything.
 async fn measure(program: &Path, fill: Fill) -> Result<Usage> {
-    let world = World::start(scenario::parse("bench", "{}")?, &CrdSet::DEFAULT).await?;
-    world.control_plane.install_definitions([definition()]).await?;
-    let client = world.control_plane.client();
-    let namespace = Namespace {
-        metadata: ObjectMeta { name: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() },
-        ..Namespace::default()
-    };
-    Api::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+    let bed = TestBed::builder().definitions(&CrdSet::DEFAULT).endpoints().start().await?;
     match fill {
         Fill::Nothing => {}
         Fill::Claims => {
-            claims::fill(&client, FLEET).await?;
+            claims::fill(&bed.client, FLEET).await?;
         }
-        Fill::Machines => fleet::fill(&client, FLEET).await?,
+        Fill::Machines => fleet::fill(&bed.client, FLEET).await?,
     }
     // The same program in the same way, whatever the cluster is full of.
-    let mut controller =
-        ControllerProcess::start(program, &world, NAMESPACE, &["--machines"]).await?;
+    let mut controller = ControllerProcess::start(program, &bed, &["--machines"]).await?;
     controller.logged("leading").await?;
     let mut before = Usage::of(controller.id())?;
     let usage = loop {
@@ -82,12 +68,8 @@ async fn measure(program: &Path, fill: Fill) -> Result<Usage> {
             break now;
         }
     };
-    let asked = world.azure.with(|azure| azure.journal().requests().len());
+    let asked = bed.azure.with(|azure| azure.journal().requests().len());
     ensure!(asked == 0, "no Machine is pending, and Azure received {asked} reads");
     ensure!(controller.terminate()? == Some(0), "the controller should end in good order");
     Ok(usage)
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(io::stdout(), "{text}").context("write to standard output")
 }

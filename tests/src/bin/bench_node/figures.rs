@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use bringup_world::guest::Guest;
+use bringup_end_to_end::guest::Guest;
 
 use crate::machine::{AGENT, run};
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use bringup_world::guest::Guest;
+use bringup_end_to_end::guest::Guest;
 
 const BOOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/guest/boot.sh");
 

@@ -6,7 +6,7 @@ mod figures;
 mod machine;
 mod situations;
 
-use std::io::{self, Write as _};
+use bringup_end_to_end::say;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -125,8 +125,4 @@ fn cell(outcome: &Outcome) -> String {
     let code = if outcome.right_exit { "right" } else { "wrong" };
     let cause = if outcome.told { "cause told" } else { "cause not told" };
     format!("{exit} ({code}), {cause}")
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(io::stdout(), "{text}").context("write to standard output")
 }

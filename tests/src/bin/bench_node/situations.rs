@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use bringup_world::guest::Guest;
+use bringup_end_to_end::guest::Guest;
 use serde_json::json;
 
 use crate::machine::{AGENT, run};

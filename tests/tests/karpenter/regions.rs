@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bringup_world::flex_world::{Guests, NO_MODULES};
+use bringup_end_to_end::flex_guests::{Guests, NO_MODULES};
 
 /// Where nothing is wrong.
 pub(crate) const PLAIN: &str = "eastus2";

@@ -14,9 +14,9 @@ use tower::{Layer, Service};
 
 /// What went through a client. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Counted(Arc<Mutex<Counts>>);
+pub struct RequestCounter(Arc<Mutex<Counts>>);
 
-/// So many.
+/// How many requests of which kind.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
     /// Writes by method and the kind that was written.
@@ -29,7 +29,7 @@ pub struct Counts {
     pub reads_at_once: usize,
     /// What the API server did not allow, by method and path.
     pub denied: BTreeMap<String, u64>,
-    under_way: (usize, usize),
+    in_flight: (usize, usize),
 }
 
 impl Counts {
@@ -39,7 +39,7 @@ impl Counts {
     }
 }
 
-impl Counted {
+impl RequestCounter {
     fn lock(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,22 +55,22 @@ impl Counted {
         self.lock().clone()
     }
 
-    fn begins(&self, request: &Request<Body>) -> Option<UnderWay> {
+    fn begins(&self, request: &Request<Body>) -> Option<InFlight> {
         let mut counts = self.lock();
         let is_write = request.method() != Method::GET;
         if is_write {
             let what = format!("{} {}", request.method(), kind(request.uri().path()));
             *counts.writes.entry(what).or_default() += 1;
-            counts.under_way.0 += 1;
-            counts.writes_at_once = counts.writes_at_once.max(counts.under_way.0);
+            counts.in_flight.0 += 1;
+            counts.writes_at_once = counts.writes_at_once.max(counts.in_flight.0);
         } else if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
             return None;
         } else {
             counts.reads += 1;
-            counts.under_way.1 += 1;
-            counts.reads_at_once = counts.reads_at_once.max(counts.under_way.1);
+            counts.in_flight.1 += 1;
+            counts.reads_at_once = counts.reads_at_once.max(counts.in_flight.1);
         }
-        Some(UnderWay { counted: self.clone(), is_write })
+        Some(InFlight { counter: self.clone(), is_write })
     }
 }
 
@@ -80,27 +80,27 @@ fn kind(path: &str) -> &'static str {
     kinds.into_iter().find(|kind| path.contains(kind)).unwrap_or("others")
 }
 
-struct UnderWay {
-    counted: Counted,
+struct InFlight {
+    counter: RequestCounter,
     is_write: bool,
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        let mut counts = self.counted.lock();
+        let mut counts = self.counter.lock();
         if self.is_write {
-            counts.under_way.0 -= 1;
+            counts.in_flight.0 -= 1;
         } else {
-            counts.under_way.1 -= 1;
+            counts.in_flight.1 -= 1;
         }
     }
 }
 
-impl<S> Layer<S> for Counted {
+impl<S> Layer<S> for RequestCounter {
     type Service = Counting<S>;
 
     fn layer(&self, inner: S) -> Counting<S> {
-        Counting { inner, counted: self.clone() }
+        Counting { inner, counter: self.clone() }
     }
 }
 
@@ -108,7 +108,7 @@ impl<S> Layer<S> for Counted {
 #[derive(Debug, Clone)]
 pub struct Counting<S> {
     inner: S,
-    counted: Counted,
+    counter: RequestCounter,
 }
 
 impl<S, B> Service<Request<Body>> for Counting<S>
@@ -125,15 +125,15 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let under_way = self.counted.begins(&request);
+        let in_flight = self.counter.begins(&request);
         let what = format!("{} {}", request.method(), request.uri().path());
-        let counted = self.counted.clone();
+        let counter = self.counter.clone();
         let answer = self.inner.call(request);
         async move {
             let answer = answer.await;
-            drop(under_way);
+            drop(in_flight);
             if answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::FORBIDDEN) {
-                *counted.lock().denied.entry(what).or_default() += 1;
+                *counter.lock().denied.entry(what).or_default() += 1;
             }
             answer
         }

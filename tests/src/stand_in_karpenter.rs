@@ -12,31 +12,25 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::SUBSCRIPTION;
-use crate::World;
-use crate::arm::{Arm, Said};
+use crate::arm::{Arm, Response};
 use crate::order::Order;
 
 const GROUP: &str = "MC_rg1_aks1_eastus";
 /// Karpenter cuts what it says of a failure here, before the exit code.
 const EVENT_CUT: usize = 500;
 
-/// Plays Karpenter.
+/// Does what Karpenter and its Azure provider do, when a test says so.
 #[derive(Clone)]
-pub struct Provider {
+pub struct StandInKarpenter {
     client: Client,
     arm: Arm,
     azure: Simulator,
     class: String,
 }
 
-impl Provider {
-    /// A provider in this world.
-    pub fn new(world: &World) -> Self {
-        Self::with_class(world.control_plane.client(), world.azure.clone(), "AKSNodeClass")
-    }
-
-    /// A provider whose claims refer to a class of this kind.
-    pub fn with_class(client: Client, azure: Simulator, class: &str) -> Self {
+impl StandInKarpenter {
+    /// One whose claims refer to a class of this kind.
+    pub fn new(client: Client, azure: Simulator, class: &str) -> Self {
         Self { client, arm: Arm::new(azure.clone()), azure, class: class.to_owned() }
     }
 
@@ -95,14 +89,14 @@ impl Provider {
         let machine = format!(
             "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg1/providers/Microsoft.ContainerService/managedClusters/aks1/agentPools/{pool}/machines/{claim}"
         );
-        let said =
+        let response =
             self.arm.put(&format!("{machine}?api-version=2025-09-02-preview"), &order.machine())?;
         let annotations = json!({ "metadata": { "annotations": { "karpenter.azure.com/aks-machine-resource-id": machine } } });
         self.claims()
             .patch(claim, &PatchParams::default(), &Patch::Merge(annotations))
             .await
             .context("annotate the NodeClaim")?;
-        let vm = said.body["properties"]["resourceId"].as_str().unwrap_or_default().to_owned();
+        let vm = response.body["properties"]["resourceId"].as_str().unwrap_or_default().to_owned();
         self.accepted(claim, &vm, &order.image()).await
     }
 
@@ -179,7 +173,7 @@ impl Provider {
     }
 
     /// Puts the Custom Script extension, and does not wait for it.
-    pub fn start_script(&self, claim: &str, order: &Order) -> Result<Said> {
+    pub fn start_script(&self, claim: &str, order: &Order) -> Result<Response> {
         let name =
             if order.windows { "windows-cse-agent-karpenter" } else { "cse-agent-karpenter" };
         let extension = format!("{}/extensions/{name}", Self::vm_path(claim));

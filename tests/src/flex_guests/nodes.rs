@@ -23,7 +23,7 @@ use super::guests::Guests;
 /// How often a kubelet says that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// All kubelets of a world, until it is dropped.
+/// All kubelets of a test bed, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Kubelets {
     nodes: JoinHandle<()>,

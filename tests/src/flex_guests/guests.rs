@@ -62,7 +62,7 @@ const FILES: [(&str, &str); 11] = [
 /// An image that is spoilt: the kernel takes no modules, and the join says so.
 pub const NO_MODULES: &str = "no-modules";
 
-/// The insides of all machines of a world.
+/// The insides of all machines of a test bed.
 #[derive(Debug)]
 pub struct Guests {
     image: PathBuf,

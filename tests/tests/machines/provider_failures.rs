@@ -6,27 +6,26 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bringup_azure_sim::clock::Pace;
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::common::Ground;
+use crate::common::ManagementCluster;
 use crate::launch::Form;
 use crate::matrix::{Cell, Is, Row, all, check, is_failed, launch, scenario};
 
 /// Where the provider says how a machine's extensions ended: on the object behind it, or on its pool.
-fn speaker(ground: &Ground, row: Row) -> Api<DynamicObject> {
+fn speaker(cluster: &ManagementCluster, row: Row) -> Api<DynamicObject> {
     match row.form {
-        Form::Vm | Form::Strange => ground.provided(),
-        Form::Uniform | Form::Flexible => ground.pools(),
+        Form::Vm | Form::Strange => cluster.provided(),
+        Form::Uniform | Form::Flexible => cluster.pools(),
     }
 }
 
 /// The provider tells that an extension has failed, and never why.
-async fn tell(ground: &Ground, row: Row, name: &str) -> Result<()> {
-    let object = speaker(ground, row).get(name).await?;
+async fn tell(cluster: &ManagementCluster, row: Row, name: &str) -> Result<()> {
+    let object = speaker(cluster, row).get(name).await?;
     let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
     let mut conditions = conditions.cloned().unwrap_or_default();
     // Its clock is that of the API server, which goes on.
@@ -37,42 +36,43 @@ async fn tell(ground: &Ground, row: Row, name: &str) -> Result<()> {
         "lastTransitionTime": now,
     }));
     let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
-    speaker(ground, row).patch_status(name, &PatchParams::default(), &patch).await?;
+    speaker(cluster, row).patch_status(name, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
 /// How often any VM was looked at.
-fn looks(ground: &Ground) -> usize {
-    ground.azure.with(|azure| {
+fn looks(cluster: &ManagementCluster) -> usize {
+    cluster.azure.with(|azure| {
         let all = azure.journal().requests().iter();
         all.filter(|one| one.method == "GET" && one.path.contains("instanceView")).count()
     })
 }
 
 #[tokio::test]
-async fn what_the_provider_tells_is_judged_while_the_clock_stands_on_every_form() -> Result<()> {
-    let ground = Ground::paced("told", &scenario("1s", "2s"), Pace::Manual).await?;
+async fn a_failure_that_the_provider_reports_is_judged_at_once_on_every_form_of_machine()
+-> Result<()> {
+    let cluster = ManagementCluster::with_manual_clock("told", &scenario("1s", "2s")).await?;
     let is_told = |(_, case): &Cell| matches!(case.is, Is::Hinted | Is::Dark | Is::Waited);
     let cells: Vec<Cell> = all().filter(is_told).collect();
     assert_eq!(cells.len(), 12);
     for (row, case) in &cells {
         if matches!(row.form, Form::Uniform | Form::Flexible) {
             let mode = if row.form == Form::Uniform { "Uniform" } else { "Flexible" };
-            ground.make_pool(&case.machine(*row), mode).await?;
+            cluster.make_pool(&case.machine(*row), mode).await?;
         }
     }
-    launch(&ground, &cells).await?;
+    launch(&cluster, &cells).await?;
     // By now each has failed, and Azure shows it; the first look is still to come.
-    ground.azure.advance(Duration::from_secs(25));
+    cluster.azure.advance(Duration::from_secs(25));
     for (row, case) in cells {
         let name = case.machine(row);
-        let before = looks(&ground);
-        assert!(!is_failed(&ground.machines().get(&name).await?), "{name} is judged too early");
-        tell(&ground, row, &name).await.with_context(|| name.clone())?;
+        let before = looks(&cluster);
+        assert!(!is_failed(&cluster.machines().get(&name).await?), "{name} is judged too early");
+        tell(&cluster, row, &name).await.with_context(|| name.clone())?;
         let what = format!("a verdict of {name}");
-        let machine = ground.until(ground.machines(), &name, &what, is_failed).await?;
-        assert!(looks(&ground) > before, "{name} was looked at because of it");
-        let reports = ground.reports().await?;
+        let machine = cluster.until(cluster.machines(), &name, &what, is_failed).await?;
+        assert!(looks(&cluster) > before, "{name} was looked at because of it");
+        let reports = cluster.reports().await?;
         let report = reports.iter().find(|report| report.spec.target_ref.name == name);
         check(case, &machine, report)?;
     }
