@@ -50,11 +50,9 @@ fn outputs(snapshot: &Snapshot) -> String {
     let wanted = conditions::desired(subject, seen, Some(&report), false, snapshot.now);
     let on_target = events::on_target(&report, "bringup-0", snapshot.now);
     let on_parent = events::on_parent(&report, "uid-parent", "bringup-0", snapshot.now);
-    let mut text = format!("# report\n{}\n# conditions\n{}", yaml(&report), yaml(&wanted));
-    for event in on_target.iter().chain(&on_parent) {
-        text.push_str(&format!("\n# Event\n{}", yaml(event)));
-    }
-    text
+    let events = on_target.iter().chain(&on_parent);
+    let events: Vec<String> = events.map(|event| format!("\n# Event\n{}", yaml(event))).collect();
+    format!("# report\n{}\n# conditions\n{}{}", yaml(&report), yaml(&wanted), events.concat())
 }
 
 #[test]
