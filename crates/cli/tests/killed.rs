@@ -56,7 +56,7 @@ async fn a_controller_that_is_killed_and_started_again_reports_everything_once()
             Moment::AtOnce => {}
             Moment::AfterTheReport => drop(report_of(&bed, claim, |_| true).await?),
             Moment::AfterTheCondition => {
-                bed.claim_when(claim, "a verdict", is_told).await?;
+                bed.claim_when(claim, "a verdict", has_failed).await?;
             }
             Moment::AfterTheEvent => {
                 report_of(&bed, claim, BootstrapReport::is_announced).await?;
@@ -66,7 +66,7 @@ async fn a_controller_that_is_killed_and_started_again_reports_everything_once()
         let second = ControllerProcess::start(program(), &bed, &[]).await?;
         let report = report_of(&bed, claim, BootstrapReport::is_announced).await?;
         assert_eq!(report.cause(), Some("BinaryMissing"), "{moment:?}");
-        bed.claim_when(claim, "a verdict", is_told).await?;
+        bed.claim_when(claim, "a verdict", has_failed).await?;
         let all = reports.list(&ListParams::default()).await?;
         let about = all.items.iter().filter(|report| report.spec.target_ref.name == claim);
         assert_eq!(about.count(), 1, "{moment:?}");
@@ -76,7 +76,7 @@ async fn a_controller_that_is_killed_and_started_again_reports_everything_once()
     Ok(())
 }
 
-fn is_told(claim: &NodeClaim) -> bool {
+fn has_failed(claim: &NodeClaim) -> bool {
     let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
     find(conditions, BOOTSTRAP_SUCCEEDED).is_some_and(|held| held.status == "False")
 }

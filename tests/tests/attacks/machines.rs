@@ -111,7 +111,7 @@ pub(super) fn put_vm(bed: &TestBed, name: &str) -> Result<(String, String)> {
 
 /// A Machine of a cluster, and the provider's object behind it. Its VM is said to be there
 /// since long enough for a look.
-pub(super) async fn introduce(
+pub(super) async fn create_capi_machine(
     bed: &TestBed,
     name: &str,
     cluster: &str,
@@ -142,7 +142,7 @@ pub(super) async fn introduce(
 }
 
 /// Waits until a Machine has a condition like this.
-pub(super) async fn machine_told(
+pub(super) async fn condition_on_machine(
     bed: &TestBed,
     name: &str,
     what: &str,

@@ -121,11 +121,11 @@ impl ManagementCluster {
             Form::Uniform | Form::Flexible => self.put_scale_set(wanted)?,
         };
         let id = wanted.is_said.then(|| format!("azure://{id}"));
-        self.introduce(wanted, id.as_deref()).await
+        self.create_machine(wanted, id.as_deref()).await
     }
 
     /// A Machine and what the provider has behind it, of a VM that is said to be there.
-    pub(crate) async fn introduce(&self, wanted: Wanted<'_>, id: Option<&str>) -> Result<()> {
+    pub(crate) async fn create_machine(&self, wanted: Wanted<'_>, id: Option<&str>) -> Result<()> {
         let Wanted { name, cluster, .. } = wanted;
         let now = Time(self.azure.clock().now());
         if wanted.form != Form::Strange {

@@ -19,7 +19,10 @@ pub(super) fn conditions(claim: &NodeClaim) -> &[Condition] {
 }
 
 /// Status and reason of a condition.
-pub(super) fn says<'a>(claim: &'a NodeClaim, kind: &str) -> Option<(&'a str, &'a str)> {
+pub(super) fn status_and_reason<'a>(
+    claim: &'a NodeClaim,
+    kind: &str,
+) -> Option<(&'a str, &'a str)> {
     find(conditions(claim), kind).map(|held| (held.status.as_str(), held.reason.as_str()))
 }
 
@@ -27,8 +30,8 @@ pub(super) fn message(claim: &NodeClaim, kind: &str) -> String {
     find(conditions(claim), kind).map(|held| held.message.clone()).unwrap_or_default()
 }
 
-pub(super) fn is_told(claim: &NodeClaim) -> bool {
-    matches!(says(claim, BOOTSTRAP_SUCCEEDED), Some(("False", _)))
+pub(super) fn has_failed(claim: &NodeClaim) -> bool {
+    matches!(status_and_reason(claim, BOOTSTRAP_SUCCEEDED), Some(("False", _)))
 }
 
 /// A claim that fails as the bed's scenario says, told by Karpenter; and what is said of it.
@@ -39,7 +42,7 @@ pub(super) async fn fail(
 ) -> Result<(NodeClaim, BootstrapReport)> {
     let claim = bed.claim_name(name);
     start_failing(bed, &claim, order).await?;
-    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
+    let object = bed.claim_when(&claim, "a verdict", has_failed).await?;
     let report = report_of(bed, &claim).await?;
     Ok((object, report))
 }

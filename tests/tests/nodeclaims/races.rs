@@ -13,7 +13,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::common::{ORAS_MISSING, conditions, exit_code, fail, report_of, says, start_failing};
+use super::common::{
+    ORAS_MISSING, conditions, exit_code, fail, report_of, start_failing, status_and_reason,
+};
 
 /// Keeps a claim until it is let go, as Karpenter's finalizer does.
 async fn hold(bed: &TestBed, claim: &str) -> Result<()> {
@@ -119,11 +121,15 @@ async fn test_21_a_claim_made_anew_under_the_same_name_is_another_attempt() -> R
     bed.karpenter.launch(&claim, bed.pool(), "202601.13.0").await?;
     let second = bed
         .claim_when(&claim, "a claim that is being diagnosed", |claim| {
-            says(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
+            status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
         })
         .await?;
     assert_ne!(first.metadata.uid, second.metadata.uid);
-    assert_eq!(says(&second, CSE_PROVISIONED), None, "nothing of the first claim is on it");
+    assert_eq!(
+        status_and_reason(&second, CSE_PROVISIONED),
+        None,
+        "nothing of the first claim is on it"
+    );
 
     let reports = bed.reports_when("one report", |reports| reports.len() == 1).await?;
     assert_eq!(Some(reports[0].spec.target_ref.uid.clone()), first.metadata.uid);
@@ -193,10 +199,10 @@ async fn test_23_a_node_that_joins_between_verdict_and_write_is_no_failure() -> 
     let _controller = bed.observe();
     let object = bed
         .claim_when(&claim, "a node that is up", |claim| {
-            says(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
+            status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
         })
         .await?;
-    assert_ne!(says(&object, CSE_PROVISIONED), Some(("False", "CSEFailed")));
+    assert_ne!(status_and_reason(&object, CSE_PROVISIONED), Some(("False", "CSEFailed")));
     assert!(bed.reports_when("no report", <[_]>::is_empty).await?.is_empty());
     assert!(bed.events(&claim).await?.is_empty());
     Ok(())
@@ -223,7 +229,7 @@ async fn test_23_a_node_that_becomes_ready_while_the_report_is_prepared_stops_it
     });
     let _controller = bed.observe_with(bed.client.clone(), hook);
     bed.claim_when(&claim, "a node that is up", |claim| {
-        says(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
+        status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
     })
     .await?;
     assert!(bed.reports_when("no report", <[_]>::is_empty).await?.is_empty());
@@ -243,7 +249,7 @@ async fn test_24_a_node_that_joins_after_the_verdict_turns_it() -> Result<()> {
     bed.karpenter.register(&claim).await?;
     let after = bed
         .claim_when(&claim, "a node that is up", |claim| {
-            says(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
+            status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
         })
         .await?;
     let since = |claim| {
@@ -274,7 +280,7 @@ async fn a_claim_deleted_before_the_first_read_has_a_report_all_the_same() -> Re
     bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
     let _controller = bed.observe();
     bed.claim_when(&claim, "a claim that is being diagnosed", |claim| {
-        says(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
+        status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
     })
     .await?;
     let error = bed.karpenter.bootstrap(&claim)?.expect("oras is missing from this image");

@@ -18,7 +18,8 @@ use futures::FutureExt as _;
 use tokio::sync::Notify;
 
 use super::common::{
-    ORAS_MISSING, conditions, fail, is_told, message, report_of, says, start_failing,
+    ORAS_MISSING, conditions, fail, has_failed, message, report_of, start_failing,
+    status_and_reason,
 };
 
 fn ours(claim: &NodeClaim) -> Vec<Condition> {
@@ -133,7 +134,7 @@ struct End {
 
 async fn end_of(bed: &TestBed, claim: &str) -> Result<End> {
     let report = report_of(bed, claim).await?;
-    let object = bed.claim_when(claim, "a verdict", is_told).await?;
+    let object = bed.claim_when(claim, "a verdict", has_failed).await?;
     let about = |report: &&BootstrapReport| report.spec.target_ref.name == claim;
     let reports = bed.reports_when("reports", |all| !all.is_empty()).await?;
     let events = bed.events(claim).await?;
@@ -313,7 +314,7 @@ async fn failures_of_one_pool_with_the_same_cause_share_one_event_that_counts() 
     // A window may end between two of them; then there are two Events.
     assert!(events.len() <= 2 && count == 3, "{} Events count {count}", events.len());
     assert!(message(&bed.claims().get("series-a").await?, CSE_PROVISIONED).len() > 100);
-    assert!(says(&bed.claims().get("series-a").await?, BOOTSTRAP_SUCCEEDED).is_some());
+    assert!(status_and_reason(&bed.claims().get("series-a").await?, BOOTSTRAP_SUCCEEDED).is_some());
     Ok(())
 }
 
