@@ -113,11 +113,7 @@ async fn fail(name: &str, guest: &Guest) -> Result<Failed> {
     let error = bed.karpenter.bootstrap_for_real(&claim, &order).await?;
     let error = error.context("the bootstrap should fail")?;
     bed.karpenter.report_failure(&claim, &error).await?;
-    let object = bed
-        .claim_when(&claim, "a verdict", |claim| {
-            condition_of(claim, BOOTSTRAP_SUCCEEDED).0 == "False"
-        })
-        .await?;
+    let object = bed.failed_claim(&claim).await?;
     let report = bed.report().await?;
     let why = Command::new(env!("CARGO_BIN_EXE_bringup"))
         .args(["why", &claim])

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, ResourceExt as _};
 
-use super::common::{ORAS_MISSING, fail, message, report_of, start_failing, status_and_reason};
+use super::common::{ORAS_MISSING, fail, message, status_and_reason};
 
 const FOREIGN: &str = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
@@ -123,7 +123,7 @@ async fn a_refusal_that_asks_for_thirty_thousand_years_is_heeded_for_five_minute
     let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("the script should fail")?;
     bed.karpenter.report_failure(&claim, &error).await?;
     // A claim whose own reads were never refused waits for the same reason, and says so.
-    start_failing(&bed, &other, &order).await?;
+    bed.fail(&other, &order).await?;
     bed.claim_when(&other, "that reads are refused", has_failed).await?;
     let waiting = controller.controller.health().waiting();
     assert!(waiting.iter().any(|line| line.contains("Azure cannot be asked")), "{waiting:?}");
@@ -131,7 +131,7 @@ async fn a_refusal_that_asks_for_thirty_thousand_years_is_heeded_for_five_minute
         bed.azure.advance(Duration::from_mins(1));
     }
     for claim in [&claim, &other] {
-        assert_eq!(report_of(&bed, claim).await?.cause(), Some("BinaryMissing"));
+        assert_eq!(bed.report_of(claim).await?.cause(), Some("BinaryMissing"));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What the tests of claims share.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use bringup_end_to_end::TestBed;
 use bringup_end_to_end::order::Order;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
@@ -41,28 +41,8 @@ pub(super) async fn fail(
     order: &Order,
 ) -> Result<(NodeClaim, BootstrapReport)> {
     let claim = bed.claim_name(name);
-    start_failing(bed, &claim, order).await?;
-    let object = bed.claim_when(&claim, "a verdict", has_failed).await?;
-    let report = report_of(bed, &claim).await?;
-    Ok((object, report))
-}
-
-/// A claim whose script has failed, told by Karpenter.
-pub(super) async fn start_failing(bed: &TestBed, claim: &str, order: &Order) -> Result<()> {
-    bed.karpenter.launch_as(claim, bed.pool(), order).await?;
-    let error = bed.karpenter.bootstrap_as(claim, order)?.context("the script should fail")?;
-    bed.karpenter.report_failure(claim, &error).await
-}
-
-/// The report of a claim, once its verdict has been announced.
-pub(super) async fn report_of(bed: &TestBed, claim: &str) -> Result<BootstrapReport> {
-    let of = |report: &BootstrapReport| report.spec.target_ref.name == claim;
-    let reports = bed
-        .reports_when("a report", |reports| {
-            reports.iter().any(|report| of(report) && report.is_announced())
-        })
-        .await?;
-    reports.into_iter().find(of).context("the report is there")
+    bed.fail(&claim, order).await?;
+    Ok((bed.failed_claim(&claim).await?, bed.report_of(&claim).await?))
 }
 
 pub(super) fn exit_code(report: &BootstrapReport) -> Option<i32> {

@@ -11,7 +11,7 @@ use bringup_objects::report::{CollectorState, Phase};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::common::{ORAS_MISSING, fail, has_failed, message, report_of, status_and_reason};
+use super::common::{ORAS_MISSING, fail, message, status_and_reason};
 
 /// A fault for the first reads of VMs.
 fn with_fault(times: u32, fault: &str) -> String {
@@ -34,8 +34,8 @@ async fn a_malformed_provider_id_is_named_in_the_condition_and_judged_in_time() 
         .await?;
     assert_eq!(status_and_reason(&told, BOOTSTRAP_SUCCEEDED), Some(("Unknown", "Diagnosing")));
     bed.azure.advance(Duration::from_secs(12 * 60 + 30));
-    bed.claim_when(&claim, "a verdict", has_failed).await?;
-    let report = report_of(&bed, &claim).await?;
+    bed.failed_claim(&claim).await?;
+    let report = bed.report_of(&claim).await?;
     let collectors = report.status.unwrap_or_default().collectors;
     assert_eq!(collectors[0].state, CollectorState::Failed);
     assert!(collectors[0].detail.contains("oops"), "{}", collectors[0].detail);
@@ -60,8 +60,8 @@ async fn fail_elsewhere(bed: &TestBed) -> Result<(NodeClaim, bringup_objects::Bo
     let claim = bed.claim_name("other");
     let text = "Code=\"AllocationFailed\" Message=\"Allocation failed. We do not have sufficient capacity for the requested VM size in this region.\"";
     bed.karpenter.launch_standalone(&claim, text).await?;
-    let object = bed.claim_when(&claim, "a verdict", has_failed).await?;
-    Ok((object, report_of(bed, &claim).await?))
+    let object = bed.failed_claim(&claim).await?;
+    Ok((object, bed.report_of(&claim).await?))
 }
 
 #[tokio::test]
@@ -82,12 +82,12 @@ async fn answers_that_are_no_answers_are_asked_for_again() -> Result<()> {
         let bed = TestBed::named(name, &with_fault(2, fault)).await?;
         let _controller = bed.observe();
         let claim = bed.claim_name("a");
-        super::common::start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
+        bed.fail(&claim, &Order::of("202601.27.0")).await?;
         // The second and third look follow a second apart.
         for _ in 0..5 {
             bed.azure.advance(Duration::from_secs(1));
         }
-        let report = report_of(&bed, &claim).await?;
+        let report = bed.report_of(&claim).await?;
         assert_eq!(
             (report.cause(), report.phase()),
             (Some("BinaryMissing"), Phase::Final.into()),
@@ -115,9 +115,9 @@ async fn test_28_a_missing_permission_is_named_in_the_condition() -> Result<()> 
     let metrics = controller.controller.metrics().text();
     assert!(metrics.contains("bringup_degraded{what=\"azure\"} 1"), "{metrics}");
     bed.azure.advance(Duration::from_mins(12));
-    let told = bed.claim_when(&claim, "a verdict", has_failed).await?;
+    let told = bed.failed_claim(&claim).await?;
     assert_eq!(status_and_reason(&told, CSE_PROVISIONED), None);
-    let report = report_of(&bed, &claim).await?;
+    let report = bed.report_of(&claim).await?;
     let collectors = report.status.unwrap_or_default().collectors;
     assert_eq!(collectors[0].state, CollectorState::Denied);
     Ok(())
