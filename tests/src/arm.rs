@@ -11,8 +11,9 @@ use bringup_azure_sim::endpoints::{AnyToken, InProcess};
 use bringup_azure_sim::simulator::Simulator;
 use bytes::Bytes;
 use http::Request;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::SUBNET;
 use crate::simulated_clock::SimulatedClock;
 
 const HOST: &str = "https://management.azure.com";
@@ -26,6 +27,27 @@ pub fn client(azure: &Simulator, principal: &'static str) -> bringup_azure::Arm 
         Arc::new(InProcess::new(azure.clone())),
         Arc::new(SimulatedClock(azure.clone())),
     )
+}
+
+/// A Linux VM as Cluster API's Azure provider makes it.
+pub fn cluster_api_vm(name: &str, nic: &str) -> Value {
+    let key = json!({ "path": "/home/capi/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA" });
+    json!({
+        "location": "eastus",
+        "properties": {
+            "hardwareProfile": { "vmSize": "Standard_D4s_v5" },
+            "storageProfile": {
+                "imageReference": { "publisher": "cncf-upstream", "offer": "capi", "sku": "ubuntu-2404", "version": "1.34.2" },
+                "osDisk": { "name": format!("{name}-osdisk"), "createOption": "FromImage", "osType": "Linux" },
+            },
+            "osProfile": {
+                "adminUsername": "capi", "computerName": name, "customData": "I2Nsb3VkLWNvbmZpZwo=",
+                "linuxConfiguration": { "disablePasswordAuthentication": true, "ssh": { "publicKeys": [key] } },
+            },
+            "networkProfile": { "networkInterfaces": [{ "id": nic }] },
+            "diagnosticsProfile": { "bootDiagnostics": { "enabled": true } },
+        },
+    })
 }
 
 /// Calls ARM without retries, as a client that is not under test.
@@ -112,6 +134,16 @@ impl Arm {
             bail!("PUT {path}: {} {}", response.status, response.body);
         }
         Ok(response)
+    }
+
+    /// Puts a NIC in the subnet of the nodes, and returns its path. `providers` is the path of the
+    /// providers of its resource group.
+    pub fn put_nic(&self, providers: &str, name: &str) -> Result<String> {
+        let nic = format!("{providers}/Microsoft.Network/networkInterfaces/{name}");
+        let ip = json!({ "name": "ip", "properties": { "subnet": { "id": SUBNET } } });
+        let body = json!({ "location": "eastus", "properties": { "ipConfigurations": [ip] } });
+        self.put(&format!("{nic}?api-version=2024-05-01"), &body)?;
+        Ok(nic)
     }
 
     /// Deletes a resource.

@@ -236,6 +236,13 @@ impl StandInKarpenter {
         Ok(object.data["status"]["conditions"].as_array().cloned().unwrap_or_default())
     }
 
+    /// Launches a claim whose script fails, and reports that.
+    pub async fn fail(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
+        self.launch_as(claim, pool, order).await?;
+        let error = self.bootstrap_as(claim, order)?.context("the script should fail")?;
+        self.report_failure(claim, &error).await
+    }
+
     /// Deletes the VM and then the claim, as Karpenter does with what failed.
     pub async fn clean_up(&self, claim: &str) -> Result<()> {
         self.delete_vm(claim)?;

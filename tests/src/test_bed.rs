@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result};
 use bringup_azure_sim::azure::Azure;
 use bringup_azure_sim::simulator::Simulator;
 use bringup_controller::Controller;
+use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
 use bringup_objects::report::BootstrapReport;
 use bringup_objects::{Node, NodeClaim, flex};
 use bringup_observe::Settings;
@@ -33,6 +34,7 @@ pub use builder::Builder;
 use self::endpoints::Endpoints;
 use crate::arm::{self, Arm};
 use crate::nodes::NodeFollower;
+use crate::order::Order;
 use crate::simulated_clock::SimulatedClock;
 use crate::stand_in_karpenter::StandInKarpenter;
 
@@ -221,6 +223,37 @@ impl TestBed {
         let what = format!("{name}: {what}");
         let found = until_object(self.claims(), name, what, |claim| claim.is_some_and(&is));
         found.await?.context("the claim exists")
+    }
+
+    /// Launches a claim of the pool whose script fails, as Karpenter does and reports it.
+    pub async fn fail(&self, claim: &str, order: &Order) -> Result<()> {
+        self.karpenter.fail(claim, self.pool(), order).await
+    }
+
+    /// Waits until a claim has failed, as its condition says.
+    pub async fn failed_claim(&self, claim: &str) -> Result<NodeClaim> {
+        let has_failed = |claim: &NodeClaim| {
+            let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
+            find(conditions, BOOTSTRAP_SUCCEEDED).is_some_and(|held| held.status == "False")
+        };
+        self.claim_when(claim, "a verdict", has_failed).await
+    }
+
+    /// The report on a claim, once it is as wanted. Its name cannot be known before.
+    pub async fn report_when(
+        &self,
+        claim: &str,
+        is: impl Fn(&BootstrapReport) -> bool,
+    ) -> Result<BootstrapReport> {
+        let is_it = |report: &BootstrapReport| report.spec.target_ref.name == claim && is(report);
+        let what = format!("a report on {claim}");
+        let reports = self.reports_when(&what, |reports| reports.iter().any(is_it)).await?;
+        reports.into_iter().find(is_it).context("the report exists")
+    }
+
+    /// The report on a claim, once it has been announced.
+    pub async fn report_of(&self, claim: &str) -> Result<BootstrapReport> {
+        self.report_when(claim, BootstrapReport::is_announced).await
     }
 
     /// Waits until the reports of this test bed are as wanted.

@@ -8,7 +8,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bringup_azure_sim::azure::Azure;
 use bringup_contract::join_config::{AgentArtifact, JoinConfig, join_custom_data};
-use bringup_end_to_end::SUBNET;
 use bringup_end_to_end::flex_guests::{GuestsBed, NO_MODULES, can_run};
 use bringup_testbed::wait::{is_gone, until_object};
 use k8s_openapi::api::core::v1::{Node, Secret};
@@ -47,12 +46,8 @@ fn make(bed: &GuestsBed, version: &str, name: &str, token: &str) -> Result<()> {
     let text = |field: &str| settings["agent"][field].as_str().unwrap_or_default().to_owned();
     let agent = AgentArtifact { url: text("url"), sha256: text("sha256") };
     let custom_data = STANDARD.encode(join_custom_data(&config, &agent)?);
-    let nic = format!("{GROUP}/providers/Microsoft.Network/networkInterfaces/{name}");
     let arm = bed.arm();
-    arm.put(&nic, &json!({
-        "location": "eastus",
-        "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": SUBNET } } }] },
-    }))?;
+    let nic = arm.put_nic(&format!("{GROUP}/providers"), name)?;
     let body = json!({
         "location": "eastus",
         "properties": {

@@ -83,7 +83,7 @@ fn azure(text: &str) -> Result<Simulator> {
 }
 
 /// Pools without a machine controller, which do not wait for one.
-async fn still() -> Result<(Client, KubePools, Cluster)> {
+async fn pools_without_controller() -> Result<(Client, KubePools, Cluster)> {
     let client = shared_with_flex().await?.client();
     let cluster = cluster()?;
     let arm = arm::client(&azure("")?, "flex");
@@ -92,7 +92,7 @@ async fn still() -> Result<(Client, KubePools, Cluster)> {
     Ok((client, pools, cluster))
 }
 
-async fn kept(pools: &KubePools, id: &str) -> Result<Stored> {
+async fn stored_pool(pools: &KubePools, id: &str) -> Result<Stored> {
     match pools.get(id).await? {
         Some(Record::Pool(stored)) => Ok(*stored),
         other => bail!("{id} is {other:?}"),
@@ -133,7 +133,7 @@ async fn a_pool_becomes_a_vm_and_its_deletion_leaves_nothing() -> Result<()> {
         machine.is_some_and(|one| one.status.as_ref().is_some_and(|it| it.phase == Phase::Running))
     };
     until_object(machines.clone(), &name, "a VM that runs", runs).await?;
-    let stored = kept(&pools, &wanted.id).await?;
+    let stored = stored_pool(&pools, &wanted.id).await?;
     let status = machines.get(&name).await?.status;
     let vm = status.and_then(|status| status.place).context("it has a place")?.vm;
     assert_eq!(
@@ -187,7 +187,7 @@ async fn a_pool_becomes_a_vm_and_its_deletion_leaves_nothing() -> Result<()> {
 
 #[tokio::test]
 async fn case_25_a_token_is_neither_stored_nor_in_an_answer() -> Result<()> {
-    let (client, pools, cluster) = still().await?;
+    let (client, pools, cluster) = pools_without_controller().await?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("plugin.sock");
     let listener = GrpcListener::bind(Address::Unix(path.clone()), None).await?;
@@ -247,7 +247,7 @@ async fn case_25_a_token_is_neither_stored_nor_in_an_answer() -> Result<()> {
 
 #[tokio::test]
 async fn another_cluster_cannot_be_joined() -> Result<()> {
-    let (_, pools, cluster) = still().await?;
+    let (_, pools, cluster) = pools_without_controller().await?;
     let elsewhere = Pool { authority: authority()?, ..pool("elsewhere", &cluster) };
     let refused = pools.put(elsewhere).await.unwrap_err();
     let PoolError::Field { field, .. } = &refused else { bail!("{refused}") };
@@ -258,7 +258,7 @@ async fn another_cluster_cannot_be_joined() -> Result<()> {
 
 #[tokio::test]
 async fn a_vm_that_took_the_place_of_a_pools_vm_is_not_restarted() -> Result<()> {
-    let (client, _, cluster) = still().await?;
+    let (client, _, cluster) = pools_without_controller().await?;
     let body = r#"{"name": "taken", "properties": {"vmId": "of-another-team"}}"#;
     let fault = format!(
         "faults: [{{on: {{method: GET, pathContains: /virtualmachines/taken}}, fault: {{answer: {{status: 200, body: '{body}'}}}}}}]"
@@ -298,7 +298,7 @@ async fn a_vm_that_took_the_place_of_a_pools_vm_is_not_restarted() -> Result<()>
 
 #[tokio::test]
 async fn case_23_two_replicas_that_serve_the_same_pools_make_one_machine() -> Result<()> {
-    let (client, one, cluster) = still().await?;
+    let (client, one, cluster) = pools_without_controller().await?;
     let arm = arm::client(&azure("")?, "flex");
     let two =
         KubePools::new(client.clone(), arm, cluster.clone(), scopes()?).waiting(Duration::ZERO);
@@ -321,7 +321,7 @@ async fn case_23_two_replicas_that_serve_the_same_pools_make_one_machine() -> Re
 
 #[tokio::test]
 async fn case_19_to_21_foreign_and_broken_objects_are_kept_and_spoil_no_list() -> Result<()> {
-    let (client, pools, cluster) = still().await?;
+    let (client, pools, cluster) = pools_without_controller().await?;
     let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
     let machines: Api<AzureFlexMachine> = Api::all(client);
     let class = |name: &str| AzureFlexNodeClass::new(name, pool(name, &cluster).class);

@@ -136,7 +136,7 @@ async fn storm(bed: &mut FlexBed) -> Result<(BTreeMap<String, Timestamp>, Observ
 }
 
 /// When the console of each machine showed how its bootstrap had ended.
-fn shown(bed: &FlexBed) -> Result<BTreeMap<String, Timestamp>> {
+fn ends_on_consoles(bed: &FlexBed) -> Result<BTreeMap<String, Timestamp>> {
     bed.azure.with(|azure| {
         let ended = azure.journal().text().lines().filter_map(|line| {
             let line = line.strip_suffix(": script ended with 192")?;
@@ -175,7 +175,7 @@ async fn in_the_storm_every_node_that_never_joins_has_its_cause() -> Result<()> 
     assert_eq!((tally.nics_removed, tally.vms_removed), (250, 50), "{tally:?}");
 
     // Every node that never joined has a report with the cause and the line that proves it.
-    let shown = shown(&bed)?;
+    let shown = ends_on_consoles(&bed)?;
     let reports: Api<BootstrapReport> = Api::namespaced(bed.client.clone(), "default");
     let (mut since_asked, mut since_shown) = (Vec::new(), Vec::new());
     for report in reports.list(&ListParams::default()).await? {

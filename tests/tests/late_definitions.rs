@@ -33,10 +33,7 @@ async fn test_33_without_karpenters_definitions_the_controller_starts_and_names_
     bed.control_plane().install(CrdSet::KarpenterAzure).await?;
     bed.karpenter.create_pool(bed.pool()).await?;
     let claim = bed.claim_name("a");
-    bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
-    let order = Order::of("202601.27.0");
-    let error = bed.karpenter.bootstrap_as(&claim, &order)?.expect("oras is missing");
-    bed.karpenter.report_failure(&claim, &error).await?;
+    bed.fail(&claim, &Order::of("202601.27.0")).await?;
     assert_eq!(bed.report().await?.cause(), Some("BinaryMissing"));
     assert!(health.waiting().is_empty());
     Ok(())

@@ -29,7 +29,7 @@ async fn paced(name: &str, scenario: &str, times: f64) -> Result<TestBed> {
     TestBed::builder().named(name).scenario(scenario).pace(Pace::Times(times)).start().await
 }
 
-fn says(claim: &NodeClaim, kind: &str, status: &str) -> bool {
+fn has_status(claim: &NodeClaim, kind: &str, status: &str) -> bool {
     let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
     find(conditions, kind).is_some_and(|held| held.status == status)
 }
@@ -44,11 +44,11 @@ async fn a_failure_with_an_event_of_karpenter_is_on_the_claim_at_once() -> Resul
     for nth in 0..15 {
         let (claim, launched) = (bed.claim_name(nth), now());
         bed.karpenter.launch(&claim, "latency", "202601.13.0").await?;
-        bed.claim_when(&claim, "seen", |it| says(it, BOOTSTRAP_SUCCEEDED, "Unknown")).await?;
+        bed.claim_when(&claim, "seen", |it| has_status(it, BOOTSTRAP_SUCCEEDED, "Unknown")).await?;
         let error = bed.karpenter.bootstrap(&claim)?.context("the script should fail")?;
         assert_eq!(Reads::of(&bed.azure).of_claim(&claim), 0, "{claim} is read too early");
         bed.karpenter.report_failure(&claim, &error).await?;
-        bed.claim_when(&claim, "a verdict", |it| says(it, BOOTSTRAP_SUCCEEDED, "False")).await?;
+        bed.failed_claim(&claim).await?;
         let took = launched.duration_until(now());
         assert!(took < FIRST, "{claim}: {took} after its launch, by Azure's clock");
     }
@@ -56,7 +56,7 @@ async fn a_failure_with_an_event_of_karpenter_is_on_the_claim_at_once() -> Resul
 }
 
 /// When ARM began to show that the scripts had failed, by the name of the claim.
-fn shown(bed: &TestBed) -> Result<BTreeMap<String, Timestamp>> {
+fn failures_in_arm(bed: &TestBed) -> Result<BTreeMap<String, Timestamp>> {
     bed.azure.with(|azure| {
         let failed = azure.journal().text().lines().filter_map(|line| {
             let line = line.strip_suffix("/extensions/cse-agent-karpenter: Failed")?;
@@ -79,12 +79,10 @@ async fn a_failure_without_an_event_is_on_the_claim_after_the_next_read() -> Res
         bed.launch(&claim, bed.pool(), order).await?;
         bed.vm_in_state(&claim, "Succeeded").await?;
         bed.vm_fleet().start_script(&claim, order)?;
-        bed.claim_when(&claim, "a verdict", |it| says(it, BOOTSTRAP_SUCCEEDED, "False"))
-            .await
-            .map(drop)
+        bed.failed_claim(&claim).await.map(drop)
     })
     .await?;
-    let shown = shown(bed)?;
+    let shown = failures_in_arm(bed)?;
     let (reads, mut took) = (Reads::of(&bed.azure), Vec::new());
     for report in bed.reports().list(&ListParams::default()).await.context("list the reports")? {
         let claim = &report.spec.target_ref.name;
@@ -121,7 +119,8 @@ async fn a_healthy_node_costs_at_most_six_reads() -> Result<()> {
         bed.ready_node(&claim).await?;
         bed.karpenter.register(&claim).await?;
         bed.claim_when(&claim, "a success", |claim| {
-            says(claim, BOOTSTRAP_SUCCEEDED, "True") && says(claim, CSE_PROVISIONED, "True")
+            has_status(claim, BOOTSTRAP_SUCCEEDED, "True")
+                && has_status(claim, CSE_PROVISIONED, "True")
         })
         .await
         .map(drop)

@@ -29,7 +29,7 @@ fn is_false(condition: &Value) -> bool {
 }
 
 /// What the manager says of the health of a machine, whether or not that is still there.
-async fn judged(cluster: &Cluster, machine: &str) -> Result<(String, String)> {
+async fn health_check_result(cluster: &Cluster, machine: &str) -> Result<(String, String)> {
     let what = format!("the manager's judgement of {machine}");
     cluster
         .until(&what, |seen| {
@@ -68,7 +68,7 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
 
     // What judged it, by which condition and after which time, in the words of the manager.
     let (lost, kept) = (curable.name_any(), incurable.name_any());
-    let (reason, message) = judged(&cluster, &lost).await?;
+    let (reason, message) = health_check_result(&cluster, &lost).await?;
     assert_eq!(reason, "UnhealthyMachine");
     let why = format!(
         "Condition bringup.dev/ReplacementUseful on Machine is reporting status True with reason {CURABLE} for more than 30s"
@@ -114,7 +114,7 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
 
     // The startup timeout is blind: it replaces the other machine as well.
     cluster.apply(&cluster.health_check(&["--startup-timeout", "30s"])?)?;
-    let (reason, message) = judged(&cluster, &kept).await?;
+    let (reason, message) = health_check_result(&cluster, &kept).await?;
     assert_eq!(reason, "NodeStartupTimeout");
     assert!(message.contains("Node failed to report startup in 30s"), "{message}");
     cluster.until("the blind replacement", |seen| !seen.present.contains_key(&kept)).await?;
@@ -165,7 +165,7 @@ async fn a_health_check_of_the_verdict_itself_replaces_what_a_new_machine_cannot
     cluster.grow(3).await?;
     cluster.until("a verdict", |seen| of_cause(&seen.last, INCURABLE).is_some()).await?;
     let name = of_cause(&cluster.last(), INCURABLE).context("it was seen")?.name_any();
-    let (reason, message) = judged(&cluster, &name).await?;
+    let (reason, message) = health_check_result(&cluster, &name).await?;
     assert_eq!(reason, "UnhealthyMachine");
     let why = format!(
         "Condition BootstrapSucceeded on Machine is reporting status False with reason {INCURABLE}"

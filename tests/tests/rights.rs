@@ -6,8 +6,6 @@ use anyhow::{Context as _, Result};
 use bringup_end_to_end::TestBed;
 use bringup_end_to_end::order::Order;
 use bringup_end_to_end::test_bed::shared;
-use bringup_objects::BootstrapReport;
-use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
 use bringup_objects::flex::TOKENS_NAMESPACE;
 use bringup_runtime::effect_hook::EffectHook;
 use bringup_runtime::rights::{NEEDED, Needed, Place};
@@ -100,20 +98,9 @@ async fn with_exactly_the_rights_of_the_chart_everything_works() -> Result<()> {
     running.controller.check_rights().await;
     for name in ["a", "b"] {
         let claim = bed.claim_name(name);
-        bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
-        let order = Order::of("202601.27.0");
-        let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
-        bed.karpenter.report_failure(&claim, &error).await?;
-        bed.claim_when(&claim, "a verdict", |claim| {
-            let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
-            find(conditions, BOOTSTRAP_SUCCEEDED).is_some_and(|held| held.status == "False")
-        })
-        .await?;
-        bed.reports_when("its report, announced", |reports| {
-            let mut its = reports.iter().filter(|it| it.spec.target_ref.name == claim);
-            its.any(BootstrapReport::is_announced)
-        })
-        .await?;
+        bed.fail(&claim, &Order::of("202601.27.0")).await?;
+        bed.failed_claim(&claim).await?;
+        bed.report_of(&claim).await?;
         bed.karpenter.clean_up(&claim).await?;
         bed.azure.advance(Duration::from_secs(30));
     }
@@ -136,10 +123,7 @@ async fn each_right_that_is_missing_is_named_and_nothing_crashes() -> Result<()>
         let user = user(&bed, &name, Some(needed)).await?;
         let running = bed.observe_with(user.client(), EffectHook::default());
         let claim = bed.claim_name("a");
-        bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
-        let order = Order::of("202601.27.0");
-        let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
-        bed.karpenter.report_failure(&claim, &error).await?;
+        bed.fail(&claim, &Order::of("202601.27.0")).await?;
 
         running.controller.check_rights().await;
         let health = running.controller.health();

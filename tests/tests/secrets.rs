@@ -64,9 +64,7 @@ async fn test_29_planted_secrets_are_in_no_object_event_log_metric_or_page() -> 
     let order = Order::of("202601.27.0");
     // By the extension, by the activity log after the VM is gone, by the console, by Karpenter.
     let claim = bed.claim_name("extension");
-    bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
-    let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
-    bed.karpenter.report_failure(&claim, &error).await?;
+    bed.fail(&claim, &order).await?;
     let lost = bed.claim_name("lost");
     bed.karpenter.launch_as(&lost, bed.pool(), &order).await?;
     let error = bed.karpenter.bootstrap_as(&lost, &order)?.context("it should fail")?;

@@ -14,6 +14,7 @@ use bringup_end_to_end::vm_fleet::Reads;
 use bringup_objects::BootstrapReport;
 use bringup_objects::report::Phase;
 use bringup_runtime::effect_hook::EffectHook;
+use bringup_testbed::wait::in_time;
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::events::v1::Event;
@@ -58,24 +59,25 @@ async fn reports_when(
 ) -> Result<Vec<BootstrapReport>> {
     let mut wanted: BTreeMap<String, BootstrapReport> = BTreeMap::new();
     let mut events = std::pin::pin!(watcher(bed.reports(), watcher::Config::default()));
-    while let Some(event) = events.next().await {
-        match event.context("watch the reports")? {
-            watcher::Event::InitApply(report) | watcher::Event::Apply(report) => {
-                if is(&report) {
-                    wanted.insert(report.name_any(), report);
-                } else {
-                    wanted.remove(&report.name_any());
+    let found = async {
+        while wanted.len() < many {
+            match events.next().await.context("the watch ended")?.context("watch the reports")? {
+                watcher::Event::InitApply(report) | watcher::Event::Apply(report) => {
+                    if is(&report) {
+                        wanted.insert(report.name_any(), report);
+                    } else {
+                        wanted.remove(&report.name_any());
+                    }
                 }
+                watcher::Event::Delete(report) => drop(wanted.remove(&report.name_any())),
+                watcher::Event::Init | watcher::Event::InitDone => {}
             }
-            watcher::Event::Delete(report) => drop(wanted.remove(&report.name_any())),
-            watcher::Event::Init | watcher::Event::InitDone => {}
+            ensure!(wanted.len() <= CLAIMS, "more reports than claims");
         }
-        ensure!(wanted.len() <= CLAIMS, "more reports than claims");
-        if wanted.len() >= many {
-            return Ok(wanted.into_values().collect());
-        }
-    }
-    anyhow::bail!("the watch ended")
+        anyhow::Ok(())
+    };
+    in_time(format!("{many} reports"), found).await??;
+    Ok(wanted.into_values().collect())
 }
 
 /// What was read because of Karpenter's Events, in the order of the Events: each by the place of

@@ -12,7 +12,7 @@ fn explained(arguments: &[&str]) -> String {
     ran.out
 }
 
-fn says(text: &str, parts: &[&str]) {
+fn assert_contains(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "`{part}` in\n{text}");
     }
@@ -21,7 +21,7 @@ fn says(text: &str, parts: &[&str]) {
 #[test]
 fn the_explanation_of_211_has_constant_meaning_and_dates_and_names_the_missing_program() {
     let text = explained(&["211"]);
-    says(
+    assert_contains(
         &text,
         &[
             "Exit code 211 on Linux: ERR_ORAS_PULL_NETWORK_TIMEOUT\n",
@@ -39,7 +39,7 @@ fn the_explanation_of_211_has_constant_meaning_and_dates_and_names_the_missing_p
 
 #[test]
 fn the_explanation_of_212_has_constant_meaning_and_dates() {
-    says(
+    assert_contains(
         &explained(&["212"]),
         &[
             "Exit code 212 on Linux: ERR_ORAS_PULL_UNAUTHORIZED\n",
@@ -51,7 +51,7 @@ fn the_explanation_of_212_has_constant_meaning_and_dates() {
 
 #[test]
 fn the_explanation_of_231_has_both_meanings_and_their_dates() {
-    says(
+    assert_contains(
         &explained(&["231"]),
         &[
             "ERR_ORAS_PULL_SYSEXT_FAIL",
@@ -61,14 +61,14 @@ fn the_explanation_of_231_has_both_meanings_and_their_dates() {
         ],
     );
     let then = explained(&["231", "--image-version", "202601.27.0"]);
-    says(&then, &["231 on Linux: ERR_IMDS_FETCH_FAILED (on image 202601.27.0)"]);
+    assert_contains(&then, &["231 on Linux: ERR_IMDS_FETCH_FAILED (on image 202601.27.0)"]);
     let between = explained(&["231", "--image-version", "202603.05.0"]);
-    says(&between, &["ERR_IMDS_FETCH_FAILED or", "ERR_ORAS_PULL_SYSEXT_FAIL (on"]);
+    assert_contains(&between, &["ERR_IMDS_FETCH_FAILED or", "ERR_ORAS_PULL_SYSEXT_FAIL (on"]);
 }
 
 #[test]
 fn the_explanation_of_232_has_the_upstream_and_the_requested_meaning() {
-    says(
+    assert_contains(
         &explained(&["232"]),
         &[
             "Exit code 232 on Linux: ERR_SYSEXT_VERSION_ID_NOT_FOUND\n",
@@ -79,22 +79,25 @@ fn the_explanation_of_232_has_the_upstream_and_the_requested_meaning() {
         ],
     );
     let by_name = explained(&["ERR_ORAS_BINARY_NOT_FOUND"]);
-    says(&by_name, &["Exit code 232 on Linux", "Exit code 250 on Linux", "bringup-node"]);
+    assert_contains(
+        &by_name,
+        &["Exit code 232 on Linux", "Exit code 250 on Linux", "bringup-node"],
+    );
 }
 
 #[test]
 fn a_number_of_both_systems_shows_both_unless_one_is_chosen() {
-    says(&explained(&["50"]), &["Exit code 50 on Linux", "Exit code 50 on Windows"]);
+    assert_contains(&explained(&["50"]), &["Exit code 50 on Linux", "Exit code 50 on Windows"]);
     assert!(!explained(&["50", "--os", "windows"]).contains("on Linux"));
 }
 
 #[test]
 fn a_cause_and_an_error_code_of_arm_are_explained_as_well() {
-    says(
+    assert_contains(
         &explained(&["binarymissing"]),
         &["BinaryMissing: ", "What to do:", "Owner:", "image owner", "Linux     211"],
     );
-    says(
+    assert_contains(
         &explained(&["OSProvisioningTimedOut"]),
         &["error code of ARM", "OsProvisioningFailure: "],
     );
@@ -103,7 +106,7 @@ fn a_cause_and_an_error_code_of_arm_are_explained_as_well() {
 #[test]
 fn the_list_has_every_code_and_every_cause() {
     let text = explained(&["--list"]);
-    says(
+    assert_contains(
         &text,
         &[
             "Exit codes on Linux:",

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use bringup_end_to_end::TestBed;
 use bringup_end_to_end::controller_process::ControllerProcess;
-use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
-use bringup_objects::{BootstrapReport, NodeClaim};
+use bringup_end_to_end::order::Order;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::ListParams;
@@ -29,8 +28,7 @@ enum Moment {
 #[tokio::test]
 async fn a_controller_that_is_killed_and_started_again_reports_everything_once() -> Result<()> {
     let bed = TestBed::builder().scenario(SCENARIO).endpoints().start().await?;
-    let (karpenter, reports) = (&bed.karpenter, bed.reports());
-    karpenter.create_pool("default").await?;
+    bed.karpenter.create_pool("default").await?;
 
     // Asked to end, it gives its lease back: the next leader does not have to wait.
     let mut polite = ControllerProcess::start(program(), &bed, &[]).await?;
@@ -49,46 +47,27 @@ async fn a_controller_that_is_killed_and_started_again_reports_everything_once()
     ] {
         let mut first = ControllerProcess::start(program(), &bed, &[]).await?;
         first.logged("leading").await?;
-        karpenter.launch(claim, "default", "202601.27.0").await?;
-        let error = karpenter.bootstrap(claim)?.context("the script should fail")?;
-        karpenter.report_failure(claim, &error).await?;
+        bed.fail(claim, &Order::of("202601.27.0")).await?;
         match moment {
             Moment::AtOnce => {}
-            Moment::AfterTheReport => drop(report_of(&bed, claim, |_| true).await?),
+            Moment::AfterTheReport => drop(bed.report_when(claim, |_| true).await?),
             Moment::AfterTheCondition => {
-                bed.claim_when(claim, "a verdict", is_told).await?;
+                bed.failed_claim(claim).await?;
             }
             Moment::AfterTheEvent => {
-                report_of(&bed, claim, BootstrapReport::is_announced).await?;
+                bed.report_of(claim).await?;
             }
         }
         first.kill();
         let second = ControllerProcess::start(program(), &bed, &[]).await?;
-        let report = report_of(&bed, claim, BootstrapReport::is_announced).await?;
+        let report = bed.report_of(claim).await?;
         assert_eq!(report.cause(), Some("BinaryMissing"), "{moment:?}");
-        bed.claim_when(claim, "a verdict", is_told).await?;
-        let all = reports.list(&ListParams::default()).await?;
+        bed.failed_claim(claim).await?;
+        let all = bed.reports().list(&ListParams::default()).await?;
         let about = all.items.iter().filter(|report| report.spec.target_ref.name == claim);
         assert_eq!(about.count(), 1, "{moment:?}");
         assert_eq!(bed.events(claim).await?.len(), 1, "{moment:?}");
         second.kill();
     }
     Ok(())
-}
-
-fn is_told(claim: &NodeClaim) -> bool {
-    let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    find(conditions, BOOTSTRAP_SUCCEEDED).is_some_and(|held| held.status == "False")
-}
-
-/// The report of a claim, once it is as wanted. Its name cannot be known before.
-async fn report_of(
-    bed: &TestBed,
-    claim: &str,
-    is: impl Fn(&BootstrapReport) -> bool,
-) -> Result<BootstrapReport> {
-    let is_it = |report: &BootstrapReport| report.spec.target_ref.name == claim && is(report);
-    let what = format!("a report on {claim}");
-    let reports = bed.reports_when(&what, |all| all.iter().any(is_it)).await?;
-    reports.into_iter().find(is_it).context("the report exists")
 }

@@ -72,7 +72,7 @@ fn order_as(form: Form) -> Result<Order> {
 }
 
 /// Status and message of a condition.
-fn says(claim: &NodeClaim, kind: &str) -> (String, String, String) {
+fn condition_of(claim: &NodeClaim, kind: &str) -> (String, String, String) {
     let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
     find(conditions, kind)
         .map(|held| (held.status.clone(), held.reason.clone(), held.message.clone()))
@@ -113,9 +113,7 @@ async fn fail(name: &str, guest: &Guest) -> Result<Failed> {
     let error = bed.karpenter.bootstrap_for_real(&claim, &order).await?;
     let error = error.context("the bootstrap should fail")?;
     bed.karpenter.report_failure(&claim, &error).await?;
-    let object = bed
-        .claim_when(&claim, "a verdict", |claim| says(claim, BOOTSTRAP_SUCCEEDED).0 == "False")
-        .await?;
+    let object = bed.failed_claim(&claim).await?;
     let report = bed.report().await?;
     let why = Command::new(env!("CARGO_BIN_EXE_bringup"))
         .args(["why", &claim])
@@ -141,7 +139,8 @@ async fn a_healthy_node_comes_up() -> Result<()> {
     bed.ready_node(&claim).await?;
     bed.karpenter.register(&claim).await?;
     let up = |claim: &NodeClaim| {
-        says(claim, BOOTSTRAP_SUCCEEDED).0 == "True" && says(claim, CSE_PROVISIONED).0 == "True"
+        condition_of(claim, BOOTSTRAP_SUCCEEDED).0 == "True"
+            && condition_of(claim, CSE_PROVISIONED).0 == "True"
     };
     bed.claim_when(&claim, "a node that is up", up).await?;
     Ok(())
@@ -169,9 +168,9 @@ async fn oras_that_is_missing_reaches_the_claim_with_its_code_name_and_evidence(
     }
     let failed = fail("orasmissing", &machine("say this must not run; ends 0")?).await?;
     assert_eq!(failed.cause(), ("BinaryMissing", Some(232)));
-    let (_, _, told) = says(&failed.claim, CSE_PROVISIONED);
+    let (_, _, told) = condition_of(&failed.claim, CSE_PROVISIONED);
     assert!(told.starts_with("CSE exited with code 232 (ERR_ORAS_BINARY_NOT_FOUND)"), "{told}");
-    assert_eq!(says(&failed.claim, BOOTSTRAP_SUCCEEDED).1, "BinaryMissing");
+    assert_eq!(condition_of(&failed.claim, BOOTSTRAP_SUCCEEDED).1, "BinaryMissing");
     assert!(failed.why.contains("ERR_ORAS_BINARY_NOT_FOUND"), "{}", failed.why);
     assert!(failed.why.contains("oras"), "{}", failed.why);
     assert!(failed.is_from_the_node(), "{:?}", failed.report.status);
@@ -261,7 +260,7 @@ async fn an_agent_that_is_killed_with_its_scripts_is_said_to_have_died() -> Resu
         kill -9 $PPID $$";
     let failed = fail("killedagent", &has_oras(machine(script)?)?).await?;
     assert_eq!(failed.cause().1, Some(245));
-    let (_, _, told) = says(&failed.claim, CSE_PROVISIONED);
+    let (_, _, told) = condition_of(&failed.claim, CSE_PROVISIONED);
     assert!(told.contains("PROVISIONER_DIED"), "{told}");
     Ok(())
 }

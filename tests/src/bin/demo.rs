@@ -11,8 +11,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use bringup_end_to_end::TestBed;
 use bringup_end_to_end::controller_process::ControllerProcess;
-use bringup_objects::NodeClaim;
-use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, find};
+use bringup_end_to_end::order::Order;
 use bringup_objects::report::definition;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Namespace;
@@ -42,7 +41,7 @@ async fn main() -> Result<()> {
     heading("Two NodeClaims on AzureLinux V3: images 202601.13.0 and 202601.27.0")?;
     karpenter.launch(healthy, "default", "202601.13.0").await?;
     karpenter.bootstrap(healthy)?;
-    demo.fail(broken, "202601.27.0").await?;
+    demo.bed.fail(broken, &Order::of("202601.27.0")).await?;
     demo.join(healthy).await?;
 
     heading("$ kubectl describe nodeclaim default-x7k2p     (as Karpenter leaves it)")?;
@@ -52,7 +51,7 @@ async fn main() -> Result<()> {
     demo.install().await?;
     let began = Instant::now();
     let mut controller = ControllerProcess::start(&demo.bringup, &demo.bed, &[]).await?;
-    demo.verdict(broken).await?;
+    demo.bed.failed_claim(broken).await?;
     say(&format!(
         "Started, and the verdict is on the claim: {:.1} s.",
         began.elapsed().as_secs_f64()
@@ -63,9 +62,9 @@ async fn main() -> Result<()> {
     demo.describe(broken)?;
 
     heading("Another node fails with the same code, and here the code is right")?;
-    demo.fail(cut_off, "202601.13.0").await?;
+    demo.bed.fail(cut_off, &Order::of("202601.13.0")).await?;
     let began = Instant::now();
-    demo.verdict(cut_off).await?;
+    demo.bed.failed_claim(cut_off).await?;
     let took = began.elapsed().as_secs_f64();
     say(&format!("From Karpenter's Event to the verdict on the claim: {took:.1} s."))?;
     controller.logged("registry").await?;
@@ -115,14 +114,6 @@ struct Demo {
 }
 
 impl Demo {
-    /// A claim whose script fails, as Karpenter tells it.
-    async fn fail(&self, claim: &str, image: &str) -> Result<()> {
-        let karpenter = &self.bed.karpenter;
-        karpenter.launch(claim, "default", image).await?;
-        let error = karpenter.bootstrap(claim)?.context("the demo's node should fail")?;
-        karpenter.report_failure(claim, &error).await
-    }
-
     /// Waits for the Node of a claim, and registers it as Karpenter does.
     async fn join(&self, claim: &str) -> Result<()> {
         self.bed.ready_node(claim).await?;
@@ -141,16 +132,6 @@ impl Demo {
             .await
             .context("make the namespace")?;
         Ok(())
-    }
-
-    /// Waits for the verdict on a claim.
-    async fn verdict(&self, claim: &str) -> Result<()> {
-        let has_failed = |claim: &NodeClaim| {
-            let status = claim.status.as_ref();
-            let verdict = status.and_then(|status| find(&status.conditions, BOOTSTRAP_SUCCEEDED));
-            verdict.is_some_and(|verdict| verdict.status == "False")
-        };
-        self.bed.claim_when(claim, "a verdict", has_failed).await.map(drop)
     }
 
     /// Conditions and Events of a claim, as kubectl shows them.

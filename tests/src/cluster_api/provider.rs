@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::arm::Arm;
+use crate::SUBSCRIPTION;
+use crate::arm::{Arm, cluster_api_vm};
 use crate::nodes::NodeFollower;
-use crate::{SUBNET, SUBSCRIPTION};
 
 /// What keeps an AzureMachine until its VM is gone.
 const FINALIZER: &str = "azuremachine.infrastructure.cluster.x-k8s.io";
@@ -254,31 +254,14 @@ impl WorkloadCluster {
     fn put_vm(&self, object: &DynamicObject, case: &str) -> Result<()> {
         let (name, spec) = (object.name_any(), &object.data["spec"]);
         let arm = Arm::new(self.azure.clone());
-        let nic = format!("{}/Microsoft.Network/networkInterfaces/{name}-nic", self.providers());
-        arm.put(&format!("{nic}?api-version=2024-05-01"), &json!({
-            "location": "eastus",
-            "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": SUBNET } } }] },
-        }))?;
-        let key =
-            json!({ "path": "/home/capi/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA" });
+        let nic = arm.put_nic(&self.providers(), &format!("{name}-nic"))?;
+        let mut vm = cluster_api_vm(&name, &nic);
+        vm["tags"] = json!({ "case": case });
+        let properties = &mut vm["properties"];
+        properties["hardwareProfile"]["vmSize"] = spec["vmSize"].clone();
         let has_console = !spec["diagnostics"]["boot"].is_null();
-        arm.put(&self.vm(&name), &json!({
-            "location": "eastus",
-            "tags": { "case": case },
-            "properties": {
-                "hardwareProfile": { "vmSize": spec["vmSize"] },
-                "storageProfile": {
-                    "imageReference": { "publisher": "cncf-upstream", "offer": "capi", "sku": "ubuntu-2404", "version": "1.34.2" },
-                    "osDisk": { "name": format!("{name}-osdisk"), "createOption": "FromImage", "osType": "Linux" },
-                },
-                "osProfile": {
-                    "adminUsername": "capi", "computerName": name, "customData": "I2Nsb3VkLWNvbmZpZwo=",
-                    "linuxConfiguration": { "disablePasswordAuthentication": true, "ssh": { "publicKeys": [key] } },
-                },
-                "networkProfile": { "networkInterfaces": [{ "id": nic }] },
-                "diagnosticsProfile": { "bootDiagnostics": { "enabled": has_console } },
-            },
-        }))?;
+        properties["diagnosticsProfile"]["bootDiagnostics"]["enabled"] = json!(has_console);
+        arm.put(&self.vm(&name), &vm)?;
         for extension in spec["vmExtensions"].as_array().into_iter().flatten() {
             let wanted = extension["name"].as_str().context("an extension has a name")?;
             arm.put(

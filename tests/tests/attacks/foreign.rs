@@ -122,7 +122,7 @@ pub(super) async fn plant(installed: &Installed) -> Result<Vec<Plant>> {
 }
 
 /// Waits until a machine tells of the foreign resource.
-async fn is_told(installed: &Installed, plant: &Plant) -> Result<()> {
+async fn foreign_resource_is_reported(installed: &Installed, plant: &Plant) -> Result<()> {
     let ready = |machine: &AzureFlexMachine| {
         let conditions = machine.status.as_ref().map_or(&[][..], |status| &status.conditions);
         find(conditions, READY).cloned()
@@ -150,7 +150,7 @@ pub(super) async fn are_left_alone(installed: &Installed, planted: &[Plant]) -> 
     // Azure reserves a NIC for three minutes: those of the others are deleted after that.
     let is_long = takes_long("the release of machines whose VM or disk is foreign");
     for plant in planted {
-        is_told(installed, plant).await?;
+        foreign_resource_is_reported(installed, plant).await?;
         if is_long || plant.path.contains("networkinterfaces") {
             delete(installed, &plant.machine).await?;
         } else {

@@ -2,8 +2,9 @@
 
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::fault::FaultRule;
+use bringup_end_to_end::arm::cluster_api_vm;
 use bringup_end_to_end::order::Order;
-use bringup_end_to_end::{SUBNET, SUBSCRIPTION, TestBed};
+use bringup_end_to_end::{SUBSCRIPTION, TestBed};
 use bringup_objects::NodeClaim;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
 use bringup_testbed::wait::until_object;
@@ -79,31 +80,10 @@ pub(super) async fn create_cluster(bed: &TestBed, name: &str, subscription: &str
 /// A VM as the provider makes it, and its vmId.
 pub(super) fn put_vm(bed: &TestBed, name: &str) -> Result<(String, String)> {
     let base = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-prod/providers");
-    let nic = format!("{base}/Microsoft.Network/networkInterfaces/{name}-nic");
-    let ip = json!({ "name": "ip", "properties": { "subnet": { "id": SUBNET } } });
     let arm = bed.arm();
-    arm.put(
-        &format!("{nic}?api-version=2024-05-01"),
-        &json!({ "location": "eastus", "properties": { "ipConfigurations": [ip] } }),
-    )?;
+    let nic = arm.put_nic(&base, &format!("{name}-nic"))?;
     let id = format!("{base}/Microsoft.Compute/virtualMachines/{name}");
-    let key = json!({ "path": "/home/capi/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA" });
-    let made = arm.put(&id, &json!({
-        "location": "eastus",
-        "properties": {
-            "hardwareProfile": { "vmSize": "Standard_D4s_v5" },
-            "storageProfile": {
-                "imageReference": { "publisher": "cncf-upstream", "offer": "capi", "sku": "ubuntu-2404", "version": "1.34.2" },
-                "osDisk": { "name": format!("{name}-osdisk"), "createOption": "FromImage", "osType": "Linux" },
-            },
-            "osProfile": {
-                "computerName": name, "adminUsername": "capi", "customData": "I2Nsb3VkLWNvbmZpZwo=",
-                "linuxConfiguration": { "disablePasswordAuthentication": true, "ssh": { "publicKeys": [key] } },
-            },
-            "networkProfile": { "networkInterfaces": [{ "id": nic }] },
-            "diagnosticsProfile": { "bootDiagnostics": { "enabled": true } },
-        },
-    }))?;
+    let made = arm.put(&id, &cluster_api_vm(name, &nic))?;
     arm.finish(&made)?;
     let vm = arm.get(&id)?.body["properties"]["vmId"].as_str().context("a vmId")?.to_owned();
     Ok((id, vm))
@@ -111,7 +91,7 @@ pub(super) fn put_vm(bed: &TestBed, name: &str) -> Result<(String, String)> {
 
 /// A Machine of a cluster, and the provider's object behind it. Its VM is said to be there
 /// since long enough for a look.
-pub(super) async fn introduce(
+pub(super) async fn create_capi_machine(
     bed: &TestBed,
     name: &str,
     cluster: &str,
@@ -142,7 +122,7 @@ pub(super) async fn introduce(
 }
 
 /// Waits until a Machine has a condition like this.
-pub(super) async fn machine_told(
+pub(super) async fn condition_on_machine(
     bed: &TestBed,
     name: &str,
     what: &str,

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::super::{NAMESPACE, TENANT, replay};
 use super::installed::{Installed, is_well};
-use super::machines::{POOL, create_cluster, introduce, machine_told, neighbour};
+use super::machines::{POOL, condition_on_machine, create_capi_machine, create_cluster, neighbour};
 use super::{reports, texts};
 
 /// A subscription that no scope of the controller allows.
@@ -65,15 +65,15 @@ async fn vms_of_other_subscriptions_are_not_read(installed: &Installed) -> Resul
     let id = format!(
         "/subscriptions/{FOREIGN}/resourceGroups/victim/providers/Microsoft.Compute/virtualMachines/db-1"
     );
-    introduce(bed, "by-its-id", "prod", Some(&id)).await?;
+    create_capi_machine(bed, "by-its-id", "prod", Some(&id)).await?;
     // The same by the subscription of a cluster of the tenant's own.
     create_cluster(bed, "stolen", FOREIGN).await?;
-    introduce(bed, "by-its-cluster", "stolen", None).await?;
+    create_capi_machine(bed, "by-its-cluster", "stolen", None).await?;
     for name in ["by-its-id", "by-its-cluster"] {
         let names_the_flag = |one: &serde_json::Value| {
             one["message"].as_str().is_some_and(|message| message.contains("--azure-scope"))
         };
-        machine_told(bed, name, "the scope that is missing", names_the_flag).await?;
+        condition_on_machine(bed, name, "the scope that is missing", names_the_flag).await?;
     }
     neighbour(bed, "beside-the-scopes").await?;
     let asked = installed.requests(0).into_iter().find(|one| one.path.contains(FOREIGN));

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::super::{NAMESPACE, TENANT};
 use super::installed::{Installed, kubectl};
-use super::machines::{POOL, condition, introduce, machines, neighbour};
+use super::machines::{POOL, condition, create_capi_machine, machines, neighbour};
 
 const USER: &str = "mallory";
 /// What the forged verdict would be.
@@ -118,7 +118,7 @@ pub(super) async fn without_the_policy_forged_reports_are_ignored(
     }
     let about_claim = forged_about_a_claim(installed, "victim-2").await?;
     // About a Machine of the tenant's own: only the writer gives it away.
-    introduce(bed, "victim-3", "prod", None).await?;
+    create_capi_machine(bed, "victim-3", "prod", None).await?;
     let uid = machines(bed).get("victim-3").await?.uid().context("a uid")?;
     let about_machine =
         forged("about-victim-3", "cluster.x-k8s.io/v1beta2", "Machine", "victim-3", &uid);

@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 use super::super::{NAMESPACE, TENANT, takes_long};
 use super::installed::{Installed, get};
 use super::machines::{
-    POOL, answer, arm, condition, fail, introduce, machine_told, neighbour, put_vm, verdict,
+    POOL, answer, arm, condition, condition_on_machine, create_capi_machine, fail, neighbour,
+    put_vm, verdict,
 };
 
 /// The console of an innocent Machine, and the last line of the others.
@@ -59,7 +60,7 @@ pub(super) async fn hostile_consoles_hold_up_nothing(
         );
         let (id, vm) = put_vm(bed, name)?;
         arm(bed, answer("GET", &format!("bootdiagnostics/{vm}"), 200, &text, &console))?;
-        introduce(bed, name, "prod", Some(&id)).await?;
+        create_capi_machine(bed, name, "prod", Some(&id)).await?;
         ids.push(vm);
     }
     let is_over = AtomicBool::new(false);
@@ -69,15 +70,15 @@ pub(super) async fn hostile_consoles_hold_up_nothing(
         }
         let (id, vm) = put_vm(bed, "honest")?;
         arm(bed, answer("GET", &format!("bootdiagnostics/{vm}"), 200, &text, HONEST))?;
-        introduce(bed, "honest", "prod", Some(&id)).await?;
+        create_capi_machine(bed, "honest", "prod", Some(&id)).await?;
         lease_moves(installed).await?;
         neighbour(bed, "beside-the-consoles").await?;
         let is_down = |one: &Value| one["status"] == "False";
-        let told = machine_told(bed, "honest", "a verdict", is_down).await?;
+        let told = condition_on_machine(bed, "honest", "a verdict", is_down).await?;
         ensure!(told["reason"] == "BootstrapTokenInvalid", "{told}");
         // What is hostile is read and judged to its end.
         for (name, _) in &consoles {
-            let told = machine_told(bed, name, "a verdict", is_down).await?;
+            let told = condition_on_machine(bed, name, "a verdict", is_down).await?;
             ensure!(told["reason"] == "BootstrapTokenInvalid", "{name}: {told}");
             is_read(installed, name).await?;
         }
@@ -140,11 +141,11 @@ pub(super) async fn times_as_far_out_as_9999_crash_nothing(installed: &Installed
     fail(bed, "far", || far("aks-far")).await?;
     let (id, _) = put_vm(bed, "far-machine")?;
     far("far-machine")?;
-    introduce(bed, "far-machine", "prod", Some(&id)).await?;
+    create_capi_machine(bed, "far-machine", "prod", Some(&id)).await?;
     for name in ["aks-far", "far-machine"] {
         installed.until_struck(&format!("/virtualmachines/{name}?")).await?;
     }
-    machine_told(bed, "far-machine", "a condition", |_| true).await?;
+    condition_on_machine(bed, "far-machine", "a condition", |_| true).await?;
     reports_of_the_year_9999(installed).await?;
     neighbour(bed, "beside-the-times").await
 }
@@ -198,7 +199,7 @@ pub(super) async fn a_wait_without_end_holds_up_one_vm(installed: &Installed) ->
     let (id, _) = put_vm(bed, "greedy")?;
     let (headers, body) = refusal(Some("LowCostGetResource"));
     arm(bed, answer("GET", "/virtualmachines/greedy", 429, &headers, &body))?;
-    introduce(bed, "greedy", "prod", Some(&id)).await?;
+    create_capi_machine(bed, "greedy", "prod", Some(&id)).await?;
     installed.until_struck("/virtualmachines/greedy").await?;
     neighbour(bed, "beside-the-wait").await
 }

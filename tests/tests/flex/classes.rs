@@ -14,7 +14,12 @@ use serde_json::{Value, json};
 use crate::common::{FlexBed, class, condition_is, machine};
 
 /// What a condition of a class says, once it has a status.
-async fn told(bed: &FlexBed, name: &str, kind: &str, status: &str) -> Result<(String, String)> {
+async fn condition_of(
+    bed: &FlexBed,
+    name: &str,
+    kind: &str,
+    status: &str,
+) -> Result<(String, String)> {
     let what = format!("{kind}={status} on {name}");
     let class = until_object(bed.classes(), name, &what, condition_is(kind, status)).await?;
     let conditions = class.and_then(|class| class.status).unwrap_or_default().conditions;
@@ -36,24 +41,24 @@ async fn case_29_31_36_what_azure_or_the_cluster_refuses_is_a_condition_of_the_c
     let bed = FlexBed::new(&format!("{denied}\n{groups}")).await?;
 
     bed.create_class(&changed("far", "location", "westus".into())).await?;
-    let (reason, message) = told(&bed, "far", "ValidationSucceeded", "False").await?;
+    let (reason, message) = condition_of(&bed, "far", "ValidationSucceeded", "False").await?;
     assert_eq!(reason, "InvalidSpec");
     assert_eq!(message, "subnetID: it is in eastus2, and location is westus");
-    let (reason, message) = told(&bed, "far", "Ready", "False").await?;
+    let (reason, message) = condition_of(&bed, "far", "Ready", "False").await?;
     assert_eq!(reason, "UnhealthyDependents");
     assert!(message.contains("ValidationSucceeded=False"), "{message}");
 
     bed.create_class(&changed("absent", "resourceGroup", "rg-absent".into())).await?;
-    let (_, message) = told(&bed, "absent", "ValidationSucceeded", "False").await?;
+    let (_, message) = condition_of(&bed, "absent", "ValidationSucceeded", "False").await?;
     assert_eq!(message, "resourceGroup: it does not exist");
 
     bed.create_class(&changed("denied", "resourceGroup", "rg-denied".into())).await?;
-    let (reason, message) = told(&bed, "denied", "AzureAccess", "False").await?;
+    let (reason, message) = condition_of(&bed, "denied", "AzureAccess", "False").await?;
     assert_eq!(reason, "AuthorizationFailed");
     assert!(message.contains("may not read"), "{message}");
 
     bed.create_class(&changed("new", "kubernetesVersion", "1.99.0".into())).await?;
-    let (_, message) = told(&bed, "new", "ValidationSucceeded", "False").await?;
+    let (_, message) = condition_of(&bed, "new", "ValidationSucceeded", "False").await?;
     assert!(
         message.starts_with("kubernetesVersion: 1.99.0 is newer than the cluster"),
         "{message}"
@@ -62,7 +67,7 @@ async fn case_29_31_36_what_azure_or_the_cluster_refuses_is_a_condition_of_the_c
     // What was wrong and is mended is seen at once.
     let mended = Patch::Merge(json!({ "spec": { "kubernetesVersion": null } }));
     bed.classes().patch("new", &PatchParams::default(), &mended).await?;
-    told(&bed, "new", "Ready", "True").await?;
+    condition_of(&bed, "new", "Ready", "True").await?;
     Ok(())
 }
 
@@ -83,16 +88,16 @@ async fn an_image_that_does_not_exist_is_the_fault_of_its_class_and_costs_azure_
     );
     let image = json!({ "publisher": "nobody", "offer": "nothing", "sku": "none" });
     bed.create_class(&changed("bad", "imageReference", image)).await?;
-    told(&bed, "bad", "Ready", "True").await?;
+    condition_of(&bed, "bad", "Ready", "True").await?;
     bed.create_machine(&machine("two", "bad", "Standard_D8s_v5")?).await?;
-    let (reason, message) = told(&bed, "bad", "ValidationSucceeded", "False").await?;
+    let (reason, message) = condition_of(&bed, "bad", "ValidationSucceeded", "False").await?;
     assert_eq!(reason, "MachineRefused");
     assert!(message.contains("nobody:nothing:none"), "{message}");
     let image = json!({ "publisher": "stranger", "offer": "nothing", "sku": "none" });
     bed.create_class(&changed("strange", "imageReference", image)).await?;
-    told(&bed, "strange", "Ready", "True").await?;
+    condition_of(&bed, "strange", "Ready", "True").await?;
     bed.create_machine(&machine("three", "strange", "Standard_D8s_v5")?).await?;
-    let (reason, message) = told(&bed, "strange", "ValidationSucceeded", "False").await?;
+    let (reason, message) = condition_of(&bed, "strange", "ValidationSucceeded", "False").await?;
     assert_eq!(reason, "MachineRefused");
     assert!(message.contains("Artifact was not found."), "whatever the code: {message}");
     assert_eq!(bed.held(), bed.names_of("one", &[]).await?);
@@ -122,7 +127,7 @@ async fn case_31_a_missing_permission_in_azure_is_a_condition_and_not_a_loop() -
     for name in ["one", "two", "three"] {
         bed.claimed_machine(name, "plain", "Standard_D8s_v5").await?;
     }
-    let (reason, message) = told(&bed, "plain", "AzureAccess", "False").await?;
+    let (reason, message) = condition_of(&bed, "plain", "AzureAccess", "False").await?;
     assert_eq!(reason, "MachineRefused");
     assert!(message.contains("LinkedAuthorizationFailed"), "{message}");
     for name in ["one", "two", "three"] {
@@ -171,7 +176,7 @@ async fn a_class_whose_status_another_client_writes_makes_no_machine() -> Result
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }] } });
     bed.classes().patch_status("plain", &other, &Patch::Merge(&status)).await?;
-    let (reason, message) = told(&bed, "plain", "Ready", "False").await?;
+    let (reason, message) = condition_of(&bed, "plain", "Ready", "False").await?;
     assert_eq!(reason, "OwnershipConflict");
     assert!(message.contains("aks-flex"), "{message}");
 

@@ -236,7 +236,7 @@ impl Pool {
     }
 
     /// The resources for which an operation was asked.
-    pub(crate) fn asked(&self, operation: &str) -> BTreeSet<String> {
+    pub(crate) fn requested(&self, operation: &str) -> BTreeSet<String> {
         let paths = self.requests(operation, |request| {
             request.path.split('?').next().unwrap_or_default().to_owned()
         });
@@ -246,7 +246,7 @@ impl Pool {
     /// Whether each VM was asked for once. How many VMs there are is up to Karpenter, which on a busy machine
     /// sometimes makes two claims for one pod.
     pub(crate) fn each_vm_was_asked_for_once(&self) -> bool {
-        self.attempts().len() == self.asked("PutVm").len()
+        self.attempts().len() == self.requested("PutVm").len()
     }
 }
 

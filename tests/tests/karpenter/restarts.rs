@@ -66,10 +66,10 @@ async fn reach(pool: &Pool, moment: Moment, count: usize) -> Result<()> {
             pool.claims_until(&what, |claims: &[NodeClaim]| claims.len() >= count).await?;
         }
         Moment::NicAsked => {
-            pool.azure_until(&what, |pool| pool.asked("PutNic").len() >= count).await?;
+            pool.azure_until(&what, |pool| pool.requested("PutNic").len() >= count).await?;
         }
         Moment::VmAsked => {
-            pool.azure_until(&what, |pool| pool.asked("PutVm").len() >= count).await?;
+            pool.azure_until(&what, |pool| pool.requested("PutVm").len() >= count).await?;
         }
         Moment::Launched => {
             let launched = |claims: &[NodeClaim]| {
@@ -114,7 +114,7 @@ pub(crate) async fn a_kill_of_bringup_or_karpenter_at_any_moment_loses_nothing_a
     let going = |claims: &[NodeClaim]| claims.iter().any(is_going);
     pool.claims_until("a claim that goes", going).await?;
     restart(&karpenter, Who::Karpenter).await?;
-    pool.azure_until("a VM that goes", |pool| !pool.asked("DeleteVm").is_empty()).await?;
+    pool.azure_until("a VM that goes", |pool| !pool.requested("DeleteVm").is_empty()).await?;
     restart(&karpenter, Who::Bringup).await?;
     let some_left = |pool: &Pool| pool.held().len() < 2 * COMING.len();
     pool.azure_until("half of them gone", some_left).await?;

@@ -79,7 +79,7 @@ async fn verdict(cluster: &ManagementCluster, name: &str) -> Result<(String, Str
 }
 
 /// What the collector of run commands met.
-async fn asked(cluster: &ManagementCluster, name: &str) -> Result<Collector> {
+async fn run_command_collector(cluster: &ManagementCluster, name: &str) -> Result<Collector> {
     let reports = cluster.reports().await?;
     let report = reports.iter().find(|it| it.spec.target_ref.name == name).context("a report")?;
     let all = &report.status.as_ref().context("there")?.collectors;
@@ -122,7 +122,7 @@ async fn test_22_28_the_summary_line_of_a_wait_is_found_in_the_output_of_a_run_c
             let proof = "cluster-info has no signature for it";
             assert!(message.contains(proof), "{}: {message}", wanted.name);
         }
-        let asked = asked(&cluster, wanted.name).await?;
+        let asked = run_command_collector(&cluster, wanted.name).await?;
         assert_eq!(asked.state, CollectorState::Ok, "{asked:?}");
         assert!(asked.detail.contains("bringup-node in bringup-wait: Failed"), "{asked:?}");
     }
@@ -163,7 +163,7 @@ async fn run_commands_that_no_object_shows_are_read_once_before_the_verdict() ->
     ] {
         let (reason, message) = verdict(&cluster, name).await?;
         assert_eq!(reason, cause, "{name}: {message}");
-        let asked = asked(&cluster, name).await?;
+        let asked = run_command_collector(&cluster, name).await?;
         assert_eq!(asked.state, state, "{name}: {asked:?}");
         assert!(asked.detail.contains(detail), "{name}: {asked:?}");
         assert_eq!(reads(&cluster, name), 1, "{name}");

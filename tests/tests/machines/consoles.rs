@@ -175,10 +175,10 @@ async fn launch(cluster: &ManagementCluster) -> Result<()> {
     let strange = Wanted { form: Form::Strange, extensions: &script, ..Wanted::linux("strange") };
     cluster.launch(strange).await?;
     let there = "azure:///subscriptions/11111111-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/elsewhere";
-    cluster.introduce(Wanted::linux("elsewhere"), Some(there)).await?;
+    cluster.create_machine(Wanted::linux("elsewhere"), Some(there)).await?;
     // No object describes its cluster.
     let nowhere = Wanted { cluster: "other", ..Wanted::linux("nowhere") };
-    cluster.introduce(nowhere, None).await
+    cluster.create_machine(nowhere, None).await
 }
 
 fn message(machine: &DynamicObject) -> &str {

@@ -39,7 +39,7 @@ async fn pass(cluster: &ManagementCluster, vm: &str, minutes: u64) -> Result<()>
 async fn a_machine_is_left_alone_until_there_is_something_to_make_it_from() -> Result<()> {
     let cluster = ManagementCluster::new("waiting", FAILS).await?;
     let early = Wanted { is_said: false, has_data: false, ..Wanted::linux("worker-1") };
-    cluster.introduce(early, None).await?;
+    cluster.create_machine(early, None).await?;
     cluster.azure.advance(Duration::from_mins(20));
     // A client that has seen the one has seen the other.
     cluster.launch(Wanted::linux("worker-2")).await?;
@@ -56,7 +56,7 @@ async fn a_machine_is_judged_by_the_age_of_its_vm_and_not_by_its_own() -> Result
     let scenario = json!({ "rules": [{ "name": "all", "boot": boot }] }).to_string();
     let cluster = ManagementCluster::with_manual_clock("late", &scenario).await?;
     let late = Wanted { is_said: false, console: false, ..Wanted::linux("worker-1") };
-    cluster.introduce(late, None).await?;
+    cluster.create_machine(late, None).await?;
     let is_seen = |it: &DynamicObject| status(it).is_some();
     cluster.until(cluster.machines(), "worker-1", "the Machine to be seen", is_seen).await?;
     for minutes in [2, 3, 10, 5] {

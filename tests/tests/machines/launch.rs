@@ -1,7 +1,7 @@
 //! Machines, with what the provider makes of them.
 
 use anyhow::{Context as _, Result, ensure};
-use bringup_end_to_end::arm::Arm;
+use bringup_end_to_end::SUBNET;
 use bringup_objects::cluster_api::{POOL_LABEL, vm_name};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -107,12 +107,6 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn subnet() -> String {
-    format!(
-        "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes"
-    )
-}
-
 impl ManagementCluster {
     /// A Machine with what the provider has behind it, and its VM.
     pub(crate) async fn launch(&self, wanted: Wanted<'_>) -> Result<()> {
@@ -121,11 +115,11 @@ impl ManagementCluster {
             Form::Uniform | Form::Flexible => self.put_scale_set(wanted)?,
         };
         let id = wanted.is_said.then(|| format!("azure://{id}"));
-        self.introduce(wanted, id.as_deref()).await
+        self.create_machine(wanted, id.as_deref()).await
     }
 
     /// A Machine and what the provider has behind it, of a VM that is said to be there.
-    pub(crate) async fn introduce(&self, wanted: Wanted<'_>, id: Option<&str>) -> Result<()> {
+    pub(crate) async fn create_machine(&self, wanted: Wanted<'_>, id: Option<&str>) -> Result<()> {
         let Wanted { name, cluster, .. } = wanted;
         let now = Time(self.azure.clock().now());
         if wanted.form != Form::Strange {
@@ -218,16 +212,12 @@ impl ManagementCluster {
     pub(crate) fn put_vm(&self, wanted: Wanted<'_>) -> Result<String> {
         let vm = vm_name(wanted.name, wanted.os == "Windows");
         let base = self.providers();
-        let arm = Arm::new(self.azure.clone());
+        let arm = self.arm();
         let mut diagnostics = json!({ "enabled": wanted.console });
         if let Some(storage) = wanted.storage {
             diagnostics["storageUri"] = json!(storage);
         }
-        let nic = format!("{base}/Microsoft.Network/networkInterfaces/{vm}-nic");
-        arm.put(&format!("{nic}?api-version=2024-05-01"), &json!({
-            "location": "eastus",
-            "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": subnet() } } }] },
-        }))?;
+        let nic = arm.put_nic(&base, &format!("{vm}-nic"))?;
         let mut profile = wanted.os_profile();
         profile["computerName"] = json!(vm);
         let id = format!("{base}/Microsoft.Compute/virtualMachines/{vm}");
@@ -247,15 +237,15 @@ impl ManagementCluster {
         )?;
         for name in wanted.extensions {
             let extension = Wanted::extension(name);
-            let said = arm.send("PUT", &format!("{id}/extensions/{name}"), Some(&extension))?;
-            ensure!(said.status < 300, "{name} on {id}: {}", said.body);
+            let response = arm.send("PUT", &format!("{id}/extensions/{name}"), Some(&extension))?;
+            ensure!(response.status < 300, "{name} on {id}: {}", response.body);
         }
         Ok(id)
     }
 
     /// A scale set with one instance: the id of that.
     fn put_scale_set(&self, wanted: Wanted<'_>) -> Result<String> {
-        let (set, arm) = (wanted.name, Arm::new(self.azure.clone()));
+        let (set, arm) = (wanted.name, self.arm());
         let id = format!("{}/Microsoft.Compute/virtualMachineScaleSets/{set}", self.providers());
         let mut profile = wanted.os_profile();
         profile["computerNamePrefix"] = json!(set);
@@ -273,7 +263,7 @@ impl ManagementCluster {
                     "storageProfile": wanted.storage(set),
                     "networkProfile": { "networkInterfaceConfigurations": [{
                         "name": "nic",
-                        "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": subnet() } } }] },
+                        "properties": { "ipConfigurations": [{ "name": "ip", "properties": { "subnet": { "id": SUBNET } } }] },
                     }] },
                     "diagnosticsProfile": { "bootDiagnostics": { "enabled": wanted.console } },
                     "extensionProfile": { "extensions": extensions },

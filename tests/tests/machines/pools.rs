@@ -36,7 +36,7 @@ fn fails() -> String {
 }
 
 /// The provider tells something of a pool; what is there then is answered.
-async fn tell(
+async fn report_condition(
     cluster: &ManagementCluster,
     pool: &str,
     kind: &str,
@@ -84,9 +84,10 @@ async fn a_failure_that_a_pool_reports_is_judged_at_once_and_the_pool_is_never_w
     cluster.azure.advance(Duration::from_secs(20));
     for (name, _, kind, severity, reason) in pools {
         // What it says while it makes the instances is no reason to look.
-        tell(&cluster, name, "ScaleSetDesiredReplicas", "Info", "ScaleSetScaleUp").await?;
+        report_condition(&cluster, name, "ScaleSetDesiredReplicas", "Info", "ScaleSetScaleUp")
+            .await?;
         assert_eq!(looks(&cluster, name), 0, "there is no reason to read {name} yet");
-        let told = tell(&cluster, name, kind, severity, reason).await?;
+        let told = report_condition(&cluster, name, kind, severity, reason).await?;
         let machine = cluster.until(cluster.machines(), name, "a verdict", is_failed).await?;
         let verdict = condition(&machine, "BootstrapSucceeded").context("there")?;
         assert_eq!(verdict["reason"], "BootstrapTokenInvalid", "{verdict}");
@@ -154,7 +155,7 @@ async fn missing_definitions_of_clusters_and_pools_are_noticed_when_they_are_ins
     cluster.azure.advance(Duration::from_secs(20));
     assert_eq!(looks(&cluster, "pooled"), 0, "there is no reason to read it yet");
     cluster.make_pool("pooled", "Uniform").await?;
-    tell(&cluster, "pooled", "BootstrapSucceeded", "Error", "Failed").await?;
+    report_condition(&cluster, "pooled", "BootstrapSucceeded", "Error", "Failed").await?;
     cluster.until(cluster.machines(), "pooled", "the pool to be seen", is_failed).await?;
     Ok(())
 }

@@ -24,7 +24,7 @@ fn speaker(cluster: &ManagementCluster, row: Row) -> Api<DynamicObject> {
 }
 
 /// The provider tells that an extension has failed, and never why.
-async fn tell(cluster: &ManagementCluster, row: Row, name: &str) -> Result<()> {
+async fn report_failure(cluster: &ManagementCluster, row: Row, name: &str) -> Result<()> {
     let object = speaker(cluster, row).get(name).await?;
     let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
     let mut conditions = conditions.cloned().unwrap_or_default();
@@ -68,7 +68,7 @@ async fn a_failure_that_the_provider_reports_is_judged_at_once_on_every_form_of_
         let name = case.machine(row);
         let before = looks(&cluster);
         assert!(!is_failed(&cluster.machines().get(&name).await?), "{name} is judged too early");
-        tell(&cluster, row, &name).await.with_context(|| name.clone())?;
+        report_failure(&cluster, row, &name).await.with_context(|| name.clone())?;
         let what = format!("a verdict of {name}");
         let machine = cluster.until(cluster.machines(), &name, &what, is_failed).await?;
         assert!(looks(&cluster) > before, "{name} was looked at because of it");

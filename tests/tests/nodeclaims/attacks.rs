@@ -12,12 +12,12 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, ResourceExt as _};
 
-use super::common::{ORAS_MISSING, fail, message, report_of, says, start_failing};
+use super::common::{ORAS_MISSING, fail, message, status_and_reason};
 
 const FOREIGN: &str = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 /// A fault for reads of the VM of one claim.
-fn answered(bed: &str, answer: &str) -> String {
+fn with_response(bed: &str, answer: &str) -> String {
     format!(
         "{ORAS_MISSING}\nfaults: [{{on: {{method: GET, pathContains: '/virtualmachines/aks-{bed}-a'}}, fault: {{answer: {answer}}}}}]"
     )
@@ -49,7 +49,7 @@ async fn a_report_in_a_tenants_namespace_is_not_believed_and_not_deleted() -> Re
     // What is watched after it has been handled, so it was.
     fail(&bed, "later", &Order::of("202601.27.0")).await?;
     let victim = bed.claims().get(&victim.name_any()).await?;
-    assert_ne!(says(&victim, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    assert_ne!(status_and_reason(&victim, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     assert!(reports.get_opt("forged").await?.is_some(), "it is not ours to delete");
     Ok(())
 }
@@ -71,9 +71,9 @@ async fn a_vm_outside_the_allowed_scopes_is_not_read_and_the_condition_says_so()
             message(claim, BOOTSTRAP_SUCCEEDED).contains("--azure-scope")
         })
         .await?;
-    assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("Unknown", "Diagnosing")));
+    assert_eq!(status_and_reason(&told, BOOTSTRAP_SUCCEEDED), Some(("Unknown", "Diagnosing")));
     bed.azure.advance(Duration::from_mins(12));
-    bed.claim_when(&claim, "a verdict", super::common::is_told).await?;
+    bed.claim_when(&claim, "a verdict", super::common::has_failed).await?;
     let journal = bed.azure.with(|azure| azure.journal().text().to_owned());
     assert!(!journal.contains(FOREIGN), "{journal}");
     assert!(!controller.is_finished());
@@ -86,15 +86,16 @@ async fn a_status_of_the_year_9999_crashes_nothing() -> Result<()> {
     let body = format!(
         r#"{{"name": "x", "properties": {{"provisioningState": "Succeeded", "timeCreated": "9999-12-30T22:00:00Z", "instanceView": {{"statuses": [{status}], "extensions": [{{"name": "vmssCSE", "type": "Microsoft.Azure.Extensions.CustomScript", "statuses": [{status}]}}]}}}}}}"#
     );
-    let bed = TestBed::named("far", &answered("far", &format!("{{status: 200, body: '{body}'}}")))
-        .await?;
+    let bed =
+        TestBed::named("far", &with_response("far", &format!("{{status: 200, body: '{body}'}}")))
+            .await?;
     let controller = bed.observe();
     bed.karpenter.launch(&bed.claim_name("a"), bed.pool(), "202601.27.0").await?;
     for _ in 0..4 {
         bed.azure.advance(Duration::from_mins(1));
     }
     let (other, _) = fail(&bed, "b", &Order::of("202601.27.0")).await?;
-    assert_eq!(says(&other, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    assert_eq!(status_and_reason(&other, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     assert!(!controller.is_finished());
     let metrics = controller.controller.metrics().text();
     assert!(metrics.contains("bringup_panics_total 0"), "{metrics}");
@@ -116,21 +117,21 @@ async fn a_refusal_that_asks_for_thirty_thousand_years_is_heeded_for_five_minute
     // The look that is due by the schedule is refused; then Karpenter reports that the VM failed.
     bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
     bed.azure.advance(Duration::from_mins(1));
-    let is_told =
+    let has_failed =
         |claim: &NodeClaim| message(claim, BOOTSTRAP_SUCCEEDED).contains("Azure cannot be asked");
-    bed.claim_when(&claim, "that Azure cannot be asked", is_told).await?;
+    bed.claim_when(&claim, "that Azure cannot be asked", has_failed).await?;
     let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("the script should fail")?;
     bed.karpenter.report_failure(&claim, &error).await?;
     // A claim whose own reads were never refused waits for the same reason, and says so.
-    start_failing(&bed, &other, &order).await?;
-    bed.claim_when(&other, "that reads are refused", is_told).await?;
+    bed.fail(&other, &order).await?;
+    bed.claim_when(&other, "that reads are refused", has_failed).await?;
     let waiting = controller.controller.health().waiting();
     assert!(waiting.iter().any(|line| line.contains("Azure cannot be asked")), "{waiting:?}");
     for _ in 0..6 {
         bed.azure.advance(Duration::from_mins(1));
     }
     for claim in [&claim, &other] {
-        assert_eq!(report_of(&bed, claim).await?.cause(), Some("BinaryMissing"));
+        assert_eq!(bed.report_of(claim).await?.cause(), Some("BinaryMissing"));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What the tests of claims share.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use bringup_end_to_end::TestBed;
 use bringup_end_to_end::order::Order;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
@@ -19,7 +19,10 @@ pub(super) fn conditions(claim: &NodeClaim) -> &[Condition] {
 }
 
 /// Status and reason of a condition.
-pub(super) fn says<'a>(claim: &'a NodeClaim, kind: &str) -> Option<(&'a str, &'a str)> {
+pub(super) fn status_and_reason<'a>(
+    claim: &'a NodeClaim,
+    kind: &str,
+) -> Option<(&'a str, &'a str)> {
     find(conditions(claim), kind).map(|held| (held.status.as_str(), held.reason.as_str()))
 }
 
@@ -27,8 +30,8 @@ pub(super) fn message(claim: &NodeClaim, kind: &str) -> String {
     find(conditions(claim), kind).map(|held| held.message.clone()).unwrap_or_default()
 }
 
-pub(super) fn is_told(claim: &NodeClaim) -> bool {
-    matches!(says(claim, BOOTSTRAP_SUCCEEDED), Some(("False", _)))
+pub(super) fn has_failed(claim: &NodeClaim) -> bool {
+    matches!(status_and_reason(claim, BOOTSTRAP_SUCCEEDED), Some(("False", _)))
 }
 
 /// A claim that fails as the bed's scenario says, told by Karpenter; and what is said of it.
@@ -38,28 +41,8 @@ pub(super) async fn fail(
     order: &Order,
 ) -> Result<(NodeClaim, BootstrapReport)> {
     let claim = bed.claim_name(name);
-    start_failing(bed, &claim, order).await?;
-    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
-    let report = report_of(bed, &claim).await?;
-    Ok((object, report))
-}
-
-/// A claim whose script has failed, told by Karpenter.
-pub(super) async fn start_failing(bed: &TestBed, claim: &str, order: &Order) -> Result<()> {
-    bed.karpenter.launch_as(claim, bed.pool(), order).await?;
-    let error = bed.karpenter.bootstrap_as(claim, order)?.context("the script should fail")?;
-    bed.karpenter.report_failure(claim, &error).await
-}
-
-/// The report of a claim, once its verdict has been announced.
-pub(super) async fn report_of(bed: &TestBed, claim: &str) -> Result<BootstrapReport> {
-    let of = |report: &BootstrapReport| report.spec.target_ref.name == claim;
-    let reports = bed
-        .reports_when("a report", |reports| {
-            reports.iter().any(|report| of(report) && report.is_announced())
-        })
-        .await?;
-    reports.into_iter().find(of).context("the report is there")
+    bed.fail(&claim, order).await?;
+    Ok((bed.failed_claim(&claim).await?, bed.report_of(&claim).await?))
 }
 
 pub(super) fn exit_code(report: &BootstrapReport) -> Option<i32> {

@@ -14,7 +14,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use super::common::{ORAS_MISSING, fail, says};
+use super::common::{ORAS_MISSING, fail, status_and_reason};
 use crate::generators::{text, time, wrong};
 
 /// How many claims have such a VM.
@@ -147,7 +147,10 @@ async fn extremes_of_what_azure_answers_stop_no_other_claim() -> Result<()> {
         if minute % 5 == 4 {
             let neighbour = format!("neighbour{minute}");
             let (told, _) = fail(&bed, &neighbour, &order).await?;
-            assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+            assert_eq!(
+                status_and_reason(&told, BOOTSTRAP_SUCCEEDED),
+                Some(("False", "BinaryMissing"))
+            );
         }
     }
     assert!(!controller.is_finished());
@@ -163,6 +166,9 @@ async fn extremes_of_what_azure_answers_stop_no_other_claim() -> Result<()> {
     }
     let claims = bed.claims();
     let first = claims.get(&bed.claim_name(name(0))).await.context("the claim is still there")?;
-    assert!(says(&first, BOOTSTRAP_SUCCEEDED).is_some(), "it is told what is known of it");
+    assert!(
+        status_and_reason(&first, BOOTSTRAP_SUCCEEDED).is_some(),
+        "it is told what is known of it"
+    );
     Ok(())
 }

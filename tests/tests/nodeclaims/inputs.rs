@@ -11,10 +11,10 @@ use bringup_objects::report::{CollectorState, Phase};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::common::{ORAS_MISSING, fail, is_told, message, report_of, says};
+use super::common::{ORAS_MISSING, fail, message, status_and_reason};
 
 /// A fault for the first reads of VMs.
-fn faulty(times: u32, fault: &str) -> String {
+fn with_fault(times: u32, fault: &str) -> String {
     format!(
         "{ORAS_MISSING}\nfaults: [{{on: {{method: GET, pathContains: '/virtualmachines/aks-', times: {times}}}, fault: {fault}}}]"
     )
@@ -32,10 +32,10 @@ async fn a_malformed_provider_id_is_named_in_the_condition_and_judged_in_time() 
             message(claim, BOOTSTRAP_SUCCEEDED).contains("status.providerID")
         })
         .await?;
-    assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("Unknown", "Diagnosing")));
+    assert_eq!(status_and_reason(&told, BOOTSTRAP_SUCCEEDED), Some(("Unknown", "Diagnosing")));
     bed.azure.advance(Duration::from_secs(12 * 60 + 30));
-    bed.claim_when(&claim, "a verdict", is_told).await?;
-    let report = report_of(&bed, &claim).await?;
+    bed.failed_claim(&claim).await?;
+    let report = bed.report_of(&claim).await?;
     let collectors = report.status.unwrap_or_default().collectors;
     assert_eq!(collectors[0].state, CollectorState::Failed);
     assert!(collectors[0].detail.contains("oops"), "{}", collectors[0].detail);
@@ -60,8 +60,8 @@ async fn fail_elsewhere(bed: &TestBed) -> Result<(NodeClaim, bringup_objects::Bo
     let claim = bed.claim_name("other");
     let text = "Code=\"AllocationFailed\" Message=\"Allocation failed. We do not have sufficient capacity for the requested VM size in this region.\"";
     bed.karpenter.launch_standalone(&claim, text).await?;
-    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
-    Ok((object, report_of(bed, &claim).await?))
+    let object = bed.failed_claim(&claim).await?;
+    Ok((object, bed.report_of(&claim).await?))
 }
 
 #[tokio::test]
@@ -79,15 +79,15 @@ async fn answers_that_are_no_answers_are_asked_for_again() -> Result<()> {
             "{answer: {status: 401, body: '{\"error\": {\"code\": \"ExpiredAuthenticationToken\", \"message\": \"The access token expiry has passed.\"}}'}}",
         ),
     ] {
-        let bed = TestBed::named(name, &faulty(2, fault)).await?;
+        let bed = TestBed::named(name, &with_fault(2, fault)).await?;
         let _controller = bed.observe();
         let claim = bed.claim_name("a");
-        super::common::start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
+        bed.fail(&claim, &Order::of("202601.27.0")).await?;
         // The second and third look follow a second apart.
         for _ in 0..5 {
             bed.azure.advance(Duration::from_secs(1));
         }
-        let report = report_of(&bed, &claim).await?;
+        let report = bed.report_of(&claim).await?;
         assert_eq!(
             (report.cause(), report.phase()),
             (Some("BinaryMissing"), Phase::Final.into()),
@@ -101,7 +101,7 @@ async fn answers_that_are_no_answers_are_asked_for_again() -> Result<()> {
 async fn test_28_a_missing_permission_is_named_in_the_condition() -> Result<()> {
     let body = r#"{"error": {"code": "AuthorizationFailed", "message": "The client 'x' with object id 'y' does not have authorization to perform action 'Microsoft.Compute/virtualMachines/read' over scope '/subscriptions/s/resourceGroups/g' or the scope is invalid."}}"#;
     let fault = format!("{{answer: {{status: 403, body: '{}'}}}}", body.replace('\'', "''"));
-    let bed = TestBed::named("t28", &faulty(1000, &fault)).await?;
+    let bed = TestBed::named("t28", &with_fault(1000, &fault)).await?;
     let controller = bed.observe();
     let claim = bed.claim_name("a");
     bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
@@ -111,13 +111,13 @@ async fn test_28_a_missing_permission_is_named_in_the_condition() -> Result<()> 
             message(claim, BOOTSTRAP_SUCCEEDED).contains("Microsoft.Compute/virtualMachines/read")
         })
         .await?;
-    assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("Unknown", "Diagnosing")));
+    assert_eq!(status_and_reason(&told, BOOTSTRAP_SUCCEEDED), Some(("Unknown", "Diagnosing")));
     let metrics = controller.controller.metrics().text();
     assert!(metrics.contains("bringup_degraded{what=\"azure\"} 1"), "{metrics}");
     bed.azure.advance(Duration::from_mins(12));
-    let told = bed.claim_when(&claim, "a verdict", is_told).await?;
-    assert_eq!(says(&told, CSE_PROVISIONED), None);
-    let report = report_of(&bed, &claim).await?;
+    let told = bed.failed_claim(&claim).await?;
+    assert_eq!(status_and_reason(&told, CSE_PROVISIONED), None);
+    let report = bed.report_of(&claim).await?;
     let collectors = report.status.unwrap_or_default().collectors;
     assert_eq!(collectors[0].state, CollectorState::Denied);
     Ok(())
@@ -131,7 +131,7 @@ async fn clocks_that_differ_by_ten_minutes_change_no_verdict() -> Result<()> {
     let bed = TestBed::named("skew", &scenario).await?;
     let _controller = bed.observe();
     let (claim, report) = fail(&bed, "a", &Order::of("202601.27.0")).await?;
-    assert_eq!(says(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    assert_eq!(status_and_reason(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     assert_eq!(report.phase(), Phase::Final);
     Ok(())
 }

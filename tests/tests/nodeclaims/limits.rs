@@ -6,7 +6,7 @@ use anyhow::Result;
 use bringup_end_to_end::TestBed;
 use bringup_end_to_end::order::Order;
 
-use super::common::{ORAS_MISSING, report_of, start_failing};
+use super::common::ORAS_MISSING;
 
 #[tokio::test]
 async fn test_27_a_429_is_obeyed_for_its_own_policy_only() -> Result<()> {
@@ -16,14 +16,14 @@ async fn test_27_a_429_is_obeyed_for_its_own_policy_only() -> Result<()> {
     let bed = TestBed::named("t27", &scenario).await?;
     let controller = bed.observe();
     let (one, other) = (bed.claim_name("a"), bed.claim_name("b"));
-    start_failing(&bed, &one, &Order::of("202601.27.0")).await?;
-    start_failing(&bed, &other, &Order::of("202601.27.0")).await?;
-    assert_eq!(report_of(&bed, &other).await?.cause(), Some("BinaryMissing"));
+    bed.fail(&one, &Order::of("202601.27.0")).await?;
+    bed.fail(&other, &Order::of("202601.27.0")).await?;
+    assert_eq!(bed.report_of(&other).await?.cause(), Some("BinaryMissing"));
     let reads = |text: &str| text.matches("code=\"429\"} 1").count();
     let metrics = controller.controller.metrics().text();
     assert_eq!(reads(&metrics), 1, "{metrics}");
     bed.azure.advance(Duration::from_secs(41));
-    assert_eq!(report_of(&bed, &one).await?.cause(), Some("BinaryMissing"));
+    assert_eq!(bed.report_of(&one).await?.cause(), Some("BinaryMissing"));
     let metrics = controller.controller.metrics().text();
     assert_eq!(reads(&metrics), 1, "no read was sent too early: {metrics}");
     Ok(())

@@ -10,7 +10,7 @@ use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED};
 use bringup_objects::report::{BootstrapReport, CollectorState, Phase};
 use bringup_testbed::kubelet::{Machine, Readiness, SigningRequest, StandInKubelet};
 
-use super::common::{ORAS_MISSING, exit_code, is_told, message, report_of, says};
+use super::common::{ORAS_MISSING, exit_code, has_failed, message, status_and_reason};
 
 const CUSTOM_DATA: &str = "rules: [{name: all, boot: {bootstrap: custom-data, node: never, script: {ends: {exitCode: 211, output: \"timeout: failed to run command 'oras': No such file or directory\\n+ exit 211\"}}}}]";
 
@@ -27,10 +27,10 @@ async fn test_13_a_scriptless_failure_without_a_console_is_unknown_before_thirte
     let claim = bed.claim_name("a");
     bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
     bed.azure.advance(Duration::from_mins(12));
-    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
-    assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
-    assert_eq!(says(&object, CSE_PROVISIONED), None);
-    let report = report_of(&bed, &claim).await?;
+    let object = bed.failed_claim(&claim).await?;
+    assert_eq!(status_and_reason(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
+    assert_eq!(status_and_reason(&object, CSE_PROVISIONED), None);
+    let report = bed.report_of(&claim).await?;
     assert_eq!(report.spec.provision_mode, Some(ProvisionMode::Scriptless.into()));
     assert_eq!(state_of(&report, "virtual machine"), Some(CollectorState::Ok));
     assert_eq!(state_of(&report, "serial log"), Some(CollectorState::Disabled));
@@ -46,10 +46,10 @@ async fn a_scriptless_failure_with_a_console_has_code_cause_and_cse_condition() 
     let order = Order::of("202601.27.0").with_console();
     bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
     bed.azure.advance(Duration::from_mins(6));
-    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
-    assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
-    assert_eq!(says(&object, CSE_PROVISIONED), Some(("False", "CSEFailed")));
-    let report = report_of(&bed, &claim).await?;
+    let object = bed.failed_claim(&claim).await?;
+    assert_eq!(status_and_reason(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    assert_eq!(status_and_reason(&object, CSE_PROVISIONED), Some(("False", "CSEFailed")));
+    let report = bed.report_of(&claim).await?;
     assert_eq!(exit_code(&report), Some(211));
     assert_eq!(state_of(&report, "serial log"), Some(CollectorState::Ok));
     assert_eq!(bed.events(&claim).await?[0].reason.as_deref(), Some("CSEFailed"));
@@ -64,17 +64,17 @@ async fn test_14_a_silent_success_is_unknown_for_three_minutes_and_then_false() 
     bed.karpenter.launch(&claim, bed.pool(), "202601.13.0").await?;
     assert_eq!(bed.karpenter.bootstrap(&claim)?, None);
     bed.claim_when(&claim, "a CSE that succeeded", |claim| {
-        says(claim, CSE_PROVISIONED) == Some(("True", "CSESucceeded"))
-            && says(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
+        status_and_reason(claim, CSE_PROVISIONED) == Some(("True", "CSESucceeded"))
+            && status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
     })
     .await?;
     bed.azure.advance(Duration::from_mins(4));
-    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
-    assert_eq!(says(&object, CSE_PROVISIONED), Some(("True", "CSESucceeded")));
-    assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
+    let object = bed.failed_claim(&claim).await?;
+    assert_eq!(status_and_reason(&object, CSE_PROVISIONED), Some(("True", "CSESucceeded")));
+    assert_eq!(status_and_reason(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
     let told = message(&object, BOOTSTRAP_SUCCEEDED);
     assert!(told.starts_with("The bootstrap script succeeded and no Node came"), "{told}");
-    report_of(&bed, &claim).await?;
+    bed.report_of(&claim).await?;
     assert_eq!(bed.events(&claim).await?[0].reason.as_deref(), Some("BootstrapFailed"));
     Ok(())
 }
@@ -98,13 +98,16 @@ async fn test_14_a_silent_success_with_a_pending_request_waits_for_its_certifica
         csr: SigningRequest::Pending,
     };
     let succeeded = |claim: &bringup_objects::NodeClaim| {
-        says(claim, CSE_PROVISIONED) == Some(("True", "CSESucceeded"))
+        status_and_reason(claim, CSE_PROVISIONED) == Some(("True", "CSESucceeded"))
     };
     bed.claim_when(&claim, "a CSE that succeeded", succeeded).await?;
     StandInKubelet::new(bed.client.clone()).join(&machine, bed.azure.clock().now()).await?;
     bed.azure.advance(Duration::from_mins(5));
-    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
-    assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "TlsBootstrapPending")));
+    let object = bed.failed_claim(&claim).await?;
+    assert_eq!(
+        status_and_reason(&object, BOOTSTRAP_SUCCEEDED),
+        Some(("False", "TlsBootstrapPending"))
+    );
     Ok(())
 }
 
@@ -115,10 +118,10 @@ async fn test_15_a_machine_of_aks_is_read_with_the_details_of_its_error() -> Res
     let claim = bed.claim_name("a");
     bed.karpenter.launch_machine(&claim, bed.pool(), &Order::of("202601.27.0")).await?;
     bed.azure.advance(Duration::from_mins(3));
-    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
-    assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
-    assert_eq!(says(&object, CSE_PROVISIONED), Some(("False", "CSEFailed")));
-    let report = report_of(&bed, &claim).await?;
+    let object = bed.failed_claim(&claim).await?;
+    assert_eq!(status_and_reason(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    assert_eq!(status_and_reason(&object, CSE_PROVISIONED), Some(("False", "CSEFailed")));
+    let report = bed.report_of(&claim).await?;
     assert_eq!(report.spec.provision_mode, Some(ProvisionMode::Machine.into()));
     assert_eq!(exit_code(&report), Some(211));
     assert_eq!(state_of(&report, "AKS machine"), Some(CollectorState::Ok));
@@ -133,9 +136,9 @@ async fn a_standalone_claim_carries_its_error_and_its_report_belongs_to_the_clas
     let claim = bed.claim_name("a");
     let error = "creating instance failed, VM has reported a failure when processing extension 'cse-agent-karpenter' (publisher 'Microsoft.Azure.Extensions' and type 'CustomScript'). Error message: 'failed to execute command: command terminated with exit status=1 [stdout] { \"ExitCode\": \"211\", \"Output\": \"timeout: failed to run command 'oras': No such file or directory\", \"Error\": \"\" }'";
     bed.karpenter.launch_standalone(&claim, error).await?;
-    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
-    assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
-    let report = report_of(&bed, &claim).await?;
+    let object = bed.failed_claim(&claim).await?;
+    assert_eq!(status_and_reason(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    let report = bed.report_of(&claim).await?;
     assert_eq!((exit_code(&report), report.cause()), (Some(211), Some("BinaryMissing")));
     assert_eq!(report.spec.provision_mode, Some(ProvisionMode::Standalone.into()));
     assert_eq!(
@@ -151,18 +154,18 @@ async fn a_standalone_claim_that_is_accepted_after_a_refusal_is_judged_anew() ->
     let _controller = bed.observe();
     let claim = bed.claim_name("a");
     bed.karpenter.launch_standalone(&claim, "AllocationFailed: no capacity").await?;
-    bed.claim_when(&claim, "a verdict", is_told).await?;
-    report_of(&bed, &claim).await?;
+    bed.failed_claim(&claim).await?;
+    bed.report_of(&claim).await?;
     let order = Order::of("202601.27.0");
     bed.karpenter.make(&claim, bed.pool(), &order).await?;
     bed.claim_when(&claim, "no verdict", |claim| {
-        says(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
+        status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
     })
     .await?;
     let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("it should fail")?;
     bed.karpenter.report_failure(&claim, &error).await?;
-    let object = bed.claim_when(&claim, "another verdict", is_told).await?;
-    assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    let object = bed.claim_when(&claim, "another verdict", has_failed).await?;
+    assert_eq!(status_and_reason(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     let reports = bed
         .reports_when("two reports, announced", |reports| {
             reports.len() == 2 && reports.iter().all(BootstrapReport::is_announced)
@@ -185,8 +188,11 @@ async fn an_agent_that_never_reports_is_judged_after_ten_minutes() -> Result<()>
     let claim = bed.claim_name("a");
     bed.karpenter.launch(&claim, bed.pool(), "202601.13.0").await?;
     bed.azure.advance(Duration::from_mins(11));
-    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
-    assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "GuestAgentUnresponsive")));
+    let object = bed.failed_claim(&claim).await?;
+    assert_eq!(
+        status_and_reason(&object, BOOTSTRAP_SUCCEEDED),
+        Some(("False", "GuestAgentUnresponsive"))
+    );
     Ok(())
 }
 
@@ -198,7 +204,10 @@ async fn a_handler_that_fails_has_no_exit_code_and_says_so() -> Result<()> {
     let bed = TestBed::named("handler", &scenario).await?;
     let _controller = bed.observe();
     let (claim, report) = super::common::fail(&bed, "a", &Order::of("202601.13.0")).await?;
-    assert_eq!(says(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "ExtensionHandlerFault")));
+    assert_eq!(
+        status_and_reason(&claim, BOOTSTRAP_SUCCEEDED),
+        Some(("False", "ExtensionHandlerFault"))
+    );
     assert_eq!(exit_code(&report), None);
     assert!(message(&claim, CSE_PROVISIONED).starts_with("CSE failed without an exit code"));
     Ok(())
@@ -211,8 +220,11 @@ async fn a_vm_that_azure_cannot_place_fails_before_any_script() -> Result<()> {
     let claim = bed.claim_name("a");
     bed.karpenter.launch(&claim, bed.pool(), "202601.13.0").await?;
     bed.azure.advance(Duration::from_mins(2));
-    let object = bed.claim_when(&claim, "a verdict", is_told).await?;
-    assert_eq!(says(&object, BOOTSTRAP_SUCCEEDED), Some(("False", "OsProvisioningFailure")));
-    assert_eq!(says(&object, CSE_PROVISIONED), None);
+    let object = bed.failed_claim(&claim).await?;
+    assert_eq!(
+        status_and_reason(&object, BOOTSTRAP_SUCCEEDED),
+        Some(("False", "OsProvisioningFailure"))
+    );
+    assert_eq!(status_and_reason(&object, CSE_PROVISIONED), None);
     Ok(())
 }

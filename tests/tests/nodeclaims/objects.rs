@@ -19,7 +19,7 @@ use kube::Api;
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 
-use super::common::{ORAS_MISSING, is_told, says, start_failing};
+use super::common::{ORAS_MISSING, status_and_reason};
 use crate::generators::objects::{self, condition};
 use crate::generators::{GONE, Generator, assert_no_panics};
 
@@ -162,9 +162,9 @@ async fn fill(generator: &mut Generator, bed: &TestBed) -> Result<Vec<String>> {
 /// Another claim gets its verdict.
 async fn assert_neighbour_is_told(bed: &TestBed, name: &str) -> Result<()> {
     let claim = bed.claim_name(name);
-    start_failing(bed, &claim, &Order::of("202601.27.0")).await?;
-    let told = bed.claim_when(&claim, "a verdict", is_told).await?;
-    assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    bed.fail(&claim, &Order::of("202601.27.0")).await?;
+    let told = bed.failed_claim(&claim).await?;
+    assert_eq!(status_and_reason(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use bringup_runtime::effect_hook::EffectHook;
 use bringup_testbed::wait::in_time;
 use futures::FutureExt as _;
 
-use super::common::{ORAS_MISSING, fail, is_told, says, start_failing};
+use super::common::{ORAS_MISSING, fail, has_failed, status_and_reason};
 
 #[tokio::test]
 async fn a_panic_sets_one_claim_aside_while_another_gets_its_verdict() -> Result<()> {
@@ -34,14 +34,14 @@ async fn a_panic_sets_one_claim_aside_while_another_gets_its_verdict() -> Result
     });
     let controller = bed.observe_with(bed.client.clone(), hook);
     let (order, set_aside) = (Order::of("202601.27.0"), bed.claim_name("set-aside"));
-    start_failing(&bed, &set_aside, &order).await?;
+    bed.fail(&set_aside, &order).await?;
     in_time("the panic", panicked.notified()).await?;
 
     let (told, _) = fail(&bed, "neighbour", &order).await?;
-    assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    assert_eq!(status_and_reason(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     bed.azure.advance(Duration::from_secs(11));
-    let told = bed.claim_when(&set_aside, "a verdict after the pause", is_told).await?;
-    assert_eq!(says(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    let told = bed.claim_when(&set_aside, "a verdict after the pause", has_failed).await?;
+    assert_eq!(status_and_reason(&told, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     let metrics = controller.controller.metrics().text();
     assert!(metrics.contains("bringup_panics_total 1"), "{metrics}");
     Ok(())

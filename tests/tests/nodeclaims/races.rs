@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::common::{ORAS_MISSING, conditions, exit_code, fail, report_of, says, start_failing};
+use super::common::{ORAS_MISSING, conditions, exit_code, fail, status_and_reason};
 
 /// Keeps a claim until it is let go, as Karpenter's finalizer does.
 async fn hold(bed: &TestBed, claim: &str) -> Result<()> {
@@ -33,12 +33,12 @@ async fn test_16_a_vm_deleted_right_after_the_event_has_been_read() -> Result<()
     let bed = TestBed::named("t16", ORAS_MISSING).await?;
     let _controller = bed.observe();
     let claim = bed.claim_name("a");
-    start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
-    let report = report_of(&bed, &claim).await?;
+    bed.fail(&claim, &Order::of("202601.27.0")).await?;
+    let report = bed.report_of(&claim).await?;
     bed.karpenter.clean_up(&claim).await?;
     assert_eq!((report.cause(), report.phase()), (Some("BinaryMissing"), Phase::Final.into()));
     until_object(bed.claims(), "t16-a", "the claim's end", |claim| claim.is_none()).await?;
-    let kept = report_of(&bed, &claim).await?;
+    let kept = bed.report_of(&claim).await?;
     assert_eq!(kept.cause(), Some("BinaryMissing"), "the report outlives claim and VM");
     Ok(())
 }
@@ -48,11 +48,11 @@ async fn test_17_a_vm_gone_before_the_first_read_is_lost_and_then_found_in_the_a
 -> Result<()> {
     let bed = TestBed::named("t17", ORAS_MISSING).await?;
     let claim = bed.claim_name("a");
-    start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
+    bed.fail(&claim, &Order::of("202601.27.0")).await?;
     bed.karpenter.delete_vm(&claim)?;
     bed.azure.advance(Duration::from_secs(30));
     let _controller = bed.observe();
-    let lost = report_of(&bed, &claim).await?;
+    let lost = bed.report_of(&claim).await?;
     assert_eq!((lost.phase(), lost.cause()), (Phase::Lost.into(), Some("Unknown")));
     bed.karpenter.delete_claim(&claim).await?;
 
@@ -81,11 +81,11 @@ async fn test_18_an_empty_activity_log_leaves_unknown_with_the_collectors_listed
     );
     let bed = TestBed::named("t18", &scenario).await?;
     let claim = bed.claim_name("a");
-    start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
+    bed.fail(&claim, &Order::of("202601.27.0")).await?;
     bed.karpenter.delete_vm(&claim)?;
     bed.azure.advance(Duration::from_secs(30));
     let _controller = bed.observe();
-    assert_eq!(report_of(&bed, &claim).await?.phase(), Phase::Lost);
+    assert_eq!(bed.report_of(&claim).await?.phase(), Phase::Lost);
     for _ in 0..4 {
         bed.azure.advance(Duration::from_mins(10));
     }
@@ -119,11 +119,15 @@ async fn test_21_a_claim_made_anew_under_the_same_name_is_another_attempt() -> R
     bed.karpenter.launch(&claim, bed.pool(), "202601.13.0").await?;
     let second = bed
         .claim_when(&claim, "a claim that is being diagnosed", |claim| {
-            says(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
+            status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
         })
         .await?;
     assert_ne!(first.metadata.uid, second.metadata.uid);
-    assert_eq!(says(&second, CSE_PROVISIONED), None, "nothing of the first claim is on it");
+    assert_eq!(
+        status_and_reason(&second, CSE_PROVISIONED),
+        None,
+        "nothing of the first claim is on it"
+    );
 
     let reports = bed.reports_when("one report", |reports| reports.len() == 1).await?;
     assert_eq!(Some(reports[0].spec.target_ref.uid.clone()), first.metadata.uid);
@@ -174,7 +178,7 @@ async fn test_22_an_error_that_the_deletion_itself_caused_is_ignored() -> Result
     // Another claim's verdict shows that the controller has worked on since.
     let other = bed.claim_name("b");
     bed.karpenter.launch_standalone(&other, "AllocationFailed: no capacity").await?;
-    report_of(&bed, &other).await?;
+    bed.report_of(&other).await?;
     let reports = bed.reports_when("one report", |reports| !reports.is_empty()).await?;
     let about: Vec<_> = reports.iter().map(|report| report.spec.target_ref.name.as_str()).collect();
     assert_eq!(about, [other.as_str()]);
@@ -186,17 +190,17 @@ async fn test_23_a_node_that_joins_between_verdict_and_write_is_no_failure() -> 
     let scenario = "rules: [{name: all, boot: {node: {joinsAfter: 1s}, script: {ends: {exitCode: 124, outerExitCode: 1, lasts: 5s, output: \"+ exit 124\"}}}}]";
     let bed = TestBed::named("t23", scenario).await?;
     let claim = bed.claim_name("a");
-    start_failing(&bed, &claim, &Order::of("202601.13.0")).await?;
+    bed.fail(&claim, &Order::of("202601.13.0")).await?;
     bed.azure.advance(Duration::from_secs(30));
     bed.ready_node(&claim).await?;
     // The controller finds a script that failed, and a Node that is ready.
     let _controller = bed.observe();
     let object = bed
         .claim_when(&claim, "a node that is up", |claim| {
-            says(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
+            status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
         })
         .await?;
-    assert_ne!(says(&object, CSE_PROVISIONED), Some(("False", "CSEFailed")));
+    assert_ne!(status_and_reason(&object, CSE_PROVISIONED), Some(("False", "CSEFailed")));
     assert!(bed.reports_when("no report", <[_]>::is_empty).await?.is_empty());
     assert!(bed.events(&claim).await?.is_empty());
     Ok(())
@@ -208,7 +212,7 @@ async fn test_23_a_node_that_becomes_ready_while_the_report_is_prepared_stops_it
     let scenario = "rules: [{name: all, boot: {node: {joinsAfter: 20s}, script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 5s, output: \"oras: command not found\\n+ exit 211\"}}}}]";
     let bed = std::sync::Arc::new(TestBed::named("t23b", scenario).await?);
     let claim = bed.claim_name("a");
-    start_failing(&bed, &claim, &Order::of("202601.13.0")).await?;
+    bed.fail(&claim, &Order::of("202601.13.0")).await?;
     let hook = bringup_runtime::effect_hook::EffectHook::new({
         let (bed, claim) = (bed.clone(), claim.clone());
         move |effect| -> BoxFuture<'static, ()> {
@@ -223,7 +227,7 @@ async fn test_23_a_node_that_becomes_ready_while_the_report_is_prepared_stops_it
     });
     let _controller = bed.observe_with(bed.client.clone(), hook);
     bed.claim_when(&claim, "a node that is up", |claim| {
-        says(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
+        status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
     })
     .await?;
     assert!(bed.reports_when("no report", <[_]>::is_empty).await?.is_empty());
@@ -243,7 +247,7 @@ async fn test_24_a_node_that_joins_after_the_verdict_turns_it() -> Result<()> {
     bed.karpenter.register(&claim).await?;
     let after = bed
         .claim_when(&claim, "a node that is up", |claim| {
-            says(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
+            status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
         })
         .await?;
     let since = |claim| {
@@ -274,7 +278,7 @@ async fn a_claim_deleted_before_the_first_read_has_a_report_all_the_same() -> Re
     bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
     let _controller = bed.observe();
     bed.claim_when(&claim, "a claim that is being diagnosed", |claim| {
-        says(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
+        status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("Unknown", "Diagnosing"))
     })
     .await?;
     let error = bed.karpenter.bootstrap(&claim)?.expect("oras is missing from this image");
@@ -283,7 +287,7 @@ async fn a_claim_deleted_before_the_first_read_has_a_report_all_the_same() -> Re
     bed.karpenter.report_failure(&claim, &error).await?;
     bed.claims().delete(&claim, &DeleteParams::default()).await?;
     let_go(&bed, &claim).await?;
-    let report = report_of(&bed, &claim).await?;
+    let report = bed.report_of(&claim).await?;
     assert_eq!(report.cause(), Some("BinaryMissing"));
     Ok(())
 }
@@ -297,7 +301,7 @@ async fn a_pending_claim_that_a_user_deletes_is_no_failure() -> Result<()> {
     bed.karpenter.delete_claim(&claim).await?;
     let other = bed.claim_name("b");
     bed.karpenter.launch_standalone(&other, "AllocationFailed: no capacity").await?;
-    report_of(&bed, &other).await?;
+    bed.report_of(&other).await?;
     let reports = bed.reports_when("one report", |reports| !reports.is_empty()).await?;
     assert_eq!(reports.len(), 1);
     assert!(bed.events(&claim).await?.is_empty());

@@ -9,7 +9,8 @@ use bringup_end_to_end::order::Order;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED};
 
 use super::common::{
-    ORAS_MISSING, conditions, confidence, constant, every_script, exit_code, fail, message, says,
+    ORAS_MISSING, conditions, confidence, constant, every_script, exit_code, fail, message,
+    status_and_reason,
 };
 
 #[tokio::test]
@@ -18,8 +19,8 @@ async fn test_01_a_failed_cse_is_on_the_claim_in_the_event_and_in_the_report() -
     let _controller = bed.observe();
     let (claim, report) = fail(&bed, "a", &Order::of("202601.27.0")).await?;
 
-    assert_eq!(says(&claim, CSE_PROVISIONED), Some(("False", "CSEFailed")));
-    assert_eq!(says(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
+    assert_eq!(status_and_reason(&claim, CSE_PROVISIONED), Some(("False", "CSEFailed")));
+    assert_eq!(status_and_reason(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
     let place = "Report bringup-t01/t01-a-";
     let told = message(&claim, CSE_PROVISIONED);
     let begins = "CSE exited with code 211 (ERR_ORAS_PULL_NETWORK_TIMEOUT): ";
@@ -86,7 +87,7 @@ async fn test_04_polluted_output_leaves_the_outer_code_and_no_high_confidence() 
     let (claim, report) = fail(&bed, "a", &Order::of("202601.13.0")).await?;
     assert_eq!(exit_code(&report), Some(1));
     assert_ne!(confidence(&report), "high");
-    assert_eq!(says(&claim, CSE_PROVISIONED), Some(("False", "CSEFailed")));
+    assert_eq!(status_and_reason(&claim, CSE_PROVISIONED), Some(("False", "CSEFailed")));
     Ok(())
 }
 
@@ -137,7 +138,7 @@ async fn test_08_an_unknown_code_is_a_number_without_a_name() -> Result<()> {
         told.starts_with("CSE exited with code 199: the code is not in the catalogue."),
         "{told}"
     );
-    assert_eq!(says(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
+    assert_eq!(status_and_reason(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
     Ok(())
 }
 
@@ -183,7 +184,7 @@ async fn test_11_a_missing_oras_overrules_211_however_the_shell_words_it() -> Re
     {
         let (claim, report) = fail(&bed, name, &Order::of("202601.27.0")).await?;
         assert_eq!((exit_code(&report), report.cause()), (Some(211), Some(cause)));
-        assert_eq!(says(&claim, CSE_PROVISIONED), Some(("False", "CSEFailed")));
+        assert_eq!(status_and_reason(&claim, CSE_PROVISIONED), Some(("False", "CSEFailed")));
         let verdict = report.status.and_then(|status| status.verdict).expect("there is a verdict");
         if cause == "BinaryMissing" {
             assert!(verdict.overrules_code);
@@ -205,8 +206,8 @@ async fn test_12_a_healthy_node_gets_no_failure_and_both_conditions_true() -> Re
     bed.azure.advance(Duration::from_secs(5));
     let object = bed
         .claim_when(&claim, "both conditions", |claim| {
-            says(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
-                && says(claim, CSE_PROVISIONED) == Some(("True", "CSESucceeded"))
+            status_and_reason(claim, BOOTSTRAP_SUCCEEDED) == Some(("True", "NodeRegistered"))
+                && status_and_reason(claim, CSE_PROVISIONED) == Some(("True", "CSESucceeded"))
         })
         .await?;
     assert!(conditions(&object).len() >= 6, "Karpenter's conditions stay");

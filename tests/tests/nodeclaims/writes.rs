@@ -17,9 +17,7 @@ use bringup_testbed::wait::{polled, until};
 use futures::FutureExt as _;
 use tokio::sync::Notify;
 
-use super::common::{
-    ORAS_MISSING, conditions, fail, is_told, message, report_of, says, start_failing,
-};
+use super::common::{ORAS_MISSING, conditions, fail, message, status_and_reason};
 
 fn ours(claim: &NodeClaim) -> Vec<Condition> {
     let mut ours: Vec<Condition> = conditions(claim)
@@ -132,8 +130,8 @@ struct End {
 }
 
 async fn end_of(bed: &TestBed, claim: &str) -> Result<End> {
-    let report = report_of(bed, claim).await?;
-    let object = bed.claim_when(claim, "a verdict", is_told).await?;
+    let report = bed.report_of(claim).await?;
+    let object = bed.failed_claim(claim).await?;
     let about = |report: &&BootstrapReport| report.spec.target_ref.name == claim;
     let reports = bed.reports_when("reports", |all| !all.is_empty()).await?;
     let events = bed.events(claim).await?;
@@ -153,7 +151,7 @@ async fn effects_of_a_run(bed: &TestBed) -> Result<(usize, End)> {
     let (hook, _, seen) = stop_at(usize::MAX);
     let running = bed.observe_with(bed.client.clone(), hook);
     let claim = bed.claim_name("whole");
-    start_failing(bed, &claim, &Order::of("202601.27.0")).await?;
+    bed.fail(&claim, &Order::of("202601.27.0")).await?;
     let end = end_of(bed, &claim).await?;
     drop(running);
     Ok((seen.load(Ordering::SeqCst), end))
@@ -170,7 +168,7 @@ async fn test_25_a_crash_after_any_effect_leads_to_the_same_end() -> Result<()> 
         let claim = bed.claim_name(format!("crash{effect}"));
         let (hook, stopped, _) = stop_at(effect);
         let first = bed.observe_with(bed.client.clone(), hook);
-        start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
+        bed.fail(&claim, &Order::of("202601.27.0")).await?;
         tokio::select! {
             biased;
             () = stopped.notified() => crashes += 1,
@@ -206,12 +204,12 @@ async fn a_crash_after_the_report_with_the_vm_gone_meanwhile_loses_nothing() -> 
     let created = Arc::new(Notify::new());
     let hook = stop_after_the_report(&created);
     let first = bed.observe_with(bed.client.clone(), hook);
-    start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
+    bed.fail(&claim, &Order::of("202601.27.0")).await?;
     created.notified().await;
     drop(first);
     bed.karpenter.clean_up(&claim).await?;
     let _second = bed.observe();
-    let report = report_of(&bed, &claim).await?;
+    let report = bed.report_of(&claim).await?;
     assert_eq!(report.cause(), Some("BinaryMissing"));
     assert_eq!(bed.events(&claim).await?.len(), 1);
     Ok(())
@@ -230,7 +228,7 @@ async fn a_change_of_leader_in_the_middle_leads_to_the_same_end() -> Result<()> 
         let stop = stop.clone();
         async move { first.lead(async move { stop.notified().await }).await }
     });
-    start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
+    bed.fail(&claim, &Order::of("202601.27.0")).await?;
     created.notified().await;
     let second = tokio::spawn(async move { second.lead(futures::future::pending()).await });
     stop.notify_one();
@@ -277,7 +275,7 @@ async fn test_32_a_claim_of_a_foreign_class_is_untouched_and_costs_nothing() -> 
     // A claim without a VM is judged after it, at no cost in reads.
     let other = bed.claim_name("b");
     bed.karpenter.launch_standalone(&other, "AllocationFailed: no capacity").await?;
-    report_of(&bed, &other).await?;
+    bed.report_of(&other).await?;
     let object = bed.claims().get(&claim).await?;
     assert!(ours(&object).is_empty());
     assert!(bed.events(&claim).await?.is_empty());
@@ -295,7 +293,7 @@ async fn a_claim_is_not_written_to_before_its_vm_was_accepted() -> Result<()> {
     let version = bed.claims().get(&claim).await?.metadata.resource_version;
     let other = bed.claim_name("b");
     bed.karpenter.launch_standalone(&other, "AllocationFailed: no capacity").await?;
-    report_of(&bed, &other).await?;
+    bed.report_of(&other).await?;
     assert_eq!(bed.claims().get(&claim).await?.metadata.resource_version, version);
     Ok(())
 }
@@ -313,7 +311,7 @@ async fn failures_of_one_pool_with_the_same_cause_share_one_event_that_counts() 
     // A window may end between two of them; then there are two Events.
     assert!(events.len() <= 2 && count == 3, "{} Events count {count}", events.len());
     assert!(message(&bed.claims().get("series-a").await?, CSE_PROVISIONED).len() > 100);
-    assert!(says(&bed.claims().get("series-a").await?, BOOTSTRAP_SUCCEEDED).is_some());
+    assert!(status_and_reason(&bed.claims().get("series-a").await?, BOOTSTRAP_SUCCEEDED).is_some());
     Ok(())
 }
 
@@ -323,7 +321,7 @@ async fn a_dry_run_reaches_its_verdict_and_writes_nothing() -> Result<()> {
     bed.settings.dry_run = true;
     let dry = bed.observe();
     let claim = bed.claim_name("a");
-    start_failing(&bed, &claim, &Order::of("202601.27.0")).await?;
+    bed.fail(&claim, &Order::of("202601.27.0")).await?;
     let version = bed.claims().get(&claim).await?.metadata.resource_version;
     let failed =
         |text: &str| text.contains("bringup_bootstrap_failures_total{cause=\"BinaryMissing\"");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bringup_end_to_end::TestBed;
+use bringup_end_to_end::order::Order;
 use bringup_end_to_end::test_bed::shared;
 use bringup_objects::BootstrapReport;
 use jiff::SignedDuration;
@@ -34,9 +35,7 @@ async fn why_explains_claims_that_are_gone_from_their_reports() -> Result<()> {
     }
     for (before, name) in ["k9p2v", "q4s8j", "x7k2p"].into_iter().enumerate() {
         let claim = bed.claim_name(name);
-        bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
-        let error = bed.karpenter.bootstrap(&claim)?.expect("this image has no oras");
-        bed.karpenter.report_failure(&claim, &error).await?;
+        bed.fail(&claim, &Order::of("202601.27.0")).await?;
         let told = |reports: &[BootstrapReport]| {
             reports.len() == before + 1 && reports.iter().all(BootstrapReport::is_announced)
         };

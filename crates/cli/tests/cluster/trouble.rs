@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::common::{Ran, file, fits, ran};
 use crate::example_cluster::{BAD, bringup_as, claim, create, failed, flat, report, shared};
 
-fn says(text: &str, parts: &[&str]) {
+fn assert_contains(text: &str, parts: &[&str]) {
     let text = flat(text);
     for part in parts {
         assert!(text.contains(part), "`{part}` in\n{text}");
@@ -39,11 +39,11 @@ fn without_a_kubeconfig_there_is_no_cluster_to_ask() {
     for command in [&["why", "x"][..], &["why", "machine/x"], &["reports"], &["report", "x"]] {
         let ran = bringup_at(&nowhere, command);
         assert_eq!((ran.code, ran.out.as_str()), (1, ""));
-        says(&ran.err, &["there is no cluster to ask", &nowhere, "--kubeconfig"]);
+        assert_contains(&ran.err, &["there is no cluster to ask", &nowhere, "--kubeconfig"]);
     }
     let empty = file(directory.path(), "empty", b"apiVersion: v1\nkind: Config\n");
     let ran = bringup_at(&empty, &["reports"]);
-    says(&ran.err, &["the kubeconfig has no current context", "--context"]);
+    assert_contains(&ran.err, &["the kubeconfig has no current context", "--context"]);
     let broken = file(directory.path(), "broken", b"{{");
     assert_eq!(bringup_at(&broken, &["reports"]).code, 1);
 }
@@ -63,11 +63,14 @@ fn a_server_that_does_not_answer_is_named() {
     let path = file(directory.path(), "config", config.to_string().as_bytes());
     let ran = bringup_at(&path, &["why", "x"]);
     assert_eq!(ran.code, 1);
-    says(&ran.err, &[&address, "cannot be reached", "Connection refused", "get-contexts"]);
+    assert_contains(
+        &ran.err,
+        &[&address, "cannot be reached", "Connection refused", "get-contexts"],
+    );
     fits(&ran.err);
     let other = bringup_at(&path, &["why", "x", "--context", "d"]);
     assert_eq!(other.code, 64);
-    says(&other.err, &["the kubeconfig has no context `d`"]);
+    assert_contains(&other.err, &["the kubeconfig has no context `d`"]);
 }
 
 #[tokio::test]
@@ -77,8 +80,11 @@ async fn who_may_not_look_is_told_which_verb_on_what_is_missing() -> Result<()> 
     for command in [&["why", "default-gone"][..], &["reports"], &["report", "x"]] {
         let ran = bringup_as(&user, command);
         assert_eq!((ran.code, ran.out.as_str()), (1, ""));
-        says(&ran.err, &["you lack the right `list` on `bootstrapreports.bringup.dev`"]);
-        says(&ran.err, &["User \"no-rights\" cannot list", "the ClusterRole `bringup-reader`"]);
+        assert_contains(&ran.err, &["you lack the right `list` on `bootstrapreports.bringup.dev`"]);
+        assert_contains(
+            &ran.err,
+            &["User \"no-rights\" cannot list", "the ClusterRole `bringup-reader`"],
+        );
         fits(&ran.err);
     }
     Ok(())
@@ -101,14 +107,17 @@ async fn what_may_be_seen_is_told_and_what_may_not_is_noted() -> Result<()> {
     plane.bind(&claims, "claims").await?;
     let ran = bringup_as(&claims, &["why", "default-alive"]);
     assert_eq!(ran.code, 10, "{}", ran.err);
-    says(&ran.out, &["FAILED: BinaryMissing", "oras is absent. Use another image."]);
-    says(&ran.out, &["Note: not looked at: you lack `list` on `bootstrapreports.bringup.dev`"]);
+    assert_contains(&ran.out, &["FAILED: BinaryMissing", "oras is absent. Use another image."]);
+    assert_contains(
+        &ran.out,
+        &["Note: not looked at: you lack `list` on `bootstrapreports.bringup.dev`"],
+    );
     let reports = plane.user("reports", None).await?;
     plane.bind(&reports, "reports").await?;
     let ran = bringup_as(&reports, &["why", "default-go"]);
     assert_eq!(ran.code, 10, "{}", ran.err);
-    says(&ran.out, &["FAILED: BinaryMissing", "202601.27.0: 3 of 3 failed"]);
-    says(&ran.out, &["you lack `list` on `nodeclaims.karpenter.sh`"]);
+    assert_contains(&ran.out, &["FAILED: BinaryMissing", "202601.27.0: 3 of 3 failed"]);
+    assert_contains(&ran.out, &["you lack `list` on `nodeclaims.karpenter.sh`"]);
     Ok(())
 }
 
@@ -118,7 +127,7 @@ async fn without_reports_only_what_the_conditions_say_is_told() -> Result<()> {
     for command in [&["why", "x"][..], &["reports"]] {
         let ran = bringup_as(plane.admin(), command);
         assert_eq!(ran.code, 1);
-        says(&ran.err, &["bringup is not installed in this cluster", "helm install"]);
+        assert_contains(&ran.err, &["bringup is not installed in this cluster", "helm install"]);
         fits(&ran.err);
     }
     plane.install(CrdSet::Karpenter).await?;
@@ -127,10 +136,13 @@ async fn without_reports_only_what_the_conditions_say_is_told() -> Result<()> {
     claim(&client, "silent", "default", BAD, &failed()[..2]).await?;
     let ran = bringup_as(plane.admin(), &["why", "alone"]);
     assert_eq!(ran.code, 10, "{}", ran.err);
-    says(&ran.out, &["FAILED: BinaryMissing", "CSE exited with code 211.", "not installed"]);
+    assert_contains(
+        &ran.out,
+        &["FAILED: BinaryMissing", "CSE exited with code 211.", "not installed"],
+    );
     let ran = bringup_as(plane.admin(), &["why", "silent"]);
     assert_eq!(ran.code, 1);
-    says(&ran.err, &["bringup is not installed in this cluster"]);
+    assert_contains(&ran.err, &["bringup is not installed in this cluster"]);
     Ok(())
 }
 
@@ -141,7 +153,7 @@ async fn without_cluster_api_a_machine_is_told_by_its_report_or_not_at_all() -> 
     for command in ["why", "boot-log"] {
         let ran = bringup_with_azure(plane.admin(), &[command, "machine/worker-1"]);
         assert_eq!((ran.code, ran.out.as_str()), (1, ""));
-        says(&ran.err, &["Cluster API is not installed in this cluster", "--context"]);
+        assert_contains(&ran.err, &["Cluster API is not installed in this cluster", "--context"]);
         fits(&ran.err);
     }
     let mut told = report("default", "worker-1", "u1", "", "1.34.2", 60);
@@ -152,7 +164,10 @@ async fn without_cluster_api_a_machine_is_told_by_its_report_or_not_at_all() -> 
     for name in ["machine/worker-1", "machine/work", "worker-1"] {
         let ran = bringup_as(plane.admin(), &["why", name]);
         assert_eq!(ran.code, 10, "{}", ran.err);
-        says(&ran.out, &["Machine default/worker-1 of cluster prod, node aks-worker-1, is gone"]);
+        assert_contains(
+            &ran.out,
+            &["Machine default/worker-1 of cluster prod, node aks-worker-1, is gone"],
+        );
     }
     Ok(())
 }
@@ -166,7 +181,7 @@ async fn without_karpenter_reports_are_enough() -> Result<()> {
     for name in ["old-x7k2p", "old-", "aks-old-x7k2p"] {
         let ran = bringup_as(plane.admin(), &["why", name]);
         assert_eq!(ran.code, 10, "{}", ran.err);
-        says(&ran.out, &["FAILED: BinaryMissing", "202601.27.0: 1 of 1 failed"]);
+        assert_contains(&ran.out, &["FAILED: BinaryMissing", "202601.27.0: 1 of 1 failed"]);
         assert!(!ran.out.contains("Note:"), "{}", ran.out);
     }
     Ok(())

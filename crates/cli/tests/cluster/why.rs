@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::common::{fits, ran};
 use crate::example_cluster::{bringup, flat, shared};
 
-fn says(text: &str, parts: &[&str]) {
+fn assert_contains(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "`{part}` in\n{text}");
     }
@@ -17,7 +17,7 @@ fn says(text: &str, parts: &[&str]) {
 async fn a_claim_that_is_gone_is_told_by_its_report_with_proof_remedy_and_images() -> Result<()> {
     let ran = bringup(&["why", "default-gone"]).await?;
     assert_eq!(ran.code, 10, "{}", ran.err);
-    says(
+    assert_contains(
         &ran.out,
         &[
             "FAILED: BinaryMissing, exit code 211 ERR_ORAS_PULL_NETWORK_TIMEOUT\n",
@@ -32,7 +32,7 @@ async fn a_claim_that_is_gone_is_told_by_its_report_with_proof_remedy_and_images
         ],
     );
     let who = "NodeClaim default-gone of pool default, node aks-default-gone, is gone; failed 4m";
-    says(&flat(&ran.out), &[who]);
+    assert_contains(&flat(&ran.out), &[who]);
     assert!(!ran.out.contains('\u{1b}'), "{:?}", ran.out);
     fits(&ran.out);
     Ok(())
@@ -60,7 +60,10 @@ async fn a_claim_that_is_there_and_failed_is_told_by_its_report() -> Result<()> 
     for name in ["default-alive", "aks-default-alive", "default-al"] {
         let ran = bringup(&["why", name]).await?;
         assert_eq!(ran.code, 10, "{}", ran.err);
-        says(&ran.out, &["FAILED: BinaryMissing", "NodeClaim default-alive of pool default"]);
+        assert_contains(
+            &ran.out,
+            &["FAILED: BinaryMissing", "NodeClaim default-alive of pool default"],
+        );
         assert!(!ran.out.contains("is gone"), "{}", ran.out);
     }
     Ok(())
@@ -71,7 +74,7 @@ async fn a_beginning_of_several_names_lists_them() -> Result<()> {
     let ran = bringup(&["why", "default-"]).await?;
     assert_eq!((ran.code, ran.out.as_str()), (64, ""));
     let said = flat(&ran.err);
-    says(&said, &["`default-` fits 8 things", "NodeClaim default-gone", "type more"]);
+    assert_contains(&said, &["`default-` fits 8 things", "NodeClaim default-gone", "type more"]);
     fits(&ran.err);
     Ok(())
 }
@@ -81,8 +84,11 @@ async fn a_name_that_nothing_has_says_where_was_looked_and_what_is_near() -> Res
     let ran = bringup(&["why", "default-gnoe"]).await?;
     assert_eq!((ran.code, ran.out.as_str()), (64, ""));
     let said = flat(&ran.err);
-    says(&said, &["looked at the NodeClaims, the Nodes and the reports of all namespaces"]);
-    says(&said, &["did you mean `default-gone`? `bringup reports` lists"]);
+    assert_contains(
+        &said,
+        &["looked at the NodeClaims, the Nodes and the reports of all namespaces"],
+    );
+    assert_contains(&said, &["did you mean `default-gone`? `bringup reports` lists"]);
     Ok(())
 }
 
@@ -91,13 +97,25 @@ async fn a_node_that_came_up_is_0_and_one_that_is_awaited_is_11() -> Result<()> 
     for name in ["default-ok1", "aks-default-ok1", "aks-default-ok1".to_uppercase().as_str()] {
         let ran = bringup(&["why", name]).await?;
         assert_eq!(ran.code, 0, "{}", ran.err);
-        says(&ran.out, &["SUCCEEDED: the node has joined", "Node aks-default-ok1 is ready."]);
+        assert_contains(
+            &ran.out,
+            &["SUCCEEDED: the node has joined", "Node aks-default-ok1 is ready."],
+        );
     }
     let ran = bringup(&["why", "gpu-"]).await?;
     assert_eq!(ran.code, 11, "{}", ran.err);
-    says(&ran.out, &["RUNNING: no verdict yet", "BootstrapSucceeded=Unknown, Diagnosing"]);
-    says(&ran.out, &["Registered=Unknown, NodeNotFound: Node not registered", "`bringup reports`"]);
-    says(&flat(&ran.out), &["Note: Azure was not asked: use the credential workload-identity:"]);
+    assert_contains(
+        &ran.out,
+        &["RUNNING: no verdict yet", "BootstrapSucceeded=Unknown, Diagnosing"],
+    );
+    assert_contains(
+        &ran.out,
+        &["Registered=Unknown, NodeNotFound: Node not registered", "`bringup reports`"],
+    );
+    assert_contains(
+        &flat(&ran.out),
+        &["Note: Azure was not asked: use the credential workload-identity:"],
+    );
     fits(&ran.out);
     Ok(())
 }
@@ -107,7 +125,7 @@ async fn a_node_without_a_claim_has_joined_and_shows_whether_it_is_ready() -> Re
     for name in ["aks-system-1", "aks-sys"] {
         let ran = bringup(&["why", name]).await?;
         assert_eq!(ran.code, 0, "{}", ran.err);
-        says(&ran.out, &["Node aks-system-1 is not ready now: The CNI is not ready."]);
+        assert_contains(&ran.out, &["Node aks-system-1 is not ready now: The CNI is not ready."]);
     }
     Ok(())
 }
@@ -116,11 +134,17 @@ async fn a_node_without_a_claim_has_joined_and_shows_whether_it_is_ready() -> Re
 async fn of_a_claim_that_failed_twice_the_newest_is_told_and_the_other_named() -> Result<()> {
     let ran = bringup(&["why", "other-twice"]).await?;
     assert_eq!(ran.code, 10, "{}", ran.err);
-    says(&flat(&ran.out), &["failed 2h ago", "Report: team-a/other-twice-0000007534"]);
-    says(&ran.out, &["Other failures under this name:\n  team-a/other-twice-0000007533: Binary"]);
-    says(&ran.out, &["202512.03.0: 2 of 2 failed; 202601.27.0: 3 of 3 failed;\n"]);
+    assert_contains(&flat(&ran.out), &["failed 2h ago", "Report: team-a/other-twice-0000007534"]);
+    assert_contains(
+        &ran.out,
+        &["Other failures under this name:\n  team-a/other-twice-0000007533: Binary"],
+    );
+    assert_contains(&ran.out, &["202512.03.0: 2 of 2 failed; 202601.27.0: 3 of 3 failed;\n"]);
     let older = bringup(&["why", "other-twice-0000007533"]).await?;
-    says(&flat(&older.out), &["failed 25h ago", "Report: team-a/other-twice-0000007533"]);
+    assert_contains(
+        &flat(&older.out),
+        &["failed 25h ago", "Report: team-a/other-twice-0000007533"],
+    );
     Ok(())
 }
 
@@ -132,7 +156,7 @@ async fn programs_get_json_and_yaml() -> Result<()> {
     assert_eq!(json["images"][0]["failed"], 3);
     assert_eq!(json["report"]["status"]["cse"]["exitCode"], 211);
     let yaml = bringup(&["why", "default-ok1", "-o", "yaml"]).await?.out;
-    says(&yaml, &["verdict: succeeded\n", "exists: true\n", "nodeReady: true\n"]);
+    assert_contains(&yaml, &["verdict: succeeded\n", "exists: true\n", "nodeReady: true\n"]);
     Ok(())
 }
 
@@ -142,14 +166,17 @@ async fn kubectl_finds_it_as_a_plugin_and_usage_says_kubectl_bringup() -> Result
     let plugin = directory.path().join("kubectl-bringup");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bringup"), &plugin)?;
     let help = ran(Command::new(&plugin).args(["why", "--help"]));
-    says(&help.out, &["Usage: kubectl bringup why [OPTIONS] <NODECLAIM|NODE|VM|machine/NAME>"]);
-    says(&help.out, &["  kubectl bringup why default-x7k2p\n"]);
+    assert_contains(
+        &help.out,
+        &["Usage: kubectl bringup why [OPTIONS] <NODECLAIM|NODE|VM|machine/NAME>"],
+    );
+    assert_contains(&help.out, &["  kubectl bringup why default-x7k2p\n"]);
     fits(&help.out);
     let whole = ran(Command::new(&plugin).arg("--help"));
-    says(&whole.out, &["Usage: kubectl bringup <COMMAND>"]);
+    assert_contains(&whole.out, &["Usage: kubectl bringup <COMMAND>"]);
     let wrong = ran(Command::new(&plugin).args(["why"]));
     assert_eq!(wrong.code, 64);
-    says(&wrong.err, &["Usage: kubectl bringup why"]);
+    assert_contains(&wrong.err, &["Usage: kubectl bringup why"]);
 
     let mut paths = vec![directory.path().to_owned()];
     paths.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));

@@ -9,7 +9,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use crate::common::ManagementCluster;
-use crate::help::{bringup_as, says};
+use crate::help::{assert_contains, bringup_as};
 use crate::launch::Wanted;
 use crate::program::fits;
 use crate::terminal::Terminal;
@@ -45,13 +45,16 @@ async fn signatures_of_the_user_are_looked_for() -> Result<()> {
     let asked = [&ask[..], &["--signatures", &path]].concat();
     let told = terminal.run(&asked).await?;
     assert_eq!(told.code, 10, "{}\n{}", told.out, told.err);
-    says(&told.out, &["FAILED: ConfigRejected", "the license server says no", "/license"]);
+    assert_contains(
+        &told.out,
+        &["FAILED: ConfigRejected", "the license server says no", "/license"],
+    );
     fits(&told.out);
 
     std::fs::write(&file, known.replace("rank: 20", "rank: 500"))?;
     let refused = bringup_as(shared_with_machines().await?.admin(), &asked);
     assert_eq!((refused.code, refused.out.as_str()), (65, ""), "{}", refused.err);
-    says(&refused.err, &["cannot use the signatures in", "its rank has to be 1 to 499"]);
+    assert_contains(&refused.err, &["cannot use the signatures in", "its rank has to be 1 to 499"]);
     Ok(())
 }
 
@@ -79,7 +82,7 @@ async fn a_machine_is_judged_when_the_time_of_its_controller_is_over() -> Result
     ] {
         let ran = terminal.run(&[&ask, more].concat()).await?;
         assert_eq!(ran.code, code, "{more:?}: {}\n{}", ran.out, ran.err);
-        says(&ran.out, &[said]);
+        assert_contains(&ran.out, &[said]);
     }
     Ok(())
 }
@@ -88,9 +91,9 @@ async fn a_machine_is_judged_when_the_time_of_its_controller_is_over() -> Result
 async fn a_machine_that_nothing_can_be_made_from_yet_is_no_failure() -> Result<()> {
     let cluster = ManagementCluster::unobserved("cli-early", &scenario(&[])).await?;
     let early = Wanted { is_said: false, has_data: false, ..Wanted::linux("worker-early") };
-    cluster.introduce(early, None).await?;
+    cluster.create_machine(early, None).await?;
     let late = Wanted { is_said: false, ..Wanted::linux("worker-quota") };
-    cluster.introduce(late, None).await?;
+    cluster.create_machine(late, None).await?;
     let terminal = Terminal::new(&cluster.azure).await?;
     for (name, said) in [
         ("worker-early", "Its VM has not been requested yet."),
@@ -99,7 +102,7 @@ async fn a_machine_that_nothing_can_be_made_from_yet_is_no_failure() -> Result<(
         let asked = ["why", &format!("machine/{name}"), "-n", "cli-early"];
         let told = terminal.run(&asked).await?;
         assert_eq!(told.code, 11, "{name}: {}\n{}", told.out, told.err);
-        says(&told.out, &["its node has not joined yet", said]);
+        assert_contains(&told.out, &["its node has not joined yet", said]);
         fits(&told.out);
     }
     Ok(())

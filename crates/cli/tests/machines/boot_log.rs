@@ -7,7 +7,7 @@ use bringup_end_to_end::arm::Arm;
 use serde_json::{Value, json};
 
 use crate::common::ManagementCluster;
-use crate::help::says;
+use crate::help::assert_contains;
 use crate::launch::Wanted;
 use crate::program::fits;
 use crate::terminal::Terminal;
@@ -59,10 +59,10 @@ async fn a_log_is_printed_without_secrets_and_what_keeps_it_away_is_said() -> Re
     cluster.launch(Wanted { console: false, ..Wanted::linux("dark") }).await?;
     let there = format!("{}/Microsoft.Compute/virtualMachines", cluster.providers());
     cluster
-        .introduce(Wanted::linux("vanished"), Some(&format!("azure://{there}/vanished")))
+        .create_machine(Wanted::linux("vanished"), Some(&format!("azure://{there}/vanished")))
         .await?;
     let nowhere = Wanted { cluster: "other", ..Wanted::linux("nowhere") };
-    cluster.introduce(nowhere, None).await?;
+    cluster.create_machine(nowhere, None).await?;
     cluster.azure.advance(Duration::from_secs(90));
     let terminal = Terminal::new(&cluster.azure).await?;
     let in_namespace = ["-n", "cli-boot"];
@@ -82,22 +82,22 @@ async fn a_log_is_printed_without_secrets_and_what_keeps_it_away_is_said() -> Re
         let typed = format!("machine/{name}");
         let ran = terminal.run(&[&["boot-log", &typed], &in_namespace[..]].concat()).await?;
         assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{name}: {}", ran.err);
-        says(&ran.err, parts);
+        assert_contains(&ran.err, parts);
         assert!(!ran.err.contains("sig="), "an address got out: {}", ran.err);
         fits(&ran.err);
     }
 
     let last = terminal.run(&["boot-log", "machine/worker-boot"]).await?;
     assert_eq!(last.code, 0, "{}", last.err);
-    says(&last.out, &["(boot two)", "kubeadm join --token", "last line"]);
+    assert_contains(&last.out, &["(boot two)", "kubeadm join --token", "last line"]);
     assert!(!last.out.contains("first boot"), "{}", last.out);
-    says(&last.err, &["serial log of VM worker-boot:", "2 boots, the last is shown"]);
+    assert_contains(&last.err, &["serial log of VM worker-boot:", "2 boots, the last is shown"]);
     let id = format!("{there}/worker-boot");
     let first = terminal.run(&["boot-log", &id, "--boot", "first"]).await?;
     assert_eq!(first.code, 0, "{}", first.err);
     assert!(first.out.contains("first boot") && !first.out.contains("boot two"), "{}", first.out);
     let all = terminal.run(&["boot-log", &id, "--boot", "all"]).await?;
-    says(&all.out, &["first boot", "(boot two)"]);
+    assert_contains(&all.out, &["first boot", "(boot two)"]);
     let end = terminal.run(&["boot-log", &id, "--boot", "all", "--lines", "2"]).await?;
     assert_eq!(end.out.lines().count(), 2, "{}", end.out);
     assert!(all.out.ends_with(&end.out), "{}", end.out);
@@ -111,7 +111,7 @@ async fn a_log_is_printed_without_secrets_and_what_keeps_it_away_is_said() -> Re
     cluster.azure.advance(Duration::from_mins(10));
     let gone = terminal.run(&["boot-log", &id]).await?;
     assert_eq!(gone.code, 1);
-    says(&gone.err, &["VM worker-boot is gone"]);
+    assert_contains(&gone.err, &["VM worker-boot is gone"]);
     Ok(())
 }
 
@@ -122,10 +122,10 @@ async fn what_is_no_vm_and_what_does_not_exist_is_64() -> Result<()> {
     let disk = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/d";
     let ran = terminal.run(&["boot-log", disk]).await?;
     assert_eq!((ran.code, ran.out.as_str()), (64, ""));
-    says(&ran.err, &["does not name a machine", "disks"]);
+    assert_contains(&ran.err, &["does not name a machine", "disks"]);
     let ran = terminal.run(&["boot-log", "machine/no-such-machine", "-n", "cli-bootless"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
-    says(&ran.err, &["no Machine no-such-machine is in namespace cli-bootless"]);
+    assert_contains(&ran.err, &["no Machine no-such-machine is in namespace cli-bootless"]);
     let ran = terminal.run(&["boot-log", "no-such-claim", "--lines", "0"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
     Ok(())

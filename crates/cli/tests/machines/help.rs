@@ -20,7 +20,7 @@ pub(crate) fn bringup_as(user: &User, arguments: &[&str]) -> Ran {
 }
 
 /// Whether a text has these parts, line breaks aside: they depend on the length of names.
-pub(crate) fn says(text: &str, parts: &[&str]) {
+pub(crate) fn assert_contains(text: &str, parts: &[&str]) {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in parts {
         assert!(flat.contains(part), "`{part}` in\n{text}");

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::common::ManagementCluster;
 use crate::definitions::serve_only;
-use crate::help::{bringup_as, says};
+use crate::help::{assert_contains, bringup_as};
 use crate::launch::Wanted;
 use crate::program::fits;
 use crate::terminal::Terminal;
@@ -49,7 +49,7 @@ async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_
     ] {
         let ran = terminal.run(&["why", name]).await?;
         assert_eq!(ran.code, 10, "{name}: {}", ran.err);
-        says(
+        assert_contains(
             &ran.out,
             &[
                 "FAILED: BootstrapTokenInvalid",
@@ -75,14 +75,17 @@ async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_
         json["conditions"].as_array().into_iter().flatten().map(|held| &held["type"]).collect();
     assert_eq!(kinds, ["BootstrapSucceeded", "bringup.dev/ReplacementUseful"]);
     let yaml = terminal.run(&["why", "machine/worker-told", "-o", "yaml"]).await?.out;
-    says(&yaml, &["verdict: failed", "cause: BootstrapTokenInvalid", "cluster: prod"]);
+    assert_contains(&yaml, &["verdict: failed", "cause: BootstrapTokenInvalid", "cluster: prod"]);
 
     let machines = cluster.machines();
     machines.delete("worker-told", &DeleteParams::default()).await?;
     until_object(machines, "worker-told", "its end", is_gone).await?;
     let ran = terminal.run(&["why", "machine/worker-told", "-n", "cli-told"]).await?;
     assert_eq!(ran.code, 10, "{}", ran.err);
-    says(&ran.out, &["FAILED: BootstrapTokenInvalid", "node worker-told, is gone; failed"]);
+    assert_contains(
+        &ran.out,
+        &["FAILED: BootstrapTokenInvalid", "node worker-told, is gone; failed"],
+    );
     Ok(())
 }
 
@@ -94,8 +97,11 @@ async fn reports_of_machines_say_what_they_are_about_and_can_be_chosen() -> Resu
     let admin = shared_with_machines().await?.admin();
     let table = bringup_as(admin, &["reports", "-n", "cli-reports", "--kind", "machine"]);
     assert_eq!(table.code, 0, "{}", table.err);
-    says(&table.out, &["NAMESPACE NAME KIND CAUSE POOL|CLUSTER AGE cli-reports worker-listed-"]);
-    says(&table.out, &[" Machine BootstrapTokenInvalid prod "]);
+    assert_contains(
+        &table.out,
+        &["NAMESPACE NAME KIND CAUSE POOL|CLUSTER AGE cli-reports worker-listed-"],
+    );
+    assert_contains(&table.out, &[" Machine BootstrapTokenInvalid prod "]);
     for (filter, count) in [
         (&["--cluster", "prod"][..], 1),
         (&["--cluster", "other"], 0),
@@ -107,14 +113,17 @@ async fn reports_of_machines_say_what_they_are_about_and_can_be_chosen() -> Resu
         assert_eq!(json["items"].as_array().map(Vec::len), Some(count), "{filter:?}: {json}");
     }
     let all = bringup_as(admin, &["reports", "-A", "-o", "wide"]);
-    says(
+    assert_contains(
         &all.out,
         &["NAMESPACE NAME KIND CAUSE CODE IMAGE POOL|CLUSTER NODE", "cli-reports worker-listed-"],
     );
     let both = bringup_as(admin, &["reports", "-A", "-n", "cli-reports"]);
     assert_eq!(both.code, 64, "{}", both.out);
     let report = bringup_as(admin, &["report", "worker-listed", "-n", "cli-reports"]);
-    says(&report.out, &["Machine cli-reports/worker-listed; judged", "Replace: not useful"]);
+    assert_contains(
+        &report.out,
+        &["Machine cli-reports/worker-listed; judged", "Replace: not useful"],
+    );
     Ok(())
 }
 
@@ -127,26 +136,32 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
 
     let blind = bringup_as(shared_with_machines().await?.admin(), &ask);
     assert_eq!(blind.code, 11, "{}", blind.err);
-    says(&blind.out, &["RUNNING: no verdict yet", "InfrastructureReady=True", "with --machines:"]);
-    says(&blind.out, &["Note: Azure was not asked: use the credential workload-identity"]);
+    assert_contains(
+        &blind.out,
+        &["RUNNING: no verdict yet", "InfrastructureReady=True", "with --machines:"],
+    );
+    assert_contains(
+        &blind.out,
+        &["Note: Azure was not asked: use the credential workload-identity"],
+    );
     assert!(!blind.out.contains("Asked:"), "{}", blind.out);
     assert!(!blind.out.contains("paused"), "{}", blind.out);
 
     let pause = Patch::Merge(json!({ "spec": { "paused": true } }));
     cluster.clusters().patch("prod", &PatchParams::default(), &pause).await?;
     let early = terminal.run(&ask).await?;
-    says(
+    assert_contains(
         &early.out,
         &["Note: the controller writes no conditions for now: Cluster prod is paused"],
     );
     assert_eq!(early.code, 11, "{}", early.err);
-    says(&early.out, &["RUNNING: no verdict yet", "Asked: virtual machine answered: "]);
+    assert_contains(&early.out, &["RUNNING: no verdict yet", "Asked: virtual machine answered: "]);
     fits(&early.out);
 
     cluster.azure.advance(Duration::from_secs(90));
     let late = terminal.run(&ask).await?;
     assert_eq!(late.code, 10, "{}\n{}", late.out, late.err);
-    says(
+    assert_contains(
         &late.out,
         &[
             "FAILED: BootstrapTokenInvalid",
@@ -179,7 +194,7 @@ async fn a_machine_whose_node_is_there_came_up() -> Result<()> {
         .await?;
     let ran = bringup_as(shared_with_machines().await?.admin(), &["why", "machine/worker-up"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    says(
+    assert_contains(
         &ran.out,
         &["SUCCEEDED: the node has joined", "cli-up/worker-up of cluster prod, node no"],
     );
@@ -191,14 +206,14 @@ async fn a_machine_that_is_not_there_says_where_was_looked_and_where_one_is() ->
     let admin = shared_with_machines().await?.admin();
     for namespace in ["cli-one", "cli-two"] {
         let cluster = ManagementCluster::unobserved(namespace, "{}").await?;
-        cluster.introduce(Wanted::linux("twin-machine"), None).await?;
+        cluster.create_machine(Wanted::linux("twin-machine"), None).await?;
         if namespace == "cli-one" {
-            cluster.introduce(Wanted::linux("single-machine"), None).await?;
+            cluster.create_machine(Wanted::linux("single-machine"), None).await?;
         }
     }
     let elsewhere = bringup_as(admin, &["why", "machine/single-machine", "-n", "cli-two"]);
     assert_eq!((elsewhere.code, elsewhere.out.as_str()), (64, ""));
-    says(
+    assert_contains(
         &elsewhere.err,
         &[
             "no Machine single-machine is in namespace cli-two",
@@ -209,16 +224,25 @@ async fn a_machine_that_is_not_there_says_where_was_looked_and_where_one_is() ->
     fits(&elsewhere.err);
     let twins = bringup_as(admin, &["why", "machine/twin-machine"]);
     assert_eq!(twins.code, 64);
-    says(&twins.err, &["Machine cli-one/twin-machine, Machine cli-two/twin-machine"]);
-    says(&twins.err, &["choose one of them with --namespace"]);
+    assert_contains(&twins.err, &["Machine cli-one/twin-machine, Machine cli-two/twin-machine"]);
+    assert_contains(&twins.err, &["choose one of them with --namespace"]);
     let wrong = bringup_as(admin, &["why", "machine/single-mahcine"]);
     assert_eq!(wrong.code, 64);
-    says(&wrong.err, &["is in any namespace, nor its report", "did you mean `single-machine`?"]);
+    assert_contains(
+        &wrong.err,
+        &["is in any namespace, nor its report", "did you mean `single-machine`?"],
+    );
     let begun = bringup_as(admin, &["why", "ma/single-ma"]);
     assert_eq!(begun.code, 11, "{}", begun.err);
-    says(&begun.out, &["RUNNING: no verdict yet", "Machine cli-one/single-machine of cluster"]);
+    assert_contains(
+        &begun.out,
+        &["RUNNING: no verdict yet", "Machine cli-one/single-machine of cluster"],
+    );
     let provided = bringup_as(admin, &["why", "azuremachine/nothing-such"]);
-    says(&provided.err, &["no Machine of AzureMachine nothing-such is in any namespace"]);
+    assert_contains(
+        &provided.err,
+        &["no Machine of AzureMachine nothing-such is in any namespace"],
+    );
     Ok(())
 }
 
@@ -240,10 +264,13 @@ async fn who_may_not_see_machines_is_told_by_their_reports() -> Result<()> {
     shared_with_machines().await?.bind(&reader, "cli-reports-only").await?;
     let ran = bringup_as(&reader, &["why", "machine/worker-rights"]);
     assert_eq!(ran.code, 10, "{}", ran.err);
-    says(&ran.out, &["FAILED: BootstrapTokenInvalid", "you lack `list` on `machines.cluster.x-"]);
+    assert_contains(
+        &ran.out,
+        &["FAILED: BootstrapTokenInvalid", "you lack `list` on `machines.cluster.x-"],
+    );
     let none = bringup_as(&reader, &["why", "machine/no-such-machine"]);
     assert_eq!(none.code, 64);
-    says(
+    assert_contains(
         &none.err,
         &["no Machine no-such-machine", "not looked at: you lack `list` on `machines."],
     );
@@ -260,7 +287,10 @@ async fn machines_of_an_older_cluster_api_are_told_alike() -> Result<()> {
     cluster.verdict("worker-old").await?;
     let ran = bringup_as(admin, &["why", "machine/worker-old"]);
     assert_eq!(ran.code, 10, "{}", ran.err);
-    says(&ran.out, &["FAILED: BootstrapTokenInvalid", "cli-older/worker-old of cluster prod"]);
+    assert_contains(
+        &ran.out,
+        &["FAILED: BootstrapTokenInvalid", "cli-older/worker-old of cluster prod"],
+    );
     let json = bringup_as(admin, &["why", "machine/worker-old", "-o", "json"]).json();
     assert_eq!(json["exists"], true);
     Ok(())
