@@ -189,7 +189,11 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     assert!(!told.out.contains("foreign") && told.out.contains("nothing was removed"));
     let told = sweep(&[]);
     assert!(told.out.contains("is being removed"), "{}{}", told.out, told.err);
-    assert!(sweep(&["--dry-run"]).out.contains("Azure holds no orphaned resources of cluster cluster-1"));
+    assert!(
+        sweep(&["--dry-run"])
+            .out
+            .contains("Azure holds no orphaned resources of cluster cluster-1")
+    );
     Ok(())
 }
 
