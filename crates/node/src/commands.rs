@@ -39,7 +39,7 @@ pub(crate) fn main() -> ExitCode {
     let code = match (wrong, arguments.known_command()) {
         (None, Some(Command::Wait)) => capi::run(&arguments, &root),
         (None, Some(Command::Extension)) => extend(&arguments, &root),
-        (wrong, command) => others(&program, &arguments, root, command, wrong),
+        (wrong, command) => others(&program, &arguments, &root, command, wrong),
     };
     code.into()
 }
@@ -60,7 +60,7 @@ fn extend(arguments: &Arguments, root: &Root) -> u8 {
 fn others(
     program: &Program,
     arguments: &Arguments,
-    root: Root,
+    root: &Root,
     command: Option<Command>,
     wrong: Option<Wrong>,
 ) -> u8 {
@@ -71,7 +71,7 @@ fn others(
         usage::remark(program, &wrong.to_string());
         return codes.status(usage::EXIT.into());
     }
-    let reports = [capi::report_path(&root)];
+    let reports = [capi::report_path(root)];
     codes.status(match command {
         Some(Command::Report) => report(&reports, arguments).into(),
         Some(Command::Version) => usage::version(None).into(),
@@ -88,11 +88,11 @@ fn others(
 fn others(
     program: &Program,
     arguments: &Arguments,
-    root: Root,
+    root: &Root,
     command: Option<Command>,
     wrong: Option<Wrong>,
 ) -> u8 {
-    let settings = Settings::read(arguments, &root);
+    let settings = Settings::read(arguments, root);
     let wrong = wrong.or_else(|| settings.as_ref().err().cloned());
     let plain = || Settings::read(&Arguments::default(), &Root::new(None));
     let typed = arguments.exit_codes().unwrap_or_default();
@@ -103,7 +103,7 @@ fn others(
         settings.exit_codes = typed;
     }
     let (log, secrets, variables) = (Log::none(), Secrets::default(), Vec::new());
-    let agent = Agent { root, settings, log, secrets, variables };
+    let agent = Agent { root: root.clone(), settings, log, secrets, variables };
     let codes = agent.settings.exit_codes;
     let code = match (wrong, command) {
         (Some(wrong), _) => mistake(agent, program, arguments, &wrong.to_string()),

@@ -108,7 +108,7 @@ pub(crate) fn start(installation: &Installation<'_>, number: u64) -> Result<(), 
         match services::start(SERVICE) {
             Ok(()) => return Ok(()),
             Err(error) => {
-                installation.log.line(&format!("enable {number}: no service starts: {error}"))
+                installation.log.line(&format!("enable {number}: no service starts: {error}"));
             }
         }
     }
