@@ -128,21 +128,24 @@ bench-node: cargo ## Measures bringup-node as it is shipped, and what it says in
 	cargo build --quiet --locked --release -p bringup-node --target $(MUSL)
 	@BRINGUP_NODE=$(CURDIR)/target/$(MUSL)/release/bringup-node cargo run --quiet --locked -p bringup-end-to-end --bin bringup-bench-node
 
-# What it needs is not installed by anybody but you: this only says what is missing.
 WINDOWS := x86_64-pc-windows-gnu
 windows: cargo windows-tools ## Checks bringup-node for Windows: builds it, runs it under wine
 	$(call say,bringup-node for Windows)
 	cargo clippy --locked -p bringup-node --target $(WINDOWS) -- -D warnings
-	BRINGUP_WINDOWS_REQUIRED=1 cargo test --locked --quiet -p bringup-node --test windows --test extension_windows
+	BRINGUP_REQUIRE=windows cargo test --locked --quiet -p bringup-node --test windows --test extension_windows
 
 windows-where-possible:
 	@if missing=$$($(MAKE) --no-print-directory windows-tools 2>&1); then $(MAKE) --no-print-directory windows; \
 	else echo "windows: skipped, $$(grep '^missing' <<<"$$missing")"; fi
 
+# Installs what it may: the compiler's target with rustup, linker and wine with Debian's packages, as root.
 windows-tools:
-	@test -d "$$(rustc --print=target-libdir --target $(WINDOWS))" || { echo "missing: rustup target add $(WINDOWS)" >&2; exit 1; }
-	@command -v x86_64-w64-mingw32-gcc >/dev/null || { echo "missing: a linker (Debian: gcc-mingw-w64-x86-64)" >&2; exit 1; }
-	@command -v wine64 wine /usr/lib/wine/wine64 >/dev/null || { echo "missing: wine (Debian: wine64)" >&2; exit 1; }
+	@test -d "$$(rustc --print=target-libdir --target $(WINDOWS))" || timeout 120 rustup target add $(WINDOWS) >/dev/null 2>&1 || { echo "missing: rustup target add $(WINDOWS)" >&2; exit 1; }
+	@found() { command -v x86_64-w64-mingw32-gcc && command -v wine64 wine /usr/lib/wine/wine64; }; \
+	found >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get && apt-get update -q && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends gcc-mingw-w64-x86-64 wine64; } >/dev/null 2>&1 || true; \
+	command -v x86_64-w64-mingw32-gcc >/dev/null || { echo "missing: a linker (Debian: gcc-mingw-w64-x86-64)" >&2; exit 1; }; \
+	command -v wine64 wine /usr/lib/wine/wine64 >/dev/null || { echo "missing: wine (Debian: wine64)" >&2; exit 1; }
 
 extension: cargo ## Packs bringup-node as a VM extension for Linux and Windows, into target/extension
 	$(call say,bringup-node as a VM extension)

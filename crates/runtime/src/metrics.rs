@@ -117,7 +117,7 @@ impl Collector for Shared {
             ConstGauge::new(count)
                 .encode(waiting.encode_family(&[("priority", priority.name())])?)?;
         }
-        let help = "1 for each thing that does not work";
+        let help = "1 for each dependency or permission that is missing";
         let mut degraded = encoder.encode_descriptor("degraded", help, None, MetricType::Gauge)?;
         for what in self.health.degraded() {
             ConstGauge::new(1_i64).encode(degraded.encode_family(&[("what", what)])?)?;

@@ -89,7 +89,7 @@ impl FlexMetrics {
             );
             registry.register(
                 "flex_swept",
-                "Resources in Azure that no machine wanted and that were removed",
+                "Orphaned resources in Azure that were removed",
                 metrics.swept.clone(),
             );
             registry.register_collector(Box::new(metrics.clone()));
@@ -181,7 +181,7 @@ impl Collector for FlexMetrics {
             let count = index.iter().flat_map(|index| index.classes.values()).filter(is).count();
             number(count).encode(classes.encode_family(&[("ready", word)])?)?;
         }
-        let help = "Resources in Azure that no machine wants, found by the last sweep";
+        let help = "Orphaned resources in Azure, found by the last sweep";
         let leaks = encoder.encode_descriptor("flex_leaks", help, None, gauge)?;
         if shown.is_swept {
             number(shown.orphans.values().sum()).encode(leaks)?;
