@@ -81,7 +81,7 @@ impl Health {
         self.0.send_if_modified(|troubles| {
             let was = troubles.rights.remove(&right).is_some();
             if was {
-                info!(access = right.name(), "API server access restored");
+                info!(access = right.name(), "API server requests succeed again");
             }
             was
         });
@@ -93,7 +93,7 @@ impl Health {
         self.0.send_if_modified(|troubles| {
             let is_new = troubles.rights.get(&right) != Some(&text);
             if is_new {
-                warn!(access = right.name(), error = %text, "API server refused access; retrying");
+                warn!(access = right.name(), error = %text, "API server request failed; retrying");
                 troubles.rights.insert(right, text);
             }
             is_new
