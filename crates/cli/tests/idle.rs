@@ -35,7 +35,7 @@ async fn without_karpenter_and_cluster_api_the_controller_idles_names_them_and_e
         let mut said = BTreeSet::new();
         controller.logged("leading").await?;
         while said.len() < wanted.len() {
-            let line = controller.logged("waiting for a resource definition").await?;
+            let line = controller.logged("waiting for a precondition").await?;
             assert_eq!(line["level"], "INFO", "it is no trouble: {line}");
             said.insert(line["why"].as_str().context("it says why")?.to_owned());
         }

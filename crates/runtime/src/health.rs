@@ -135,7 +135,7 @@ impl Health {
         });
     }
 
-    /// Stores that a resource definition is missing, or present again.
+    /// Stores that a precondition, such as a resource definition, is missing, or present again.
     pub fn waits(&self, what: &'static str, why: Option<&str>) {
         self.0.send_if_modified(|troubles| {
             if troubles.waiting.get(what).map(String::as_str) == why {
@@ -143,7 +143,7 @@ impl Health {
             }
             match why {
                 Some(why) => {
-                    info!(resource = what, why, "waiting for a resource definition");
+                    info!(precondition = what, why, "waiting for a precondition");
                     troubles.waiting.insert(what, why.to_owned());
                 }
                 None => drop(troubles.waiting.remove(what)),
