@@ -99,6 +99,12 @@ impl Command {
         Self::ALL.iter().find(|(name, _)| *name == word).map(|(_, command)| *command)
     }
 
+    /// What a settings file may set for a command: its flags, and the exit code.
+    pub(crate) fn settings(self) -> Vec<&'static str> {
+        let (valued, plain) = self.flags();
+        valued.iter().chain(plain).chain(&["exit-code"]).copied().collect()
+    }
+
     /// The flags of a command: with a value, and without.
     fn flags(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {

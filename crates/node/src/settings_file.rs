@@ -24,26 +24,6 @@ pub(crate) const AGENT_KEYS: [&str; 13] = [
     "endpoints.wireserver",
 ];
 
-/// The keys of wait.toml: the flags of `wait`.
-pub(crate) const WAIT_KEYS: [&str; 16] = [
-    "sentinel",
-    "failure-sentinel",
-    "timeout",
-    "start-timeout",
-    "settle",
-    "deadline-from",
-    "on-joined-without-sentinel",
-    "strict",
-    "watch",
-    "probe",
-    "post-commands",
-    "report",
-    "console",
-    "exit-code",
-    "max-bytes",
-    "unsafe",
-];
-
 /// The values of a file, each as text. A key in a section is named `section.key`; outside `[codes]`,
 /// `_` and `-` are the same. A list is a JSON array.
 pub(crate) type Values = BTreeMap<String, String>;

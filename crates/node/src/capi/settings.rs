@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::verdict::{JoinedPolicy, Limits};
-use crate::args::{Arguments, ExitCodes, Wrong, duration};
+use crate::args::{Arguments, Command, ExitCodes, Wrong, duration};
 use crate::host::system::{self, Owner, Places, files};
-use crate::settings_file::{self, WAIT_KEYS};
+use crate::settings_file;
 
 /// The guest agent ends an extension after 90 minutes; a wait that lasts longer never tells.
 const LONGEST: Duration = Duration::from_mins(85);
@@ -177,8 +177,8 @@ impl Settings {
             return Err(wrong("settings", &path, "the file belongs to another user"));
         }
         let text = files::head(&places.settings, 64 * 1024).unwrap_or_default();
-        let given =
-            Given { arguments, file: settings_file::read(&places.settings, &text, &WAIT_KEYS)? };
+        let file = settings_file::read(&places.settings, &text, &Command::Wait.settings())?;
+        let given = Given { arguments, file };
         let mut sentinels = given.paths("sentinel");
         if sentinels.is_empty() {
             sentinels.push(places.sentinel.clone());
