@@ -14,9 +14,9 @@ pub(crate) use cluster::{
 use cluster::{REPORT_EXAMPLES, REPORTS_EXAMPLES, WHY_EXAMPLES};
 
 const EXIT_CODES: &str = "Exit codes:
-  0   nothing failed
-  10  a failure, and its cause is known
-  11  a failure or an open question, and the cause is not known
+  0   success: no failure was found
+  10  a failure was found, and its cause is known
+  11  a failure of unknown cause, or no verdict yet
   64  the command line is wrong
   65  the input cannot be used
   1   any other error";
@@ -26,8 +26,7 @@ const EXPLAIN_EXAMPLES: &str = "Examples:
   bringup explain ERR_ORAS_PULL_NETWORK_TIMEOUT
   bringup explain 231 --image-version 202601.27.0
   bringup explain 50 --os windows
-  bringup explain BinaryMissing
-  bringup explain --list --os linux";
+  bringup explain BinaryMissing --output json";
 
 const DIAGNOSE_EXAMPLES: &str = "Examples:
   bringup diagnose cluster-provision.log
@@ -36,18 +35,20 @@ const DIAGNOSE_EXAMPLES: &str = "Examples:
   bringup diagnose extension.json --evidence-out evidence.json
   bringup diagnose evidence.json --output json
 
-The exit code says how it ended: 0 nothing failed, 10 a failure whose cause is
-known, 11 a cause that is not known, 64 wrong usage, 65 unusable input.";
+Exit codes: 0 no failure was found, 10 a failure of known cause, 11 a failure of
+unknown cause, 64 wrong command line, 65 unusable input.";
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:
-  bringup completions bash > /etc/bash_completion.d/bringup
-  bringup completions zsh > \"${fpath[1]}/_bringup\"";
+  source <(bringup completions bash)
+  bringup completions bash | sudo tee /etc/bash_completion.d/bringup
+  bringup completions zsh > \"${fpath[1]}/_bringup\"
+  bringup completions fish > ~/.config/fish/completions/bringup.fish";
 
 const MAN_EXAMPLES: &str = "Examples:
   bringup man > bringup.1
   bringup man diagnose | man -l -";
 
-/// Says why an Azure Kubernetes node did not come up, with the line that proves it
+/// Explain why an Azure Kubernetes node did not come up, with the log line that proves it
 #[derive(Debug, Parser)]
 #[command(name = "bringup", version, term_width = 80, after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
@@ -58,57 +59,60 @@ pub(crate) struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Says what an exit code, a constant or a cause means, and what to do
+    /// Explain an exit code, an error constant or a cause, and how to fix it
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArguments),
-    /// Says from logs and answers of Azure why a node did not come up
+    /// Diagnose a failed node from files: logs and Azure API responses
     #[command(after_help = DIAGNOSE_EXAMPLES)]
     Diagnose(DiagnoseArguments),
-    /// Says why a node of the cluster did not come up, also after it is gone
+    /// Explain why a node of a cluster did not come up, even after it was deleted
     #[command(after_help = WHY_EXAMPLES, mut_arg("azure_credential", crate::azure::of_a_person))]
     Why(Box<WhyArguments>),
-    /// Prints what a VM wrote to its serial console, without secrets
+    /// Print the serial console log of a VM, with secrets redacted
     #[command(
         after_help = crate::boot_log::EXAMPLES,
         mut_arg("azure_credential", crate::azure::of_a_person)
     )]
     BootLog(Box<crate::boot_log::BootLogArguments>),
-    /// Lists the failures that the cluster keeps
+    /// List the reports in the cluster, one for each node that failed to come up
     #[command(after_help = REPORTS_EXAMPLES)]
     Reports(ReportsArguments),
-    /// Shows one failure that the cluster keeps
+    /// Show one report
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArguments),
-    /// Observes a cluster, and says on each NodeClaim why its node does not come up
+    /// Run the controller, which diagnoses NodeClaims and Machines without a Node
     #[command(after_help = crate::controller::EXAMPLES)]
     Controller(Box<crate::controller::ControllerArguments>),
-    /// Shows machines that bringup makes, and what is left of them in Azure
+    /// Show the VMs that bringup creates, and find or delete their orphaned resources
     #[command(subcommand, after_help = crate::flex::EXAMPLES)]
     Flex(Box<crate::flex::FlexCommand>),
-    /// Checks a node's configuration, and makes of it what a VM needs
+    /// Validate an AKSNodeConfig, and generate CustomData or ARM JSON from it
     #[command(name = "nodeconfig", subcommand, after_help = crate::nodeconfig::EXAMPLES)]
     NodeConfig(crate::nodeconfig::NodeConfigCommand),
-    /// Prints the MachineHealthCheck that replaces machines by bringup's verdict
+    /// Print a MachineHealthCheck that replaces Machines whose failure a new VM can fix
     #[command(after_help = crate::machine_health_check::EXAMPLES)]
     MachineHealthCheck(crate::machine_health_check::MachineHealthCheckArguments),
-    /// Prints a script that completes commands in a shell
+    /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
-        /// The shell
+        /// Shell to complete commands in
         shell: Shell,
     },
-    /// Prints the manual page of bringup or of one of its commands
+    /// Print the manual page of bringup or of one of its commands
     #[command(after_help = MAN_EXAMPLES)]
     Man {
-        /// The command
+        /// Command whose page is printed; without it, the page of bringup
         command: Option<String>,
     },
-    /// Writes the pages about causes and codes
-    #[command(hide = true, after_help = "Examples:\n  bringup docs docs")]
+    /// Write the documentation pages about causes and codes
+    #[command(
+        hide = true,
+        after_help = "Examples:\n  bringup docs docs\n  bringup docs docs --rules crates/diagnosis/src/rules"
+    )]
     Docs {
-        /// Where the pages go
+        /// Directory to write the pages to
         directory: PathBuf,
-        /// Where the rules' sources are
+        /// Directory with the source files of the rules
         #[arg(long, default_value = "crates/diagnosis/src/rules")]
         rules: PathBuf,
     },
@@ -117,7 +121,7 @@ pub(crate) enum Command {
 /// `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
-    /// An exit code, a constant or a cause
+    /// Exit code, error constant, ARM error code or cause
     #[arg(
         value_name = "CODE|CONSTANT|CAUSE",
         required_unless_present = "list",
@@ -125,43 +129,44 @@ pub(crate) struct ExplainArguments {
         allow_negative_numbers = true
     )]
     pub(crate) what: Option<String>,
-    /// Lists every code and every cause
+    /// List every exit code and every cause
     #[arg(long)]
     pub(crate) list: bool,
-    /// Only the codes of this system
-    #[arg(long, value_name = "SYSTEM")]
+    /// Show only the codes of this operating system
+    #[arg(long, value_name = "OS")]
     pub(crate) os: Option<TypedOs>,
-    /// The version of the node's image, such as 202601.27.0
+    /// Version of the node image, such as 202601.27.0
     #[arg(long, value_name = "VERSION")]
     pub(crate) image_version: Option<ImageVersion>,
-    /// The form of the answer
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ExplainForm,
 }
 
 /// `diagnose`.
 #[derive(Debug, Args)]
 pub(crate) struct DiagnoseArguments {
-    /// Logs, answers of Azure, or stored evidence, all of one node; `-` or
-    /// nothing is the standard input. 64 MiB at most, together
+    /// Logs, Azure API responses or stored evidence, all of one node. `-`, or no
+    /// file, reads standard input. At most 64 MiB in total
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// What the evidence is about
+    /// Platform that the evidence comes from
     #[arg(long, value_name = "PLATFORM", default_value = "auto")]
     pub(crate) platform: TypedPlatform,
-    /// The version of the node's image, such as 202601.27.0
+    /// Version of the node image, such as 202601.27.0
     #[arg(long, value_name = "VERSION")]
     pub(crate) image_version: Option<ImageVersion>,
-    /// The form of the answer
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: AnswerForm,
-    /// Stores the evidence, without secrets, to be diagnosed again
+    /// Store the evidence in this file, with secrets redacted, to diagnose it again
     #[arg(long, value_name = "FILE")]
     pub(crate) evidence_out: Option<PathBuf>,
-    /// The log of the serial console
+    /// Log of the serial console; can be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) serial_log: Vec<PathBuf>,
-    /// Lines that only you know and what they mean, in YAML or JSON
+    /// Your own signatures: log lines and the causes that they prove, in YAML or
+    /// JSON; see docs/why.md
     #[arg(long, value_name = "FILE")]
     pub(crate) signatures: Option<PathBuf>,
 }

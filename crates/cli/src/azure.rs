@@ -1,4 +1,4 @@
-//! How Azure is reached, for every command that asks it.
+//! How Azure is reached, for every command that reads from it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use bringup_azure::clock::WallClock;
 use bringup_azure::{Arm, Cloud, CredentialKind, transport};
 use clap::{Arg, Args};
 
-/// Where Azure is, and who we are to it.
+/// The Azure cloud, and the credential to use there.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_field_names, reason = "they are called as they are typed")]
 pub(crate) struct AzureArguments {
-    /// Azure's cloud: public, china or usgov
+    /// Azure cloud: public, china or usgov
     #[arg(long, value_name = "CLOUD", env = "BRINGUP_AZURE_CLOUD", default_value = "public")]
     azure_cloud: Cloud,
-    /// Another address of Azure's resource manager
+    /// URL of Azure Resource Manager, if it is not the default of the cloud
     #[arg(long, value_name = "URL", env = "BRINGUP_AZURE_ENDPOINT")]
     azure_endpoint: Option<String>,
-    /// A further certificate authority to trust, in PEM
+    /// File with an additional certificate authority to trust, in PEM
     #[arg(long, value_name = "FILE", env = "BRINGUP_AZURE_CA_FILE")]
     azure_ca_file: Option<PathBuf>,
-    /// What the hosts of storage accounts may end with too, beside the cloud's own; consoles are read
-    /// from there
+    /// Additional domain suffix of storage accounts; serial console logs are
+    /// downloaded only from trusted suffixes
     #[arg(long, value_name = "SUFFIX", env = "BRINGUP_AZURE_STORAGE_SUFFIX")]
     azure_storage_suffix: Option<String>,
-    /// Who to be in Azure: workload-identity, managed-identity or azure-cli
+    /// Azure credential: workload-identity, managed-identity or azure-cli
     #[arg(
         long,
         value_name = "KIND",
@@ -34,7 +34,7 @@ pub(crate) struct AzureArguments {
         default_value = "workload-identity"
     )]
     azure_credential: CredentialKind,
-    /// Which managed identity, if the machine has several
+    /// Client ID of the managed identity, if the machine has several
     #[arg(long, value_name = "ID", env = "BRINGUP_AZURE_CLIENT_ID")]
     azure_client_id: Option<String>,
 }
@@ -49,16 +49,18 @@ impl AzureArguments {
     pub(crate) fn arm(&self, limits: Limits, clock: Arc<WallClock>) -> anyhow::Result<Arm> {
         let mut endpoint = self.azure_cloud.endpoint();
         if let Some(address) = &self.azure_endpoint {
-            endpoint = endpoint.at(address).context("use --azure-endpoint")?;
+            endpoint = endpoint.at(address).context("cannot use the value of --azure-endpoint")?;
         }
         if let Some(suffix) = &self.azure_storage_suffix {
             endpoint = endpoint.with_storage(suffix);
         }
         if let Ok(authority) = std::env::var("AZURE_AUTHORITY_HOST") {
-            endpoint = endpoint.with_authority(&authority).context("use AZURE_AUTHORITY_HOST")?;
+            endpoint = endpoint
+                .with_authority(&authority)
+                .context("cannot use the value of AZURE_AUTHORITY_HOST")?;
         }
-        let transport =
-            transport::https(self.azure_ca_file.as_deref()).context("open a line to Azure")?;
+        let transport = transport::https(self.azure_ca_file.as_deref())
+            .context("cannot set up HTTPS connections to Azure")?;
         let kind = match (&self.azure_credential, &self.azure_client_id) {
             (CredentialKind::ManagedIdentity { client_id: None }, Some(id)) => {
                 CredentialKind::ManagedIdentity { client_id: Some(id.clone()) }
@@ -67,7 +69,7 @@ impl AzureArguments {
         };
         let credential = kind
             .credential(&endpoint, transport.clone(), |name| std::env::var(name).ok())
-            .with_context(|| format!("use the credential {kind}"))?;
+            .with_context(|| format!("cannot use the Azure credential {kind}"))?;
         Ok(Arm::with_limits(endpoint, credential, transport, clock, limits))
     }
 }

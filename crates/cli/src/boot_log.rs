@@ -1,5 +1,5 @@
-//! `bringup boot-log`: what a VM wrote to its serial console. It goes to the terminal, without
-//! secrets, and nowhere else.
+//! `bringup boot-log`: prints the serial console log of a VM to the terminal, with secrets redacted.
+//! The command stores nothing.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -31,13 +31,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
   bringup boot-log default-x7k2p
   bringup boot-log machine/worker-abcde --namespace team-a --boot all
   bringup boot-log aks-default-x7k2p --lines 100
-  bringup boot-log /subscriptions/S/resourceGroups/G/providers/Microsoft.Compute/virtualMachines/VM
+  bringup boot-log \"$(az vm show -g GROUP -n VM --query id -o tsv)\"
 
-Secrets are removed, and nothing is stored. Azure is asked by the user who is logged
-in to the Azure CLI, unless --azure-credential says otherwise.
+The command redacts secrets and stores nothing. It reads the log as the user who
+is logged in to the Azure CLI, unless --azure-credential is set.
 
-It ends with 0 if there is a log, 64 if nothing or several things have that
-name, 1 if the log cannot be read; then it says why.";
+Exit codes: 0 the log was printed, 64 no object or several objects of that name,
+1 the log cannot be read.";
 
 /// How long to wait before it is said what is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -45,14 +45,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// `boot-log`.
 #[derive(Debug, Args)]
 pub(crate) struct BootLogArguments {
-    /// The name of a NodeClaim or a Node, of a Machine of Cluster API as
-    /// machine/NAME, or the id of a VM
+    /// Name of a NodeClaim or Node, machine/NAME for a Machine of Cluster API, or
+    /// the resource ID of a VM
     #[arg(value_name = "NODECLAIM|NODE|machine/NAME|VM-ID")]
     name: String,
-    /// Which boot, if there were several
+    /// Which boot to print, if the log has several
     #[arg(long, value_name = "BOOT", default_value = "last")]
     boot: Boot,
-    /// Only so many lines, the last
+    /// Print only this many lines from the end
     #[arg(long, value_name = "NUMBER")]
     lines: Option<NonZeroUsize>,
     #[command(flatten)]

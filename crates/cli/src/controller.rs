@@ -28,25 +28,30 @@ use crate::failure::{Exit, Failure};
 /// Examples of use.
 pub(crate) const EXAMPLES: &str = "Examples:
   bringup controller --azure-credential workload-identity
-  bringup controller --kubeconfig ~/.kube/config --azure-credential azure-cli --dry-run
-  bringup controller --azure-cloud usgov --azure-credential managed-identity
-  bringup controller --flex --flex-cluster prod-1 --flex-join /etc/bringup/join.json
+  bringup controller --dry-run --azure-credential azure-cli \\
+    --kubeconfig ~/.kube/config --log-format text
+  bringup controller --machines --azure-scope SUBSCRIPTION/GROUP
+  bringup controller --flex --flex-cluster prod-1 \\
+    --flex-join /etc/bringup/join.json
 
-Every option can also be set by the variable beside it. Health is on /healthz,
-readiness on /readyz, metrics are on /metrics.";
+Each option can also be set with the environment variable shown beside it. The
+controller serves /healthz, /readyz and /metrics on --listen. The Helm chart in
+charts/bringup sets these options; see docs/install.md.";
 
 /// `controller`.
 #[derive(Debug, Args)]
 pub(crate) struct ControllerArguments {
-    /// The cluster; without it, the cluster this runs in, or ~/.kube/config
+    /// Path to the kubeconfig; default: KUBECONFIG, `~/.kube/config`, then the
+    /// service account of the pod
     #[arg(long, value_name = "FILE", env = "BRINGUP_KUBECONFIG")]
     kubeconfig: Option<PathBuf>,
-    /// Where reports and the lease are kept
+    /// Namespace of the lease and of reports about NodeClaims
     #[arg(long, value_name = "NAME", env = "BRINGUP_NAMESPACE", default_value = "bringup-system")]
     namespace: String,
     #[command(flatten)]
     azure: AzureArguments,
-    /// A kind of class whose claims are looked after; can be repeated
+    /// NodeClass kind whose NodeClaims are diagnosed; can be repeated. Default:
+    /// AKSNodeClass of Karpenter and AzureFlexNodeClass
     #[arg(
         long = "node-class",
         value_name = "GROUP/KIND",
@@ -54,11 +59,11 @@ pub(crate) struct ControllerArguments {
         value_delimiter = ','
     )]
     node_classes: Vec<NodeClassKind>,
-    /// Looks after Machines of Cluster API too; reports are then kept in their namespaces
+    /// Diagnose Cluster API Machines too; their reports are stored in their namespaces
     #[arg(long, env = "BRINGUP_MACHINES")]
     machines: bool,
-    /// How long after its VM is there a Machine is judged; less than the time after which Cluster
-    /// API gives it up
+    /// Time from the creation of its VM after which a Machine without a Node is diagnosed; must be
+    /// less than the nodeStartupTimeout of its MachineHealthCheck
     #[arg(
         long,
         value_name = "TIME",
@@ -67,8 +72,9 @@ pub(crate) struct ControllerArguments {
         value_parser = length_of_time
     )]
     machine_deadline: SignedDuration,
-    /// A subscription, or a resource group of one, whose VMs may be read beside those in the resource
-    /// groups of this cluster's own Nodes; can be repeated. Workload clusters of Cluster API need it
+    /// Subscription or resource group whose VMs the controller may read; can be repeated. The resource
+    /// groups of this cluster's own Nodes are always included. Workload clusters of Cluster API need
+    /// this option
     #[arg(
         long = "azure-scope",
         value_name = "SUBSCRIPTION[/GROUP]",
@@ -76,14 +82,14 @@ pub(crate) struct ControllerArguments {
         value_delimiter = ','
     )]
     azure_scopes: Vec<Scope>,
-    /// Where health and metrics are served
+    /// Address and port for health checks and metrics
     #[arg(long, value_name = "ADDRESS", env = "BRINGUP_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
-    /// The file with a token that readers of metrics have to send as `Authorization: Bearer TOKEN`;
-    /// read anew for each request. Without it, everybody who reaches the port may read them
+    /// File with a token that clients of /metrics must send as `Authorization: Bearer TOKEN`; the file
+    /// is read for each request. Without it, /metrics needs no authentication
     #[arg(long, value_name = "FILE", env = "BRINGUP_METRICS_TOKEN_FILE")]
     metrics_token_file: Option<PathBuf>,
-    /// How long a report is kept whose subject is gone
+    /// Retention of a report after its NodeClaim or Machine is deleted
     #[arg(
         long,
         value_name = "TIME",
@@ -92,28 +98,28 @@ pub(crate) struct ControllerArguments {
         value_parser = length_of_time
     )]
     report_ttl: SignedDuration,
-    /// How many reports of one pool are kept whose subjects are gone
+    /// Number of reports to keep for each pool after their NodeClaims or Machines are deleted
     #[arg(long, value_name = "COUNT", env = "BRINGUP_REPORTS_PER_PARENT", default_value_t = 20)]
     reports_per_parent: usize,
-    /// How many reads a second ARM is asked at most; ARM allows 25 for an identity
+    /// Maximum rate of ARM read requests; ARM allows one identity 25 per second
     #[arg(long, value_name = "COUNT", env = "BRINGUP_READS_PER_SECOND", default_value_t = 12,
           value_parser = clap::value_parser!(u32).range(1..=25))]
     reads_per_second: u32,
-    /// Lines that only you know and what they mean, in YAML or JSON; read at the start
+    /// Your own signatures, in YAML or JSON, read once at startup; see docs/why.md
     #[arg(long, value_name = "FILE", env = "BRINGUP_SIGNATURES")]
     signatures: Option<PathBuf>,
-    /// Reads everything and writes nothing
+    /// Diagnose and log, but write nothing to the cluster
     #[arg(long, env = "BRINGUP_DRY_RUN")]
     dry_run: bool,
     #[command(flatten)]
     flex: FlexArguments,
-    /// The form of the log
-    #[arg(long, value_name = "FORM", env = "BRINGUP_LOG_FORMAT", default_value = "json")]
+    /// Log format
+    #[arg(long, value_name = "FORMAT", env = "BRINGUP_LOG_FORMAT", default_value = "json")]
     log_format: LogForm,
-    /// What is logged: error, warn, info, debug or trace
+    /// Log level: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", env = "BRINGUP_LOG_LEVEL", default_value = "info")]
     log_level: tracing::Level,
-    /// The name of this replica
+    /// Name of this replica in the lease; default: the host name
     #[arg(long, value_name = "NAME", env = "BRINGUP_IDENTITY")]
     identity: Option<String>,
 }
@@ -121,7 +127,7 @@ pub(crate) struct ControllerArguments {
 /// Making machines.
 #[derive(Debug, Args)]
 struct FlexArguments {
-    /// Makes machines too: runs every `AzureFlexMachine`, and answers Karpenter's provider
+    /// Create VMs too: reconcile every `AzureFlexMachine`, and serve the gRPC provider for Karpenter
     #[arg(
         long,
         env = "BRINGUP_FLEX",
@@ -129,13 +135,14 @@ struct FlexArguments {
         conflicts_with = "dry_run"
     )]
     flex: bool,
-    /// The cluster's id, in the tags of everything in Azure; no two clusters may share one
+    /// Cluster ID for the tags of Azure resources; unique for each cluster
     #[arg(long, value_name = "ID", env = "BRINGUP_FLEX_CLUSTER")]
     flex_cluster: Option<String>,
-    /// What machines are told so that they join, in JSON; see docs/flex.md
+    /// JSON file with the settings that VMs need to join the cluster; see docs/flex.md
     #[arg(long, value_name = "FILE", env = "BRINGUP_FLEX_JOIN")]
     flex_join: Option<PathBuf>,
-    /// Where Karpenter's provider asks: `unix:///PATH`, or `HOST:PORT`, which needs the three files
+    /// Address of the gRPC provider: `unix:///PATH`, or `HOST:PORT`, which requires the certificate, key
+    /// and client CA files
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -143,24 +150,23 @@ struct FlexArguments {
         default_value = "unix:///run/bringup/provider.sock"
     )]
     flex_listen: Address,
-    /// Our certificate, in PEM; read anew for each connection
+    /// Server certificate of the gRPC provider, in PEM; read for each connection
     #[arg(long, value_name = "FILE", env = "BRINGUP_FLEX_CERT_FILE")]
     flex_cert_file: Option<PathBuf>,
-    /// The key of our certificate, in PEM; read anew for each connection
+    /// Private key of the server certificate, in PEM; read for each connection
     #[arg(long, value_name = "FILE", env = "BRINGUP_FLEX_KEY_FILE")]
     flex_key_file: Option<PathBuf>,
-    /// The authority of those who may ask, in PEM
+    /// Certificate authority that signs client certificates, in PEM
     #[arg(long, value_name = "FILE", env = "BRINGUP_FLEX_CLIENT_CA_FILE")]
     flex_client_ca_file: Option<PathBuf>,
-    /// A client that may use the provider service over TLS: a DNS name or URI among the subject
-    /// alternative names of its certificate, compared whole; can be repeated. Without any, no client
-    /// may
+    /// Client that may use the gRPC provider over TLS: an exact DNS name or URI in the subject
+    /// alternative names of its certificate; can be repeated. Default: no client
     #[arg(long, value_name = "NAME", env = "BRINGUP_FLEX_CLIENT", value_delimiter = ',')]
     flex_client: Vec<ClientName>,
-    /// Serves the plugin of aks-flex too
+    /// Serve the aks-flex plugin API too
     #[arg(long, env = "BRINGUP_FLEX_PLUGIN")]
     flex_plugin: bool,
-    /// A client that may use the plugin over TLS, as in --flex-client; can be repeated
+    /// Client that may use the plugin API over TLS, as in --flex-client; can be repeated
     #[arg(
         long,
         value_name = "NAME",
@@ -169,8 +175,8 @@ struct FlexArguments {
         requires = "flex_plugin"
     )]
     flex_plugin_client: Vec<ClientName>,
-    /// Where the plugin may use resources: VMs, subnets, images; can be repeated. Without any, it can
-    /// make nothing
+    /// Subscription or resource group in which the plugin may use VMs, subnets and images; can be
+    /// repeated. Default: none, so that the plugin cannot create VMs
     #[arg(
         long,
         value_name = "SUBSCRIPTION[/GROUP]",
@@ -179,8 +185,8 @@ struct FlexArguments {
         requires = "flex_plugin"
     )]
     flex_plugin_scope: Vec<Scope>,
-    /// Makes machines even where no admission policy limits which Secrets bringup may write in
-    /// kube-system: its right to write them is then as good as cluster-admin
+    /// Create VMs even if no admission policy limits which Secrets bringup may write in kube-system;
+    /// without the policy, this permission is equivalent to cluster-admin
     #[arg(long, env = "BRINGUP_FLEX_WITHOUT_POLICY")]
     flex_without_policy: bool,
 }
@@ -193,16 +199,16 @@ impl FlexArguments {
         }
         let path = self.flex_join.context("--flex needs --flex-join")?;
         let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("read the file of --flex-join, {}", path.display()))?;
+            .with_context(|| format!("cannot read the file of --flex-join, {}", path.display()))?;
         let join: JoinSettings = serde_json::from_str(&text)
-            .with_context(|| format!("understand the file of --flex-join, {}", path.display()))?;
+            .with_context(|| format!("cannot parse the file of --flex-join, {}", path.display()))?;
         let tls = match (self.flex_cert_file, self.flex_key_file, self.flex_client_ca_file) {
             (Some(certificate), Some(key), Some(authority)) => {
                 Some(TlsFiles { certificate, key, authority })
             }
             (None, None, None) => None,
             _ => anyhow::bail!(
-                "--flex-cert-file, --flex-key-file and --flex-client-ca-file go together"
+                "--flex-cert-file, --flex-key-file and --flex-client-ca-file must be set together"
             ),
         };
         let cluster = self.flex_cluster.context("--flex needs --flex-cluster")?;
@@ -237,7 +243,7 @@ pub(crate) fn run(arguments: ControllerArguments) -> Result<Exit, Failure> {
         .enable_all()
         .worker_threads(2)
         .build()
-        .context("start the asynchronous runtime")?;
+        .context("cannot start the asynchronous runtime")?;
     runtime.block_on(control(arguments, signatures))?;
     Ok(Exit::Fine)
 }
@@ -275,16 +281,16 @@ async fn client(kubeconfig: Option<&std::path::Path>) -> anyhow::Result<Client> 
     let config = match kubeconfig {
         Some(path) => {
             let file = Kubeconfig::read_from(path)
-                .with_context(|| format!("read the kubeconfig {}", path.display()))?;
+                .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
             Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
                 .await
-                .with_context(|| format!("use the kubeconfig {}", path.display()))?
+                .with_context(|| format!("cannot use the kubeconfig {}", path.display()))?
         }
         None => Config::infer().await.context(
-            "find a cluster: there is no kubeconfig, and this does not run in a cluster; use --kubeconfig",
+            "no cluster found: no kubeconfig exists, and the process does not run in a pod; set --kubeconfig",
         )?,
     };
-    Client::try_from(config).context("make a client of the cluster")
+    Client::try_from(config).context("cannot create the Kubernetes client")
 }
 
 /// Comes when the process is asked to end.
@@ -316,7 +322,11 @@ fn host_name() -> String {
 
 /// `90s`, `15m`, `2h` or `7d`.
 pub(crate) fn length_of_time(text: &str) -> Result<SignedDuration, String> {
-    let wrong = || format!("`{text}` is no length of time: expected such as 90s, 15m, 2h or 7d");
+    let wrong = || {
+        format!(
+            "`{text}` is not a duration: expected a number with a unit, such as 90s, 15m, 2h or 7d"
+        )
+    };
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {
         's' => 1,

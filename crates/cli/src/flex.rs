@@ -15,17 +15,22 @@ use crate::program::Program;
 pub(crate) const EXAMPLES: &str = "Examples:
   bringup flex status
   bringup flex status --output json
-  bringup flex sweep --dry-run --azure-credential azure-cli";
+  bringup flex sweep --dry-run --azure-credential azure-cli
+  bringup flex sweep --azure-credential azure-cli
+
+See docs/flex.md.";
 
 /// `flex`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FlexCommand {
-    /// Shows machines, what Azure has refused, quotas, and whether anything is left
-    #[command(after_help = "Examples:\n  bringup flex status\n  bringup flex status -o json")]
-    Status(StatusArguments),
-    /// Removes from Azure what belongs to no machine of this cluster
+    /// Show classes, machines, refused VM sizes, quotas and orphaned resources
     #[command(
-        after_help = "Examples:\n  bringup flex sweep --dry-run --azure-credential azure-cli\n\nNothing is touched that does not bear the tags of this cluster, or is younger\nthan five minutes. The controller does the same every five minutes."
+        after_help = "Examples:\n  bringup flex status\n  bringup flex status --output json\n  bringup flex status --context staging --system-namespace fleet"
+    )]
+    Status(StatusArguments),
+    /// Delete orphaned Azure resources: VMs, NICs and disks without a machine
+    #[command(
+        after_help = "Examples:\n  bringup flex sweep --dry-run --azure-credential azure-cli\n  bringup flex sweep --azure-credential azure-cli\n  bringup flex sweep --dry-run --flex-cluster prod-1\n\nThe sweep deletes only resources with the tags of this cluster that are older\nthan five minutes. The controller runs the same sweep every five minutes."
     )]
     Sweep(SweepArguments),
 }
@@ -33,10 +38,10 @@ pub(crate) enum FlexCommand {
 /// `flex status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
-    /// The form of the answer
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: AnswerForm,
-    /// Where the controller keeps what it remembers
+    /// Namespace of the controller, which stores its ledger there
     #[arg(long, value_name = "NAMESPACE", default_value = "bringup-system")]
     system_namespace: String,
     #[command(flatten)]
@@ -46,13 +51,13 @@ pub(crate) struct StatusArguments {
 /// `flex sweep`.
 #[derive(Debug, Args)]
 pub(crate) struct SweepArguments {
-    /// Only says what would be removed
+    /// List the orphaned resources, and delete nothing
     #[arg(long)]
     dry_run: bool,
-    /// The cluster's id in the tags, instead of the one that the controller uses
+    /// Cluster ID in the tags of resources; default: the one that the controller uses
     #[arg(long, value_name = "ID")]
     flex_cluster: Option<String>,
-    /// Where the controller keeps what it remembers
+    /// Namespace of the controller, which stores its ledger there
     #[arg(long, value_name = "NAMESPACE", default_value = "bringup-system")]
     system_namespace: String,
     #[command(flatten)]
@@ -72,11 +77,11 @@ pub(crate) fn run(command: FlexCommand, program: Program) -> Result<Exit, Failur
 /// Why machines cannot be seen.
 fn unseen(unseen: Unseen) -> Failure {
     match unseen {
-        Unseen::NotServed => Failure::error("this cluster makes no machines with bringup")
-            .detail("the API server does not serve azureflexmachines.flex.aks.azure.com")
-            .hint(
-                "install the chart with `flex.enabled`; or choose another cluster with --context",
-            ),
+        Unseen::NotServed => Failure::error(
+            "bringup does not manage VMs in this cluster: AzureFlexMachines are not installed",
+        )
+        .detail("the API server does not serve azureflexmachines.flex.aks.azure.com")
+        .hint("install the chart with `flex.enabled`; or choose another cluster with --context"),
         other => other.failure(),
     }
 }

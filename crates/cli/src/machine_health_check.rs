@@ -17,8 +17,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   bringup machine-health-check --cluster prod --startup-timeout 0s
   bringup machine-health-check --cluster prod --control-plane
 
-It needs Cluster API 1.12 or newer and `bringup controller --machines`. Nothing
-is changed in any cluster, and no check that exists is ever edited.";
+The check requires Cluster API 1.12 or newer and a controller with --machines.
+The command only prints the check, and changes nothing in a cluster. See
+docs/cluster-api.md.";
 
 /// How long a verdict stands before its machine goes: what is collected is stored by then.
 const SETTLED: u32 = 30;
@@ -28,24 +29,24 @@ const SHORTEST: SignedDuration = SignedDuration::from_secs(30);
 /// `machine-health-check`.
 #[derive(Debug, Args)]
 pub(crate) struct MachineHealthCheckArguments {
-    /// The Cluster
+    /// Name of the Cluster
     #[arg(long, value_name = "NAME", value_parser = name)]
     cluster: String,
-    /// Where the Cluster is; without it, where it is applied
+    /// Namespace of the Cluster; default: the namespace that `kubectl apply` uses
     #[arg(short, long, value_name = "NAMESPACE", value_parser = name)]
     namespace: Option<String>,
-    /// Only machines of this MachineDeployment, instead of all of them
+    /// Check only Machines of this MachineDeployment; default: of all MachineDeployments
     #[arg(long, value_name = "NAME", value_parser = name)]
     machine_deployment: Option<String>,
-    /// Machines of the control plane, instead of those of MachineDeployments
+    /// Check Machines of the control plane instead of MachineDeployments
     #[arg(long, conflicts_with = "machine_deployment")]
     control_plane: bool,
-    /// After this time without a Node a machine is replaced whatever its cause;
-    /// more than the controller's --machine-deadline. 0s switches it off
+    /// Replace a Machine without a Node after this time, whatever the cause. Must
+    /// be more than the --machine-deadline of the controller; 0s disables it
     #[arg(long, value_name = "TIME", default_value = "20m", value_parser = startup_timeout)]
     startup_timeout: u32,
-    /// How many of these machines may be without a Node; with more, none is
-    /// replaced. A number or a percentage
+    /// Maximum number or percentage of Machines without a Node; if more have
+    /// none, no Machine is replaced
     #[arg(long, value_name = "COUNT", default_value = "40%", value_parser = count)]
     max_unhealthy: String,
 }
@@ -134,17 +135,17 @@ fn name(text: &str) -> Result<String, String> {
     if ends && bytes.len() <= 63 && bytes.iter().all(|byte| is_inner(*byte)) {
         Ok(text.to_owned())
     } else {
-        Err("a name has at most 63 small letters, digits, `-` and `.`".to_owned())
+        Err("a name has at most 63 lowercase letters, digits, `-` and `.`, and begins and ends with a letter or digit".to_owned())
     }
 }
 
 fn startup_timeout(text: &str) -> Result<u32, String> {
     let time = length_of_time(text)?;
     if time < SHORTEST && !time.is_zero() {
-        return Err("Cluster API takes 30s or more, or 0s for never".to_owned());
+        return Err("Cluster API requires at least 30s; use 0s to disable the timeout".to_owned());
     }
     let seconds = i32::try_from(time.as_secs()).ok().and_then(|it| u32::try_from(it).ok());
-    seconds.ok_or_else(|| "that is more than Cluster API takes".to_owned())
+    seconds.ok_or_else(|| "the timeout is longer than Cluster API allows".to_owned())
 }
 
 fn count(text: &str) -> Result<String, String> {

@@ -21,12 +21,36 @@ pub(crate) const EXAMPLES: &str = "Examples:
   bringup nodeconfig env config.json --output json
   bringup nodeconfig custom-data config.json > custom-data.txt
   bringup nodeconfig custom-data config.json --format cloud-config
-  bringup nodeconfig ignition config.json
-  bringup nodeconfig cse config.json
   bringup nodeconfig scale-set config.json --capacity 3
 
-A configuration that cannot be used ends with 65, with line, column and field.
-What a newer control plane may have added is named on the standard error.";
+An invalid configuration ends the command with exit code 65 and an error that
+names line, column and field. Unknown fields and values are noted on standard
+error and tolerated. See docs/node-config.md.";
+
+const VALIDATE_EXAMPLES: &str = "Examples:
+  bringup nodeconfig validate config.json
+  bringup nodeconfig validate - < config.json";
+
+const ENV_EXAMPLES: &str = "Examples:
+  bringup nodeconfig env config.json
+  bringup nodeconfig env config.json --containerd-version 2.1.4
+  bringup nodeconfig env config.json --output json";
+
+const CUSTOM_DATA_EXAMPLES: &str = "Examples:
+  bringup nodeconfig custom-data config.json > custom-data.txt
+  bringup nodeconfig custom-data config.json --format cloud-config";
+
+const IGNITION_EXAMPLES: &str = "Examples:
+  bringup nodeconfig ignition config.json > custom-data.txt
+  bringup nodeconfig ignition - < config.json";
+
+const CSE_EXAMPLES: &str = "Examples:
+  bringup nodeconfig cse config.json
+  bringup nodeconfig cse - < config.json";
+
+const SCALE_SET_EXAMPLES: &str = "Examples:
+  bringup nodeconfig scale-set config.json > scale-set.json
+  bringup nodeconfig scale-set config.json --capacity 3 --format cloud-config";
 
 /// No configuration is as large; more is not even read.
 const MOST: u64 = 64 * 1024 * 1024;
@@ -34,24 +58,30 @@ const MOST: u64 = 64 * 1024 * 1024;
 /// `nodeconfig`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NodeConfigCommand {
-    /// Checks a configuration; fails when a required field is missing
+    /// Validate a configuration; fail if a required field is missing
+    #[command(after_help = VALIDATE_EXAMPLES)]
     Validate(FileArgument),
-    /// Prints the environment of the bootstrap scripts, secrets included
+    /// Print the environment of the bootstrap scripts, including secrets
+    #[command(after_help = ENV_EXAMPLES)]
     Env(EnvironmentArguments),
-    /// Prints CustomData, ready for `osProfile.customData`
+    /// Print CustomData, in base64 for `osProfile.customData`
+    #[command(after_help = CUSTOM_DATA_EXAMPLES)]
     CustomData(CustomDataArguments),
-    /// Prints CustomData for Flatcar and Azure Container Linux
+    /// Print CustomData for Flatcar and Azure Container Linux
+    #[command(after_help = IGNITION_EXAMPLES)]
     Ignition(FileArgument),
-    /// Prints the command of the VM extension
+    /// Print the command of the VM extension (CSE)
+    #[command(after_help = CSE_EXAMPLES)]
     Cse(FileArgument),
-    /// Prints the ARM body of a scale set, with CustomData and extension
+    /// Print the ARM JSON of a scale set with CustomData and extension
+    #[command(after_help = SCALE_SET_EXAMPLES)]
     ScaleSet(ScaleSetArguments),
 }
 
 /// A configuration.
 #[derive(Debug, Args)]
 pub(crate) struct FileArgument {
-    /// The configuration; `-` is the standard input
+    /// AKSNodeConfig in JSON; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -61,17 +91,17 @@ pub(crate) struct FileArgument {
 pub(crate) struct EnvironmentArguments {
     #[command(flatten)]
     config: FileArgument,
-    /// What `containerd --version` says on the node, or only the version
+    /// Version of containerd on the node, or the output of `containerd --version`
     #[arg(long, value_name = "VERSION")]
     containerd_version: Option<String>,
-    /// The component list of the image, for drivers of GPUs
+    /// File with the component list of the image; needed for GPU drivers
     #[arg(long, value_name = "FILE")]
     components: Option<PathBuf>,
-    /// Where Microsoft's images are in a sovereign cloud
+    /// Registry that replaces mcr.microsoft.com in a sovereign cloud
     #[arg(long, value_name = "REGISTRY")]
     mcr_repository_base: Option<String>,
-    /// The form of the answer
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: EnvironmentForm,
 }
 
@@ -80,7 +110,7 @@ pub(crate) struct EnvironmentArguments {
 pub(crate) struct CustomDataArguments {
     #[command(flatten)]
     config: FileArgument,
-    /// The form: images before March 2026 need cloud-config
+    /// Format of CustomData; images before March 2026 need cloud-config
     #[arg(long, value_name = "FORMAT", default_value = "boothook")]
     format: CustomDataFormat,
 }
@@ -90,7 +120,7 @@ pub(crate) struct CustomDataArguments {
 pub(crate) struct ScaleSetArguments {
     #[command(flatten)]
     data: CustomDataArguments,
-    /// How many machines
+    /// Number of VMs
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     capacity: u32,
 }
@@ -164,7 +194,7 @@ fn validate(file: &Path) -> Result<Exit, Failure> {
     output::answer(&text)?;
     Err(Failure::input(format!("{}: required fields are missing", file.display()))
         .detail(missing.join(", "))
-        .hint("docs/node-config.md says what belongs there"))
+        .hint("see docs/node-config.md for these fields"))
 }
 
 fn environment(typed: &EnvironmentArguments) -> Result<Exit, Failure> {
@@ -175,7 +205,8 @@ fn environment(typed: &EnvironmentArguments) -> Result<Exit, Failure> {
         let spoken = ContainerdSchema::of_version_output(version);
         let bare = || ContainerdSchema::of_version_output(&format!("containerd - {version}"));
         host.containerd = spoken.or_else(bare).ok_or_else(|| {
-            Failure::usage("that is no version of containerd").hint("give three numbers: 2.1.4")
+            Failure::usage(format!("`{version}` is not a version of containerd"))
+                .hint("use three numbers, such as 2.1.4")
         })?;
     }
     if let Some(path) = &typed.components {
@@ -198,10 +229,13 @@ fn environment(typed: &EnvironmentArguments) -> Result<Exit, Failure> {
 
 fn made(config: &NodeConfig, form: Form) -> Result<NodeBootstrapping, Failure> {
     let made = node_bootstrapping(config, form).map_err(|error| {
-        Failure::input(error.to_string()).hint("certificates and long texts belong elsewhere")
+        Failure::input(error.to_string())
+            .hint("shorten the configuration, for example by moving certificates out of it")
     })?;
     for name in &made.dropped_features {
-        note(&format!("enabled_features.{name}: left out, by its name or its value"));
+        note(&format!(
+            "enabled_features.{name}: left out: its name or value cannot be passed to the scripts"
+        ));
     }
     Ok(made)
 }

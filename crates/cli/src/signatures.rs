@@ -17,21 +17,21 @@ pub(crate) fn read(path: Option<&Path>) -> Result<Signatures, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::input(format!("cannot read the signatures in `{file}`"))
             .detail(error.to_string())
-            .hint("name a file of text that can be read")
+            .hint("--signatures needs a readable text file")
     })?;
     if text.len() > LARGEST {
         return Err(Failure::input(format!("the signatures in `{file}` are too large"))
-            .hint("1 MiB is read at most"));
+            .hint("the limit is 1 MiB"));
     }
     let written: SignatureFile = serde_saphyr::from_str(&text).map_err(|error| {
-        Failure::input(format!("cannot understand the signatures in `{file}`"))
+        Failure::input(format!("cannot parse the signatures in `{file}`"))
             .detail(error.to_string())
-            .hint("each has id, literal or regex, cause, rank and reference; see docs/diagnosis.md")
+            .hint("each signature has id, literal or regex, cause, rank and reference; see docs/why.md")
     })?;
     Signatures::try_from(written).map_err(|error| {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
         Failure::input(format!("cannot use the signatures in `{file}`"))
             .detail(format!("{error}{}", source.unwrap_or_default()))
-            .hint("docs/diagnosis.md says what a signature is made of")
+            .hint("see docs/why.md for the fields of a signature")
     })
 }

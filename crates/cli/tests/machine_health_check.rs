@@ -55,11 +55,11 @@ fn a_name_stays_a_name_and_a_time_is_in_seconds() {
 #[test]
 fn what_cluster_api_would_refuse_is_refused_here() {
     for (arguments, why) in [
-        (&["--startup-timeout", "29s"][..], "30s or more"),
-        (&["--startup-timeout", "90000d"], "more than Cluster API takes"),
+        (&["--startup-timeout", "29s"][..], "at least 30s"),
+        (&["--startup-timeout", "90000d"], "longer than Cluster API allows"),
         (&["--max-unhealthy", "101%"], "a number or a percentage"),
         (&["--max-unhealthy", "some"], "a number or a percentage"),
-        (&["--machine-deployment", "a: b"], "at most 63 small letters"),
+        (&["--machine-deployment", "a: b"], "at most 63 lowercase letters"),
         (&["--machine-deployment", "a", "--control-plane"], "cannot be used with"),
     ] {
         let ran = bringup(&[&["machine-health-check", "--cluster", "prod"], arguments].concat());

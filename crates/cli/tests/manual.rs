@@ -13,14 +13,30 @@ fn the_help_of_every_command_has_examples() {
         "boot-log",
         "reports",
         "report",
+        "controller",
+        "flex",
+        "flex status",
+        "flex sweep",
+        "nodeconfig",
+        "nodeconfig validate",
+        "nodeconfig env",
+        "nodeconfig custom-data",
+        "nodeconfig ignition",
+        "nodeconfig cse",
+        "nodeconfig scale-set",
         "machine-health-check",
         "completions",
         "man",
         "docs",
     ] {
-        let ran = bringup(&[command, "--help"]);
+        let ran = bringup(&[command.split(' ').collect(), vec!["--help"]].concat());
         assert_eq!(ran.code, 0);
-        assert!(ran.out.contains("Examples:\n  "), "{command}");
+        let (_, examples) = ran.out.split_once("Examples:\n").expect(command);
+        let examples: Vec<&str> =
+            examples.lines().take_while(|line| line.starts_with("  ")).collect();
+        assert!(examples.iter().all(|line| line.len() <= 78), "{command}: {examples:?}");
+        let continued = examples.iter().filter(|line| line.ends_with('\\')).count();
+        assert!((2..=5).contains(&(examples.len() - continued)), "{command}: {examples:?}");
         fits(&ran.out);
     }
     let whole = bringup(&["--help"]);

@@ -1,6 +1,7 @@
 //! What is printed about the commands themselves: help, version, and what is wrong with a command.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::output;
@@ -8,45 +9,79 @@ use crate::output;
 /// What a wrong command ends with.
 pub(crate) const EXIT: u8 = 64;
 
+const ABOUT: &str = "Bootstrap a node, wait for its bootstrap, and explain why it failed.";
+
 #[cfg(unix)]
 const COMMANDS: &str = "\
-  provision --provision-config PATH | --nbc-cmd PATH [--dry-run] [--preflight off|report|enforce]
-            [--reject-v0] [--strict-required] [--mcr-repository-base REGISTRY]
+  provision --provision-config PATH | --nbc-cmd PATH
+            [--dry-run] [--preflight off|report|enforce] [--reject-v0]
+            [--strict-required] [--mcr-repository-base REGISTRY]
+      Run the bootstrap scripts of an AKS node (docs/node-agent.md).
   provision-wait [--timeout TIME] [--start-timeout TIME]
-  wait [--sentinel PATH]... [--timeout TIME] [--watch cloud-init|unit=NAME|aks] (docs/node-wait.md)
-  extension install|enable|update|disable|uninstall (docs/vm-extension.md)
-  join --config PATH (docs/node-join.md)
-  launch [--require-config] [--hostname-timeout TIME] [--preflight off|report|enforce]
-         [--reject-v0] [--strict-required] [--mcr-repository-base REGISTRY]
+      Wait for the result of provision and print it.
+  wait [--sentinel PATH]... [--timeout TIME] [--watch cloud-init|unit=NAME|aks]
+      Wait for the bootstrap of a Cluster API Machine (docs/node-wait.md).
+  extension install|enable|update|disable|uninstall
+      Run wait as a VM extension (docs/vm-extension.md).
+  join --config PATH
+      Install the node components and join a cluster (docs/node-join.md).
+  launch [--require-config] [--hostname-timeout TIME]
+         [--preflight off|report|enforce] [--reject-v0] [--strict-required]
+         [--mcr-repository-base REGISTRY]
+      Wait for the host name, then run provision with the delivered files.
   preflight [--json] [--only oras]
+      Check what the bootstrap scripts need; change nothing.
   postmortem
+      Diagnose the last provision, and store and print a report.
   report [--json]
+      Print the newest report of provision, join or wait.
   customdata FILE [--format boothook|cloud-config|ignition]
-  check-hotfix, download-hotfix
+      Print the CustomData that delivers a configuration.
+  check-hotfix
+      Do nothing; exists for compatibility with aks-node-controller.
+  download-hotfix
+      Install a newer bringup-node, if the node's hotfix file names one.
   version, help
 
 Every command takes
-  --root DIR                            built-in paths are under DIR
-  --exit-code propagate|legacy          legacy ends with 0 or 1 only
+  --root DIR                            prefix of all built-in paths
+  --exit-code propagate|legacy          legacy: the exit code is only 0 or 1
 
 Commands for AKS nodes also take
-  --own-code-base N                     where the agent's own codes begin (244)
-  --code ERR_ORAS_BINARY_NOT_FOUND=N    the number of this name (232; 250 where 232 is taken)
+  --own-code-base N                     lowest exit code of the agent (244)
+  --code ERR_ORAS_BINARY_NOT_FOUND=N    exit code of this error (232; 250 where
+                                        232 has another meaning)
 ";
 
 #[cfg(windows)]
 const COMMANDS: &str = "\
-  wait [--sentinel PATH]... [--timeout TIME] [--watch cloudbase-init|aks] (docs/node-wait.md)
-  extension install|enable|update|disable|uninstall (docs/vm-extension.md)
+  wait [--sentinel PATH]... [--timeout TIME] [--watch cloudbase-init|aks]
+      Wait for the bootstrap of a Cluster API Machine (docs/node-wait.md).
+  extension install|enable|update|disable|uninstall
+      Run wait as a VM extension (docs/vm-extension.md).
   report [--json]
+      Print the newest report of wait.
   version, help
 
 Every command takes
-  --root DIR                      built-in paths are under DIR
-  --exit-code propagate|legacy    legacy ends with 0 or 1 only
+  --root DIR                      prefix of all built-in paths
+  --exit-code propagate|legacy    legacy: the exit code is only 0 or 1
 ";
 
-/// By which name the program was started.
+/// Examples: behind the name of the program.
+#[cfg(unix)]
+const EXAMPLES: &[&str] = &[
+    "preflight",
+    "provision --provision-config config.json",
+    "provision-wait --timeout 14m",
+    "wait --timeout 8m",
+    "report --json",
+];
+
+#[cfg(windows)]
+const EXAMPLES: &[&str] = &["wait --timeout 8m", "report", "report --json"];
+
+/// The name under which the program was started.
 #[derive(Debug)]
 pub(crate) struct Program(String);
 
@@ -59,10 +94,15 @@ impl Program {
 }
 
 fn text(program: &Program) -> String {
-    format!("Usage: {} COMMAND [FLAGS]\n\n{COMMANDS}", program.0)
+    let Program(name) = program;
+    let mut text = format!("{ABOUT}\n\nUsage: {name} COMMAND [FLAGS]\n\n{COMMANDS}\nExamples:\n");
+    for example in EXAMPLES {
+        let _ = writeln!(text, "  {name} {example}");
+    }
+    text
 }
 
-/// Prints what is wrong with a command, and how commands look.
+/// Prints what is wrong with a command, then the help.
 pub(crate) fn remark(program: &Program, why: &str) {
     output::remark(&format!("{why}\n{}", text(program)));
 }
@@ -118,6 +158,17 @@ mod tests {
         }
         for name in helped {
             assert!(Command::named(name).is_some(), "{name} is in the help and does not exist");
+        }
+    }
+
+    #[test]
+    fn every_example_can_be_typed_and_fits_the_terminal() {
+        let help = text(&Program("bringup-node".to_owned()));
+        assert!(help.lines().all(|line| line.len() < 80), "{help}");
+        assert!((2..=5).contains(&EXAMPLES.len()));
+        for example in EXAMPLES {
+            let typed = Arguments::read(example.split(' ').map(str::to_owned)).expect(example);
+            assert!(typed.known_command().is_some() && typed.rest.is_empty(), "{example}");
         }
     }
 

@@ -14,45 +14,43 @@ use crate::controller::length_of_time;
 pub(super) const WHY_EXAMPLES: &str = "Examples:
   bringup why default-x7k2p
   bringup why aks-default-x7k2p
-  bringup why default-x7
   bringup why default-x7k2p --context staging --output json
   bringup why machine/worker-abcde --namespace team-a
-  bringup why azuremachine/worker-abcde
   bringup why machine/worker-abcde --machine-deadline 20m
 
-The name may be shortened as long as it fits one thing only. A NodeClaim or
-Machine that is gone is found by its report. Where the controller has no verdict
-yet, Azure is asked as it would ask.
+NAME can be a unique prefix. A deleted NodeClaim or Machine is found by its
+BootstrapReport. While the controller has no verdict yet, this command reads the
+VM from Azure itself, with your credential. See docs/why.md.
 
-The exit code says how it ended: 0 the node came up, 10 a failure whose cause
-is known, 11 a cause that is not known or not known yet, 64 no such name or
-several.";
+Exit codes: 0 the node came up, 10 a failure of known cause, 11 a failure of
+unknown cause or no verdict yet, 64 no object or several objects of that name.";
 
 pub(super) const REPORTS_EXAMPLES: &str = "Examples:
   bringup reports
   bringup reports --nodepool default --since 2h
   bringup reports --image 202601.27.0 --cause BinaryMissing
   bringup reports --kind machine --cluster prod
-  bringup reports --all-namespaces --output wide
-  bringup reports --output json";
+  bringup reports --all-namespaces --output wide";
 
 pub(super) const REPORT_EXAMPLES: &str = "Examples:
   bringup report default-x7k2p-3f9c01d2ab
-  bringup report default-x7k2p-3f9c01d2ab --output yaml
+  bringup report default-x7k2p --output yaml
 
-The exit code says how it ended: 0 the node came up after all, 10 a failure
-whose cause is known, 11 a cause that is not known, 64 no such report.";
+NAME can be a unique prefix, such as the name of the NodeClaim.
 
-/// Which cluster is asked.
+Exit codes: 0 the node joined later, 10 a failure of known cause, 11 a failure
+of unknown cause, 64 no report or several reports of that name.";
+
+/// The cluster to read from.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArguments {
-    /// The kubeconfig, instead of those in KUBECONFIG or `~/.kube/config`
+    /// Path to the kubeconfig; default: KUBECONFIG, then `~/.kube/config`
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig, instead of its current one
+    /// Context of the kubeconfig; default: the current context
     #[arg(long, value_name = "CONTEXT")]
     pub(crate) context: Option<String>,
-    /// Only Machines and reports of this namespace, instead of all
+    /// Namespace of Machines and reports; default: all namespaces
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
 }
@@ -60,19 +58,19 @@ pub(crate) struct ClusterArguments {
 /// `why`.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArguments {
-    /// The name of a NodeClaim, of a Node, of a VM or of a report, or its
-    /// beginning; of a Machine of Cluster API, machine/NAME
+    /// Name of a NodeClaim, Node, VM or BootstrapReport; machine/NAME or
+    /// azuremachine/NAME for Cluster API. A unique prefix is enough
     #[arg(value_name = "NODECLAIM|NODE|VM|machine/NAME")]
     pub(crate) name: String,
-    /// The form of the answer
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: AnswerForm,
-    /// Lines that only you know and what they mean, in YAML or JSON; looked for
-    /// where Azure is asked, as the controller does with the same file
+    /// Your own signatures, in YAML or JSON; see docs/why.md. They apply to
+    /// evidence that this command reads from Azure
     #[arg(long, value_name = "FILE")]
     pub(crate) signatures: Option<PathBuf>,
-    /// How long after its VM is there a Machine without a verdict is judged;
-    /// what the controller was given, if not 10m
+    /// Time from the creation of its VM after which a Machine without a Node is
+    /// diagnosed. Use the same value as the controller
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = length_of_time)]
     pub(crate) machine_deadline: SignedDuration,
     #[command(flatten)]
@@ -84,29 +82,28 @@ pub(crate) struct WhyArguments {
 /// `reports`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportsArguments {
-    /// Only those of this kind
+    /// List only reports about this kind
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<TypedKind>,
-    /// Only those of Machines of this cluster of Cluster API
+    /// List only reports about Machines of this Cluster API Cluster
     #[arg(long = "cluster", value_name = "CLUSTER")]
     pub(crate) of_cluster: Option<String>,
-    /// Only those of this NodePool
+    /// List only reports about NodeClaims of this NodePool
     #[arg(long, value_name = "NODEPOOL")]
     pub(crate) nodepool: Option<String>,
-    /// Only those of this version of the node's image, such as 202601.27.0
+    /// List only reports about this version of the node image, such as 202601.27.0
     #[arg(long, value_name = "VERSION")]
     pub(crate) image: Option<String>,
-    /// Only those of the last seconds (90s), minutes (30m), hours (2h) or days
-    /// (7d)
+    /// List only reports newer than this, such as 90s, 30m, 2h or 7d
     #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
     pub(crate) since: Option<SignedDuration>,
-    /// Only those with this cause
+    /// List only reports with this cause, such as `BinaryMissing`
     #[arg(long, value_name = "CAUSE")]
     pub(crate) cause: Option<Cause>,
-    /// The form of the answer
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub(crate) output: ListForm,
-    /// Those of all namespaces, as without it, and says which
+    /// List reports of all namespaces, and always show the namespace
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub(crate) all_namespaces: bool,
     #[command(flatten)]
@@ -116,11 +113,11 @@ pub(crate) struct ReportsArguments {
 /// `report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// The name of a report, or its beginning
+    /// Name of a BootstrapReport, or a unique prefix of it
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// The form of the answer
-    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: AnswerForm,
     #[command(flatten)]
     pub(crate) cluster: ClusterArguments,
