@@ -9,6 +9,7 @@ export BRINGUP_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/bringup
 
 TOOLS := $(BRINGUP_CACHE)/tools
 DENY_VERSION := 0.20.2
+MDBOOK_VERSION := 0.5.4
 FUZZ_VERSION := 0.13.2
 FUZZ := $(TOOLS)/cargo-fuzz-$(FUZZ_VERSION)/bin/cargo-fuzz
 FUZZ_SECONDS ?= 60
@@ -25,7 +26,7 @@ COMPILE_DEMO := scripts/progress.sh "compiling bringup and the demo" cargo build
 
 say = @printf '\n== %s\n' '$(1)' >&2
 
-.PHONY: help demo sim test test-all fresh lint unit windows windows-tools windows-where-possible extension charts check manifests eval conformance karpenter bench bench-scale bench-flex bench-machines bench-memory bench-node fuzz testbed chart-tools cargo
+.PHONY: help demo screenshots docs sim test test-all fresh lint unit windows windows-tools windows-where-possible extension charts check manifests eval conformance karpenter bench bench-scale bench-flex bench-machines bench-memory bench-node fuzz testbed chart-tools cargo
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,13 +35,22 @@ demo: cargo ## Shows nodes that fail: what Karpenter says, what bringup says (KE
 	@$(COMPILE_DEMO)
 	@$(API_SERVER) KEEP=$(KEEP) BRINGUP=$(BUILT)/bringup $(BUILT)/bringup-demo
 
+screenshots: cargo ## Draws the screens of the documentation anew, from the demo
+	@$(COMPILE_DEMO)
+	@$(API_SERVER) BRINGUP=$(BUILT)/bringup BRINGUP_SCREENSHOTS=$(CURDIR)/docs/images $(BUILT)/bringup-demo >/dev/null
+
+MDBOOK := $(TOOLS)/mdbook-$(MDBOOK_VERSION)/bin/mdbook
+docs: cargo $(MDBOOK) ## Builds the documentation site into target/site, and checks its links
+	$(MDBOOK) build
+	scripts/check_site.py target/site
+
 sim: cargo ## Starts a real control plane and a simulated Azure to look around in
 	@$(COMPILE_DEMO)
 	@$(API_SERVER) $(BUILT)/bringup-sim --scenario $(or $(SCENARIO),tests/scenarios/demo.yaml)
 
 # Parts of `make test`, in their order, and those that only `make test-all` has.
 PARTS := lint unit charts karpenter eval conformance windows-where-possible
-LONG_PARTS := bench-memory
+LONG_PARTS := docs bench-memory
 
 test: cargo ## Runs everything: lint, unit, end-to-end, chart, Karpenter, evaluation and conformance tests
 	@MAKE="$(MAKE)" scripts/parts.sh $(PARTS)
@@ -169,6 +179,10 @@ cargo:
 $(DENY):
 	$(call say,installing cargo-deny $(DENY_VERSION), once)
 	cargo install --locked --quiet --root $(TOOLS)/cargo-deny-$(DENY_VERSION) cargo-deny@$(DENY_VERSION)
+
+$(MDBOOK):
+	$(call say,installing mdbook $(MDBOOK_VERSION), once)
+	cargo install --locked --quiet --no-default-features --features search --root $(TOOLS)/mdbook-$(MDBOOK_VERSION) mdbook@$(MDBOOK_VERSION)
 
 $(FUZZ):
 	$(call say,installing cargo-fuzz $(FUZZ_VERSION), once)

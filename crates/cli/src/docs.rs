@@ -1,4 +1,8 @@
-//! `bringup docs`: the pages about causes and codes, from the rules and the catalogue.
+//! `bringup docs`: the generated pages of the documentation. Causes and exit codes come from the rules and
+//! the catalogue, commands from the table of arguments, custom resources from their definitions.
+
+mod cli;
+mod crds;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -26,6 +30,8 @@ pub(crate) fn run(directory: &Path, rules: &Path) -> Result<Exit, Failure> {
     }
     write(&causes.join("README.md"), &index())?;
     write(&directory.join("codes.md"), &codes_page())?;
+    write(&directory.join("cli.md"), &cli::page())?;
+    write(&directory.join("crds.md"), &crds::page()?)?;
     Ok(Exit::Fine)
 }
 
@@ -60,16 +66,30 @@ fn snake_case(reason: &str) -> String {
     name
 }
 
+/// What to do comes first: that is what a reader of a runbook wants.
 fn cause_page(cause: Cause, prose: &str) -> String {
     let entry = explain::cause_entry(cause);
-    let mut page = format!("{MADE}# {cause}\n\n{prose}\n");
+    let (summary, sections) = prose.split_once("\n## ").unwrap_or((prose, ""));
+    let mut sections: Vec<(&str, &str)> =
+        sections.split("\n## ").filter_map(|section| section.split_once('\n')).collect();
+    sections.sort_by_key(|(title, _)| *title != "What to do");
     let family = format!("{:?}", entry.family).to_lowercase();
-    let _ = writeln!(page, "| family | owner | try again |\n|---|---|---|");
-    let _ = writeln!(page, "| {family} | {} | {} |", entry.owner, words::retry(entry.retryable));
-    let _ = writeln!(page, "\nIn full: {}", entry.meaning);
+    let mut page = format!("{MADE}# {cause}\n\n{}\n", summary.trim());
+    if entry.meaning.trim() != summary.trim() {
+        let _ = write!(page, "\n{}\n", entry.meaning);
+    }
+    let _ = write!(
+        page,
+        "\n| who has to act | try again | area | in your cluster |\n|---|---|---|---|\n| {} | {} | {family} | `bringup reports --cause {cause}` |\n",
+        entry.owner,
+        words::retry(entry.retryable),
+    );
+    for (title, text) in sections {
+        let _ = write!(page, "\n## {title}\n\n{}\n", text.trim());
+    }
     page.push_str(&codes_of(&entry));
     if let Some(rule) = explain::rule_of(cause) {
-        page.push_str("\n## Signs\n\nOf several signs in the evidence, the one with the lowest rank decides. Parts are compared in\nlower case.\n\n| rank | proves | parts of one line |\n|---|---|---|\n");
+        page.push_str(SIGNS);
         let mut signs: Vec<&Sign> = rule.signs.iter().collect();
         signs.sort_by_key(|sign| sign.rank);
         for sign in signs {
@@ -80,11 +100,21 @@ fn cause_page(cause: Cause, prose: &str) -> String {
     page
 }
 
+const SIGNS: &str = "
+## Signs
+
+A sign is found when all its parts are in one line, in any case of letters. If several signs are found, the one
+with the lowest rank decides.
+
+| rank | proves it | parts of one line |
+|---|---|---|
+";
+
 fn codes_of(entry: &CauseEntry) -> String {
     if entry.codes.is_empty() {
         return String::new();
     }
-    let mut text = "\n## Codes it has been seen with\n\n".to_owned();
+    let mut text = "\n## Exit codes it was seen with\n\n".to_owned();
     for code in &entry.codes {
         let name =
             code.constant.map_or_else(|| "no constant".to_owned(), |name| format!("`{name}`"));
@@ -128,7 +158,9 @@ fn cell(text: &str) -> String {
 }
 
 fn index() -> String {
-    let mut page = format!("{MADE}# Causes\n\n| cause | found | owner |\n|---|---|---|\n");
+    let mut page = format!(
+        "{MADE}# Causes\n\nEvery verdict names one of these causes. Its page says what to do, how it looks, and why the exit code\nmisleads; `bringup explain CAUSE` prints the same.\n\n| cause | what was found | who has to act |\n|---|---|---|\n"
+    );
     for cause in Cause::ALL {
         let entry = explain::cause_entry(*cause);
         let title = cell(entry.title.unwrap_or("the evidence does not tell"));
@@ -139,7 +171,7 @@ fn index() -> String {
 
 fn codes_page() -> String {
     let mut page = format!(
-        "{MADE}# Exit codes\n\nWhat each number means, and on images of which dates. `bringup explain CODE` says the same with\nwhat to do.\n"
+        "{MADE}# Exit codes\n\nWhat each exit code of AKS's bootstrap scripts means, and on images of which dates. `bringup explain CODE`\nprints the same with what to do.\n"
     );
     let codes = explain::all_codes();
     for os in [Os::Linux, Os::Windows] {

@@ -7,13 +7,14 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use common::{bringup, workspace};
 
 fn pages(directory: &Path) -> BTreeMap<String, String> {
     let causes = fs::read_dir(directory.join("causes")).unwrap().map(|entry| entry.unwrap().path());
     causes
-        .chain([directory.join("codes.md")])
+        .chain(["codes.md", "cli.md", "crds.md"].map(|page| directory.join(page)))
         .map(|path| {
             let name = path.strip_prefix(directory).unwrap().display().to_string();
             (name, fs::read_to_string(path).unwrap())
@@ -22,7 +23,7 @@ fn pages(directory: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_pages_about_causes_and_codes_are_not_stale() {
+fn the_generated_pages_are_not_stale() {
     let made = tempfile::tempdir().unwrap();
     let rules = workspace().join("crates/diagnosis/src/rules").display().to_string();
     let ran = bringup(&["docs", &made.path().display().to_string(), "--rules", &rules]);
@@ -38,7 +39,10 @@ fn the_pages_about_causes_and_codes_are_not_stale() {
 #[test]
 fn every_page_of_a_rule_says_what_to_do() {
     for (name, page) in pages(&workspace().join("docs")) {
-        if ["codes.md", "causes/README.md", "causes/Unknown.md"].contains(&name.as_str()) {
+        if !name.starts_with("causes/")
+            || name.ends_with("README.md")
+            || name.ends_with("Unknown.md")
+        {
             continue;
         }
         for heading in ["## Looks like", "## Why the code misleads", "## What to do", "## Signs"] {
@@ -47,16 +51,95 @@ fn every_page_of_a_rule_says_what_to_do() {
     }
 }
 
-/// Each `$ bringup …` in a page, with what the program answers now in place of what stands there.
+/// The pages written by hand, by their path from the root.
+fn handwritten() -> Vec<(String, String)> {
+    let root = workspace();
+    let generated = ["codes.md", "cli.md", "crds.md", "node-config.md", "SUMMARY.md"];
+    let mut pages: Vec<_> = fs::read_dir(root.join("docs"))
+        .unwrap()
+        .map(|entry| format!("docs/{}", entry.unwrap().file_name().into_string().unwrap()))
+        .filter(|name| name.ends_with(".md") && !generated.iter().any(|it| name.ends_with(it)))
+        .chain(["README.md".to_owned()])
+        .map(|name| (fs::read_to_string(root.join(&name)).unwrap(), name))
+        .map(|(text, name)| (name, text))
+        .collect();
+    pages.sort();
+    assert!(pages.len() > 20, "{}", pages.len());
+    pages
+}
+
+/// Each `bringup …` that a page types at a prompt, also behind a pipe, without comment and redirection.
+fn typed(page: &str) -> Vec<String> {
+    let screens = page.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let lines = screens.flat_map(str::lines).filter_map(|line| line.strip_prefix("$ "));
+    let parts = lines.flat_map(|line| {
+        let command = line.split("  #").next().unwrap();
+        command.split(" | ").flat_map(|part| part.split("; "))
+    });
+    let ours = parts.filter_map(|part| {
+        let part = part.split(" >").next().unwrap().trim();
+        part.strip_prefix("bringup ").or_else(|| part.strip_prefix("kubectl bringup "))
+    });
+    ours.map(str::to_owned).collect()
+}
+
+/// What a page calls its files stands for these.
+fn samples() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let fixtures = workspace().join("crates/cli/tests/fixtures");
+    let copy = |name: &str, from: &Path| {
+        fs::copy(from, folder.path().join(name)).unwrap();
+    };
+    for name in ["extension.txt", "extension.json", "provision.json", "boot.log", "FILE..."] {
+        copy(name, &fixtures.join("extension.txt"));
+    }
+    fs::create_dir_all(folder.path().join("crates/cli/tests")).unwrap();
+    std::os::unix::fs::symlink(&fixtures, folder.path().join("crates/cli/tests/fixtures")).unwrap();
+    folder
+}
+
+#[test]
+fn every_command_in_the_documentation_is_understood_and_what_needs_no_cluster_works() {
+    let folder = samples();
+    let (mut offline, mut online) = (0, 0);
+    for (name, page) in handwritten() {
+        for line in typed(&page) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
+            command.args(&words).current_dir(folder.path());
+            // No cluster can be reached, and no Azure.
+            command.env("KUBECONFIG", folder.path().join("no-kubeconfig")).env("PATH", "");
+            command.env_remove("KUBERNETES_SERVICE_HOST");
+            let input = fs::File::open(folder.path().join("extension.txt")).unwrap();
+            let output = command.stdin(input).output().unwrap();
+            let err = String::from_utf8_lossy(&output.stderr).into_owned();
+            let code = output.status.code();
+            if ["why", "reports", "report", "boot-log", "flex"].contains(&words[0]) {
+                assert_eq!(code, Some(1), "{name}: bringup {line}: {err}");
+                online += 1;
+            } else {
+                assert!(matches!(code, Some(0 | 10)), "{name}: bringup {line}: {code:?} {err}");
+                offline += 1;
+            }
+        }
+    }
+    assert!(offline >= 6 && online >= 10, "{offline} offline, {online} online");
+}
+
+/// What `$ bringup …` alone in a screen answers now, in place of what stands there.
 fn with_screens(page: &str) -> String {
     let mut fresh = String::new();
     let mut rest = page;
     while let Some((before, block)) = rest.split_once("```console\n") {
         let (screen, after) = block.split_once("```").unwrap();
-        let command = screen.lines().next().unwrap();
-        let words: Vec<&str> = command.strip_prefix("$ bringup ").unwrap().split(' ').collect();
-        let answer = bringup(&words).out;
-        fresh.extend([before, "```console\n", command, "\n", &answer, "```"]);
+        fresh.extend([before, "```console\n"]);
+        let (command, shown) = screen.split_once('\n').unwrap();
+        let words = command.strip_prefix("$ bringup diagnose ").filter(|_| !shown.is_empty());
+        match words {
+            Some(file) => fresh.extend([command, "\n", &bringup(&["diagnose", file]).out]),
+            None => fresh.push_str(screen),
+        }
+        fresh.push_str("```");
         rest = after;
     }
     fresh + rest
@@ -64,15 +147,34 @@ fn with_screens(page: &str) -> String {
 
 #[test]
 fn the_screens_in_the_guide_are_real() {
-    let path = workspace().join("docs/diagnosis.md");
+    let path = workspace().join("docs/why.md");
     let page = fs::read_to_string(&path).unwrap();
     let fresh = with_screens(&page);
     if std::env::var_os("BRINGUP_UPDATE_DOCS").is_some() {
         fs::write(&path, &fresh).unwrap();
         return;
     }
+    assert!(page.contains("\nFAILED: "), "docs/why.md shows an answer");
     assert!(
         page == fresh,
-        "docs/diagnosis.md is stale: run `BRINGUP_UPDATE_DOCS=1 cargo test -p bringup-cli --test docs`"
+        "docs/why.md is stale: run `BRINGUP_UPDATE_DOCS=1 cargo test -p bringup-cli --test docs`"
     );
+}
+
+/// The page of a cause and its rule give the same advice.
+#[test]
+fn the_remedy_of_a_rule_is_on_its_page() {
+    for (name, page) in pages(&workspace().join("docs")) {
+        let Some(cause) = name.strip_prefix("causes/").and_then(|name| name.strip_suffix(".md"))
+        else {
+            continue;
+        };
+        if ["README", "Unknown"].contains(&cause) {
+            continue;
+        }
+        let known = bringup(&["explain", cause, "--output", "json"]).json();
+        let remedy =
+            known["cause"]["remedy"].as_str().unwrap_or_else(|| panic!("{cause}: {known}"));
+        assert!(page.contains(&format!("## What to do\n\n{remedy}\n")), "{name}: {remedy}");
+    }
 }

@@ -86,6 +86,9 @@ async fn main() -> Result<()> {
 
     heading("$ bringup why default-x7k2p     (there is no such claim any more)")?;
     demo.bringup(&["why", broken])?;
+    if let Some(directory) = std::env::var_os("BRINGUP_SCREENSHOTS") {
+        demo.screenshot(&Path::new(&directory).join("why.svg"), &["why", broken])?;
+    }
     heading("$ bringup why default-h3lth")?;
     demo.bringup(&["why", healthy])?;
     heading("$ bringup reports")?;
@@ -151,6 +154,17 @@ impl Demo {
         let mut command = Command::new(&self.bringup);
         command.args(arguments).env("KUBECONFIG", self.bed.kubeconfig());
         say(output(&mut command, &[0, 10])?.trim_end())
+    }
+
+    /// Draws what `bringup` prints on a terminal, below the command as it is typed.
+    fn screenshot(&self, path: &Path, arguments: &[&str]) -> Result<()> {
+        let mut command = Command::new(&self.bringup);
+        command.args(arguments).env("KUBECONFIG", self.bed.kubeconfig()).env("CLICOLOR_FORCE", "1");
+        let answer = output(&mut command, &[0, 10])?;
+        let screen = format!("$ bringup {}\n{}", arguments.join(" "), answer.trim_end());
+        let terminal = anstyle_svg::Term::new().min_width_px(720);
+        std::fs::write(path, terminal.render_svg(&screen))
+            .with_context(|| format!("write {}", path.display()))
     }
 
     /// Says how to look around, and waits for Ctrl-C.
