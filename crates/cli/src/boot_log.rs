@@ -73,7 +73,7 @@ enum Boot {
 pub(crate) fn run(typed: BootLogArguments, program: Program) -> Result<Exit, Failure> {
     let clock = Arc::new(WallClock);
     let arm = typed.azure.arm(Limits::default(), clock.clone()).map_err(|error| {
-        Failure::from(error).hint("log in with `az login`, or choose another --azure-credential")
+        Failure::from(error).hint("log in with `az login`, or set another --azure-credential")
     })?;
     let choice: Choice = typed.cluster.into();
     let (name, seen) = cluster::run(async {
@@ -81,7 +81,7 @@ pub(crate) fn run(typed: BootLogArguments, program: Program) -> Result<Exit, Fai
         let whole = ResourceId::from(&id).to_string();
         let name = format!("VM {}", vm::name(&whole).unwrap_or(whole));
         let console = Console::new(arm, clock, EffectHook::default());
-        let say = || output::aside(&format!("Azure is asked for the serial log of {name}."));
+        let say = || output::aside(&format!("reading the serial log of {name} from Azure ..."));
         let seen = patiently(console.look(&id, kind.profile()), PATIENCE, say).await;
         Ok((name, seen))
     })?;
@@ -140,8 +140,8 @@ async fn whose(
     if let Some(id) = node.or(report).and_then(|id| id.parse::<ProviderId>().ok()) {
         return Ok((id.instance, kind));
     }
-    let failure = Failure::error(format!("it is not known which VM {} has", case.subject.words()));
-    let why = told.as_deref().unwrap_or("its provider id is not there yet");
+    let failure = Failure::error(format!("cannot find the VM of {}", case.subject.words()));
+    let why = told.as_deref().unwrap_or("its provider ID is not set yet");
     Err(failure.detail(safe::line(why)))
 }
 
@@ -172,37 +172,35 @@ fn read(seen: &Observation) -> Option<Log<'_>> {
 fn missing(name: &str, seen: &Observation, program: Program) -> Failure {
     let about = |wanted: &str| seen.collectors.iter().find(|asked| asked.name == wanted);
     let Some(asked) = about(collector::SERIAL_LOG).or_else(|| about(collector::VM)) else {
-        return Failure::error(format!("no source could be asked for the serial log of {name}"));
+        return Failure::error(format!("cannot read the serial log of {name}: no source was read"));
     };
     let (primary, hint) = match asked.state.known() {
         Some(CollectorState::Late) if asked.name == collector::VM => {
-            let told = format!("`{} why NAME` tells what was found before", program.typed());
-            (format!("{name} is gone, and its serial log with it"), told)
+            let told = format!("`{} why NAME` shows what was found before", program.typed());
+            (format!("{name} does not exist, so its serial log cannot be read"), told)
         }
-        Some(CollectorState::Late) => {
-            (format!("there is no serial log of {name}"), EARLY.to_owned())
-        }
+        Some(CollectorState::Late) => (format!("{name} has no serial log yet"), EARLY.to_owned()),
         Some(CollectorState::Ok | CollectorState::Empty) => {
             (format!("the serial log of {name} is empty"), EARLY.to_owned())
         }
         Some(CollectorState::Disabled) => {
-            (format!("no serial log of {name} is kept"), OFF.to_owned())
+            (format!("no serial log of {name} is stored"), OFF.to_owned())
         }
         Some(CollectorState::Denied) => {
-            (format!("the serial log of {name} may not be read"), DENIED.to_owned())
+            (format!("forbidden to read the serial log of {name}"), DENIED.to_owned())
         }
         Some(CollectorState::Throttled | CollectorState::Failed) | None => {
-            (format!("the serial log of {name} cannot be read"), FAILED.to_owned())
+            (format!("cannot read the serial log of {name}"), FAILED.to_owned())
         }
     };
     Failure::error(primary).detail(safe::line(&asked.detail)).hint(hint)
 }
 
-const EARLY: &str = "it comes minutes after the first output: ask again";
-const OFF: &str = "switch them on before a VM starts: what it writes earlier is lost";
-const DENIED: &str = "asking again makes a new address; the right to that, \
-                      retrieveBootDiagnosticsData/action, is not part of the role Reader";
-const FAILED: &str = "ask again; if it stays so, look at the network between here and Azure";
+const EARLY: &str = "Azure publishes the log some minutes after the first output: try again";
+const OFF: &str = "enable boot diagnostics before a VM starts: earlier output is lost";
+const DENIED: &str = "grant retrieveBootDiagnosticsData/action on the VM, which the role Reader does \
+                      not include; if the download address has expired, try again";
+const FAILED: &str = "try again; if it fails again, check the network between this host and Azure";
 
 /// The last lines of a text, fit for a terminal.
 fn lines(text: &str, most: Option<NonZeroUsize>) -> String {

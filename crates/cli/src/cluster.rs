@@ -47,7 +47,7 @@ pub(crate) struct Cluster {
 /// Does what has to wait for a cluster.
 pub(crate) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot wait for the network")?.block_on(work)
+    runtime.context("cannot start the asynchronous runtime")?.block_on(work)
 }
 
 impl Cluster {

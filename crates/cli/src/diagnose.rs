@@ -17,7 +17,7 @@ pub(crate) fn run(options: &Diagnose) -> Result<Exit, Failure> {
     let evidence = gather(input::read(&options.inputs)?, options)?;
     if let Some(path) = &options.store {
         let mut stored =
-            serde_json::to_string_pretty(&evidence).context("cannot write evidence")?;
+            serde_json::to_string_pretty(&evidence).context("cannot serialize the evidence")?;
         stored.push('\n');
         private_file::write(path, stored.as_bytes())
             .with_context(|| format!("cannot write the evidence to `{}`", path.display()))?;
@@ -35,9 +35,12 @@ fn gather(texts: Vec<Document>, options: &Diagnose) -> Result<Evidence, Failure>
     for text in texts {
         match stored::read(&text.text) {
             Some(Err(error)) => {
-                return Err(Failure::input(format!("`{}` is damaged evidence", text.name))
-                    .detail(error.to_string())
-                    .hint("store it again with --evidence-out"));
+                return Err(Failure::input(format!(
+                    "cannot parse the stored evidence in `{}`",
+                    text.name
+                ))
+                .detail(error.to_string())
+                .hint("store it again with --evidence-out"));
             }
             Some(Ok(mut known)) => {
                 evidence.pieces.append(&mut known.pieces);
@@ -77,9 +80,12 @@ fn answer(diagnosis: &Diagnosis, evidence: &Evidence, form: AnswerForm) -> anyho
     match form {
         AnswerForm::Text => Ok(output::explained(&Explanation::of_diagnosis(diagnosis, evidence))),
         AnswerForm::Json => {
-            let json = serde_json::to_string_pretty(diagnosis).context("cannot write JSON")?;
+            let json = serde_json::to_string_pretty(diagnosis)
+                .context("cannot serialize the answer to JSON")?;
             Ok(json + "\n")
         }
-        AnswerForm::Yaml => serde_saphyr::to_string(diagnosis).context("cannot write YAML"),
+        AnswerForm::Yaml => {
+            serde_saphyr::to_string(diagnosis).context("cannot serialize the answer to YAML")
+        }
     }
 }

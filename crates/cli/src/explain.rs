@@ -118,7 +118,7 @@ pub(crate) fn run(options: &Explain) -> Result<Exit, Failure> {
 }
 
 fn json(value: &impl Serialize) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(value).context("cannot write JSON")? + "\n")
+    Ok(serde_json::to_string_pretty(value).context("cannot serialize the answer to JSON")? + "\n")
 }
 
 fn list(systems: &[Os], image: Option<ImageVersion>) -> Vec<CodeEntry> {
@@ -239,25 +239,27 @@ pub(crate) fn all_codes() -> Vec<CodeEntry> {
 }
 
 fn unknown(topic: &str, systems: &[Os]) -> Failure {
-    let list = "`bringup explain --list` shows all that is known";
+    let list = "`bringup explain --list` lists all codes and causes";
     let Ok(number) = topic.parse::<i32>() else {
-        let failure = Failure::usage(format!("`{topic}` is no code, constant or cause"));
+        let failure = Failure::usage(format!(
+            "`{topic}` is not a known exit code, constant, ARM error code or cause"
+        ));
         return match near(topic).as_slice() {
             [] => failure.hint(list),
-            names => failure.hint(format!("near names: {}; {list}", names.join(", "))),
+            names => failure.hint(format!("similar names: {}; {list}", names.join(", "))),
         };
     };
     let on: Vec<&str> = systems.iter().map(|os| os_in_words(*os)).collect();
-    let failure = Failure::usage(format!("no exit code {number} is known on {}", on.join(" or ")));
+    let failure = Failure::usage(format!("exit code {number} is not known on {}", on.join(" or ")));
     let elsewhere = [Os::Linux, Os::Windows]
         .into_iter()
         .find(|os| !systems.contains(os) && Catalogue::of(*os).code(number).is_some());
     if let Some(os) = elsewhere {
-        return failure.hint(format!("{} has one: leave --os away", os_in_words(os)));
+        return failure.hint(format!("{} has this exit code: omit --os", os_in_words(os)));
     }
     let numbers = systems.iter().flat_map(|os| Catalogue::of(*os).codes().map(|code| code.code));
     match numbers.min_by_key(|known| known.abs_diff(number)) {
-        Some(nearest) => failure.hint(format!("the nearest is {nearest}; {list}")),
+        Some(nearest) => failure.hint(format!("the nearest known exit code is {nearest}; {list}")),
         None => failure.hint(list),
     }
 }

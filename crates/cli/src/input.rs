@@ -40,9 +40,8 @@ pub(crate) fn read(inputs: &[Input]) -> Result<Vec<Document>, Failure> {
     }
     if texts.iter().all(|text| text.text.is_empty()) {
         let names: Vec<String> = texts.iter().map(|text| format!("`{}`", text.name)).collect();
-        return Err(Failure::input(format!("{}: no text in it", names.join(", "))).hint(
-            "the command that wrote it may have failed; run it again and look at its errors",
-        ));
+        return Err(Failure::input(format!("no text in {}", names.join(", ")))
+            .hint("check the command that wrote it for errors, and run it again"));
     }
     Ok(texts)
 }
@@ -51,15 +50,17 @@ fn open(path: &Path, name: &str) -> Result<File, Failure> {
     let refused = |error: std::io::Error| {
         let failure = Failure::input(format!("cannot read `{name}`")).detail(error.to_string());
         match error.kind() {
-            ErrorKind::NotFound => failure.hint("is the name right, and the directory?"),
-            ErrorKind::PermissionDenied => failure.hint("logs of a node often belong to root"),
+            ErrorKind::NotFound => failure.hint("check the file name and the directory"),
+            ErrorKind::PermissionDenied => {
+                failure.hint("only root can read many logs of a node: use sudo")
+            }
             _ => failure,
         }
     };
     let file = File::open(path).map_err(refused)?;
     if file.metadata().map_err(refused)?.is_dir() {
         return Err(Failure::input(format!("`{name}` is a directory"))
-            .hint("name the files in it; several are several pieces of one node's evidence"));
+            .hint("pass the files in it; bringup treats all files as evidence of one node"));
     }
     Ok(file)
 }
@@ -68,12 +69,12 @@ fn bounded(reader: impl Read, left: u64, name: &str) -> Result<Vec<u8>, Failure>
     let mut bytes = Vec::new();
     reader.take(left + 1).read_to_end(&mut bytes).map_err(|error| {
         Failure::input(format!("cannot read `{name}` to its end"))
-            .detail(format!("{error}, behind byte {}", bytes.len()))
+            .detail(format!("{error}, after byte {}", bytes.len()))
     })?;
     if bytes.len() as u64 > left {
-        return Err(Failure::input(format!("the input is over {} MiB", LIMIT / 1024 / 1024))
-            .detail(format!("`{name}` goes beyond it"))
-            .hint("a bootstrap fails at its end: `tail -c 16M FILE | bringup diagnose`"));
+        return Err(Failure::input(format!("the input is larger than {} MiB", LIMIT / 1024 / 1024))
+            .detail(format!("`{name}` exceeds the limit"))
+            .hint("pass the end of the log, where a bootstrap fails: `tail -c 16M FILE | bringup diagnose`"));
     }
     Ok(bytes)
 }
@@ -123,11 +124,11 @@ fn refuse_binary(bytes: &[u8], name: &str) -> Result<(), Failure> {
     let first = sample.iter().position(|byte| strange(*byte)).unwrap_or(valid).min(valid);
     Err(Failure::input(format!("`{name}` is not text"))
         .detail(format!(
-            "{} of its first {} bytes are none, the first of them at byte {first}",
+            "{} of its first {} bytes are not text, the first of them at byte {first}",
             controls + broken,
             sample.len(),
         ))
-        .hint("give it logs, messages or JSON"))
+        .hint("pass logs, error messages or JSON"))
 }
 
 #[cfg(test)]

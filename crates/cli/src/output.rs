@@ -13,15 +13,16 @@ pub(crate) fn answer(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("cannot write to the standard output"),
+        other => other.context("cannot write to standard output"),
     }
 }
 
-/// An explanation as the standard output wants it: with colour on a terminal, plain elsewhere and under
-/// `NO_COLOR`.
+/// An explanation as the standard output wants it: with colour on a terminal or with `CLICOLOR_FORCE`, plain
+/// elsewhere and with `NO_COLOR`.
 pub(crate) fn explained(explanation: &Explanation) -> String {
-    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if io::stdout().is_terminal() && !is_plain {
+    let is_set =
+        |name| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+    if (io::stdout().is_terminal() || is_set("CLICOLOR_FORCE")) && !is_set("NO_COLOR") {
         explanation.coloured()
     } else {
         explanation.text()

@@ -44,7 +44,7 @@ pub(crate) fn show(options: &Report, program: Program) -> Result<Exit, Failure> 
     let answer = match options.form {
         AnswerForm::Text => {
             let told = table::ago(made(&report), Timestamp::now());
-            let who = format!("{}; judged {told}.", Subject::of_report(&report).words());
+            let who = format!("{}; diagnosed {told}.", Subject::of_report(&report).words());
             let mut explanation = Explanation::of_report(&report, &who);
             explanation.facts(&report, true);
             output::explained(&explanation)
@@ -99,11 +99,11 @@ fn one(
         1 => Ok(fitting.remove(0)),
         0 => {
             let list = format!(
-                "`{0} reports` lists them; `{0} why` takes the name of a NodeClaim, Node or VM",
+                "`{0} reports` lists all reports; `{0} why` accepts the name of a NodeClaim, Node or VM",
                 program.typed()
             );
             let near = nearest(name, names.iter().map(String::as_str));
-            Err(Failure::usage(format!("no report is called `{typed}` or begins so")).hint(
+            Err(Failure::usage(format!("no report has the name or prefix `{typed}`")).hint(
                 match near {
                     Some(near) => format!("did you mean `{near}`? {list}"),
                     None => list,
@@ -112,9 +112,9 @@ fn one(
         }
         count => {
             let places: Vec<String> = fitting.iter().take(20).map(bringup_explain::place).collect();
-            Err(Failure::usage(format!("`{typed}` fits {count} reports"))
+            Err(Failure::usage(format!("`{typed}` matches {count} reports"))
                 .detail(places.join(", "))
-                .hint("type more of the name, or NAMESPACE/NAME"))
+                .hint("use a longer prefix, or NAMESPACE/NAME"))
         }
     }
 }
@@ -125,9 +125,9 @@ fn none(known: usize, choice: &Choice) -> String {
         None => "this cluster".to_owned(),
     };
     match known {
-        0 => format!("No failure is on record in {place}.\n"),
-        1 => format!("The 1 report of {place} is not of that kind.\n"),
-        _ => format!("None of the {known} reports of {place} is of that kind.\n"),
+        0 => format!("No reports found in {place}.\n"),
+        1 => format!("The 1 report in {place} does not match the filters.\n"),
+        _ => format!("None of the {known} reports in {place} matches the filters.\n"),
     }
 }
 

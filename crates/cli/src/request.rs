@@ -211,8 +211,9 @@ fn diagnose(typed: DiagnoseArguments) -> Result<Diagnose, Failure> {
     let mut inputs: Vec<Input> = files.chain(serial).collect();
     if inputs.is_empty() {
         if std::io::stdin().is_terminal() {
-            return Err(Failure::usage("there is nothing to diagnose")
-                .hint("name a file, or pipe a log or an answer of `az … -o json` into it"));
+            return Err(Failure::usage("no input to diagnose").hint(
+                "pass a file, or pipe a log or the output of `az ... -o json` into the command",
+            ));
         }
         inputs.push(Input { place: Place::StandardInput, serial: false });
     }

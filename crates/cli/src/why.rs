@@ -85,7 +85,7 @@ async fn compare(cluster: &Cluster, case: &mut Case, reports: &[BootstrapReport]
             attempts.extend(claims.items.iter().filter_map(Attempt::of_claim));
             if !claims.whole {
                 let count = claims.items.len();
-                case.notes.push(format!("only {count} NodeClaims were compared, to save time"));
+                case.notes.push(format!("the comparison of images is incomplete: it covers only {count} NodeClaims, to save time"));
             }
         }
         Err(unseen) => {

@@ -63,7 +63,7 @@ fn one_unusable_file_among_others_is_not_passed_over() {
 fn a_hundred_mebibytes_are_refused_with_what_to_do() {
     let ran = bringup_reads(&["diagnose"], &vec![b'x'; 100 * 1024 * 1024]);
     assert_eq!(ran.code, 65, "{}", ran.out);
-    assert!(ran.err.contains("over 64 MiB") && ran.err.contains("tail -c"), "{}", ran.err);
+    assert!(ran.err.contains("larger than 64 MiB") && ran.err.contains("tail -c"), "{}", ran.err);
 }
 
 #[test]

@@ -142,7 +142,7 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     for line in [
         "100 machines: 100 Gone.",
         "Receipt: 200 machines ended; 0 ran, 200 refused or failed (200 QuotaExceeded).",
-        "Removed: 0 VMs, 200 NICs, 0 disks; 0 more by the sweep.",
+        "Deleted: 0 VMs, 200 NICs, 0 disks; 0 more by the sweep.",
         "Orphaned: 0 of 0 resources in Azure with the tags of cluster cluster-1",
         "eastus2  StandardNCADSA100v4Family  0     0",
     ] {
@@ -185,14 +185,14 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     let told = sweep(&["--dry-run"]);
     assert_eq!(told.code, 0, "{}", told.err);
     let line = told.out.lines().find(|line| line.starts_with("NIC   left-behind"));
-    assert!(line.is_some_and(|line| line.ends_with("would be removed")), "{}", told.out);
-    assert!(!told.out.contains("foreign") && told.out.contains("nothing was removed"));
+    assert!(line.is_some_and(|line| line.ends_with("would be deleted")), "{}", told.out);
+    assert!(!told.out.contains("foreign") && told.out.contains("nothing was deleted"));
     let told = sweep(&[]);
-    assert!(told.out.contains("is being removed"), "{}{}", told.out, told.err);
+    assert!(told.out.contains("deleting"), "{}{}", told.out, told.err);
     assert!(
         sweep(&["--dry-run"])
             .out
-            .contains("Azure holds no orphaned resources of cluster cluster-1")
+            .contains("Found no orphaned resources of cluster cluster-1 in Azure")
     );
     Ok(())
 }

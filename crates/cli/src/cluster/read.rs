@@ -257,7 +257,7 @@ fn note_unreadable(unreadable: &Unreadable) {
     let place = [namespace.as_deref(), name.as_deref()].into_iter().flatten();
     let place = place.map(safe::line).collect::<Vec<_>>().join("/");
     let error = safe::line(redact(&cut(&unreadable.error, LONGEST_ERROR)).text.as_str());
-    let note = hang(&format!("cannot read {place}, leaving it out: {error}"), "note: ", "      ");
+    let note = hang(&format!("cannot read {place}, skipping it: {error}"), "note: ", "      ");
     let _ = writeln!(std::io::stderr().lock(), "{note}");
 }
 

@@ -1,4 +1,4 @@
-//! Why a cluster does not answer, or not with what was asked for.
+//! Errors of requests to a cluster, in words for the user.
 
 use kube::Error;
 use kube::client::AuthError;
@@ -54,7 +54,7 @@ impl Unseen {
     pub(crate) fn note(&self) -> Option<String> {
         match self {
             Self::Forbidden { asked, .. } => {
-                Some(format!("not looked at: you lack {}", asked.words()))
+                Some(format!("not read: you lack permission for {}", asked.words()))
             }
             Self::NotServed | Self::Failed(_) => None,
         }
@@ -65,47 +65,45 @@ impl Unseen {
         match self {
             Self::Failed(failure) => failure,
             Self::Forbidden { asked, said } => {
-                Failure::error(format!("you lack the right {}", asked.words()))
+                Failure::error(format!("you lack permission for {}", asked.words()))
                     .detail(said)
                     .hint(grant(asked))
             }
-            Self::NotServed => Failure::error(
-                "bringup is not installed in this cluster: it knows no BootstrapReports",
-            )
-            .detail("the API server does not serve bootstrapreports.bringup.dev")
-            .hint(
-                "install the chart: `helm install bringup charts/bringup --namespace \
-                 bringup-system --create-namespace`; or choose another cluster with --context",
-            ),
+            Self::NotServed => Failure::error("bringup is not installed in this cluster")
+                .detail("the API server does not serve bootstrapreports.bringup.dev")
+                .hint(
+                    "install the chart: `helm install bringup charts/bringup --namespace \
+                 bringup-system --create-namespace`; or select another cluster with --context",
+                ),
         }
     }
 }
 
 fn grant(asked: Asked) -> String {
     if asked.group == "bringup.dev" {
-        "ask for the ClusterRole `bringup-reader`, which the chart installs and which the \
-         ClusterRole `view` includes"
+        "ask a cluster administrator for the ClusterRole `bringup-reader`, which the chart installs \
+         and the ClusterRole `view` includes"
             .to_owned()
     } else {
-        format!("ask for a ClusterRole with {}", asked.words())
+        format!("ask a cluster administrator for a ClusterRole that allows {}", asked.words())
     }
 }
 
 fn failed(error: &Error, asked: Asked, address: &str) -> Failure {
     match error {
         Error::Api(status) if status.code == 401 => {
-            Failure::error(format!("the API server at {address} does not accept who you are"))
+            Failure::error(format!("the API server at {address} rejects your credentials"))
                 .detail(safe::line(&status.message))
-                .hint("log in again; `kubectl get nodes` should work first")
+                .hint("log in again, and check the login with `kubectl get nodes`")
         }
         Error::Api(status) => {
             Failure::error(format!("the API server at {address} refused {}", asked.words()))
                 .detail(format!("{}: {}", status.code, safe::line(&status.message)))
         }
         Error::SerdeError(source) => {
-            Failure::error(format!("the answer to {} cannot be read", asked.words()))
+            Failure::error(format!("cannot parse the response to {}", asked.words()))
                 .detail(safe::line(&source.to_string()))
-                .hint("is this bringup older than the one in the cluster?")
+                .hint("check that this bringup is not older than the one in the cluster")
         }
         other => connection(other, address),
     }
@@ -114,15 +112,15 @@ fn failed(error: &Error, asked: Asked, address: &str) -> Failure {
 /// No server answers at the address, or the server does not answer as an API server does.
 pub(super) fn connection(error: &Error, address: &str) -> Failure {
     if let Error::Auth(error) = error {
-        return Failure::error("the kubeconfig's way to log in does not work")
+        return Failure::error(format!("cannot log in to the API server at {address}"))
             .detail(login(error))
-            .hint("log in again; `kubectl get nodes` should work first");
+            .hint("log in again, and check the login with `kubectl get nodes`");
     }
     Failure::error(format!("the API server at {address} cannot be reached"))
         .detail(innermost(error))
         .hint(
-            "does the cluster run, is the network (VPN, proxy) up, and is the context the right \
-             one? `kubectl config get-contexts` lists them",
+            "check that the cluster runs, that the network (VPN, proxy) is up, and that the context \
+             is right: `kubectl config get-contexts` lists contexts",
         )
 }
 
@@ -131,15 +129,15 @@ pub(super) fn connection(error: &Error, address: &str) -> Failure {
 fn login(error: &AuthError) -> String {
     match error {
         AuthError::AuthExecStart(source) => {
-            format!("the program that the kubeconfig names cannot be run: {source}")
+            format!("cannot run the login program of the kubeconfig: {source}")
         }
         AuthError::AuthExecRun { out, .. } => {
             let said = safe::line(String::from_utf8_lossy(&out.stderr).trim());
-            let ended = format!("the program that the kubeconfig names ended with {}", out.status);
+            let ended = format!("the login program of the kubeconfig ended with {}", out.status);
             if said.is_empty() { ended } else { format!("{ended}: {said}") }
         }
         AuthError::AuthExecParse(_) => {
-            "the program that the kubeconfig names answered with something else".to_owned()
+            "the login program of the kubeconfig did not print a valid ExecCredential".to_owned()
         }
         other => safe::line(&other.to_string()),
     }
@@ -155,30 +153,30 @@ fn innermost(error: &Error) -> String {
         .downcast_ref::<std::io::Error>()
         .is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut);
     if timed_out {
-        return "it does not answer in time".to_owned();
+        return "the server did not respond in time".to_owned();
     }
     safe::line(&deepest.to_string())
 }
 
 /// There is no usable kubeconfig.
 pub(super) fn kubeconfig(error: &KubeconfigError) -> Failure {
-    let hint = "name one with --kubeconfig or KUBECONFIG; `az aks get-credentials \
-                --resource-group GROUP --name CLUSTER` makes one";
+    let hint = "set --kubeconfig or KUBECONFIG; `az aks get-credentials \
+                --resource-group GROUP --name CLUSTER` writes one";
     match error {
         KubeconfigError::ReadConfig(source, path) => {
-            Failure::error(format!("there is no cluster to ask: `{}`", path.display()))
+            Failure::error(format!("cannot read the kubeconfig `{}`", path.display()))
                 .detail(source.to_string())
                 .hint(hint)
         }
         KubeconfigError::CurrentContextNotSet => {
-            Failure::error("there is no cluster to ask: the kubeconfig has no current context")
-                .hint("choose one with --context; `kubectl config get-contexts` lists them")
+            Failure::error("the kubeconfig has no current context")
+                .hint("select one with --context; `kubectl config get-contexts` lists contexts")
         }
         KubeconfigError::LoadContext(name) => {
             Failure::usage(format!("the kubeconfig has no context `{}`", safe::line(name)))
-                .hint("`kubectl config get-contexts` lists them")
+                .hint("`kubectl config get-contexts` lists contexts")
         }
-        other => Failure::error("the kubeconfig cannot be used")
+        other => Failure::error("cannot use the kubeconfig")
             .detail(safe::line(&other.to_string()))
             .hint(hint),
     }
@@ -219,7 +217,7 @@ mod tests {
     fn other_refusals_are_told_apart() {
         let text = |code| Unseen::of(&refused(code), LIST, "https://a").failure().text();
         assert!(text(404).contains("not installed"));
-        assert!(text(401).contains("does not accept who you are"));
+        assert!(text(401).contains("rejects your credentials"));
         assert!(text(500).contains("refused `list`"));
     }
 }

@@ -96,14 +96,14 @@ fn classes(all: &[AzureFlexNodeClass]) -> String {
         })
         .collect();
     if rows.is_empty() {
-        return "There is no AzureFlexNodeClass.\n".to_owned();
+        return "No AzureFlexNodeClass found.\n".to_owned();
     }
     table::columns(&["CLASS", "LOCATION", "READY", "HUNTING", ""], &rows)
 }
 
 fn machines(all: &[AzureFlexMachine], now: Timestamp) -> String {
     if all.is_empty() {
-        return "There is no machine.\n".to_owned();
+        return "No AzureFlexMachine found.\n".to_owned();
     }
     let dash = |text: Option<&str>| text.filter(|it| !it.is_empty()).unwrap_or("-").to_owned();
     let rows: Vec<Vec<String>> = all
@@ -150,7 +150,7 @@ fn refused(back_off: &BackOff, now: Timestamp) -> String {
         .map(|(key, entry)| {
             let next = match entry.asking {
                 Some(since) if entry.until <= now => {
-                    format!("asked for {}", table::ago(Some(since), now))
+                    format!("requested {}", table::ago(Some(since), now))
                 }
                 _ if entry.until <= now => "now".to_owned(),
                 _ => format!("in {}", table::age(now.duration_until(entry.until))),
@@ -166,7 +166,7 @@ fn refused(back_off: &BackOff, now: Timestamp) -> String {
         })
         .collect();
     if rows.is_empty() {
-        return "Azure has refused nothing lately.\n".to_owned();
+        return "Azure has refused no request recently.\n".to_owned();
     }
     table::columns(&["REFUSED", "CAUSE", "CODE", "TIMES", "LAST", "NEXT TRY"], &rows)
 }
@@ -183,7 +183,10 @@ fn quotas(audit: &Audit, now: Timestamp) -> String {
         return String::new();
     }
     let read = table::ago(audit.at, now);
-    format!("{}Read {read}.\n", table::columns(&["REGION", "QUOTA", "USED", "LIMIT"], &rows))
+    format!(
+        "{}Quotas were read {read}.\n",
+        table::columns(&["REGION", "QUOTA", "USED", "LIMIT"], &rows)
+    )
 }
 
 fn told_receipt(status: &Status, now: Timestamp) -> String {
@@ -202,11 +205,11 @@ fn told_receipt(status: &Status, now: Timestamp) -> String {
     );
     let _ = writeln!(
         text,
-        "Removed: {} VMs, {} NICs, {} disks; {} more by the sweep.",
+        "Deleted: {} VMs, {} NICs, {} disks; {} more by the sweep.",
         receipt.vms_removed, receipt.nics_removed, receipt.disks_removed, receipt.swept
     );
     let Some(at) = audit.at else {
-        let _ = writeln!(text, "Orphaned: not known, no sweep has run yet.");
+        let _ = writeln!(text, "Orphaned: not known, because no sweep has run yet.");
         return text;
     };
     let _ = writeln!(
@@ -222,7 +225,7 @@ fn told_receipt(status: &Status, now: Timestamp) -> String {
         let _ = writeln!(text, "  {} {name}, {} old", leftover.kind, table::age(leftover.age()));
     }
     for group in &audit.unseen {
-        let _ = writeln!(text, "Not looked at: {}", safe::line(group));
+        let _ = writeln!(text, "Not listed: {}", safe::line(group));
     }
     text
 }

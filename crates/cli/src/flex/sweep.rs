@@ -32,8 +32,10 @@ pub(super) fn run(typed: SweepArguments, program: Program) -> Result<Exit, Failu
         let known = LedgerContent::of(kept.as_ref()).audit.cluster;
         let id = typed.flex_cluster.unwrap_or(known);
         if id.is_empty() {
-            return Err(Failure::error("it is not known which tags are this cluster's")
-                .hint("name the cluster with --flex-cluster, as the controller's option says it"));
+            return Err(Failure::error(
+                "the cluster ID in the tags of Azure resources is not known",
+            )
+            .hint("set --flex-cluster to the value of the controller's --flex-cluster"));
         }
         let classes = cluster.classes().await.map_err(unseen)?;
         let before = cluster.machines().await.map_err(unseen)?;
@@ -43,7 +45,7 @@ pub(super) fn run(typed: SweepArguments, program: Program) -> Result<Exit, Failu
         for (subscription, group) in groups(&classes, &before)? {
             let now = Timestamp::now();
             let found = sweeper.list(&subscription, &group, now).await.map_err(|error| {
-                Failure::error(format!("resource group {group} cannot be listed"))
+                Failure::error(format!("cannot list resource group {group}"))
                     .detail(error.to_string())
             })?;
             // After Azure: what was made in between has its machine.
@@ -77,7 +79,7 @@ fn groups(
     let name = |text: &str| {
         text.to_ascii_lowercase()
             .parse::<Name>()
-            .map_err(|error| Failure::error(format!("`{text}` is no name in Azure: {error}")))
+            .map_err(|error| Failure::error(format!("`{text}` is not a valid Azure name: {error}")))
     };
     let all = of_classes.chain(of_machines);
     all.map(|(subscription, group)| Ok((name(&subscription)?, name(&group)?))).collect()
@@ -85,10 +87,7 @@ fn groups(
 
 fn told(swept: &Swept, cluster: &str, dry: bool) -> String {
     if swept.orphans.is_empty() {
-        return format!(
-            "Azure holds no orphaned resources of cluster {cluster}.
-"
-        );
+        return format!("Found no orphaned resources of cluster {cluster} in Azure.\n");
     }
     let rows: Vec<Vec<String>> = swept
         .orphans
@@ -96,9 +95,9 @@ fn told(swept: &Swept, cluster: &str, dry: bool) -> String {
         .map(|leak| {
             let refused = swept.refused.iter().find(|(id, _)| *id == leak.id);
             let what = match refused {
-                _ if dry => "would be removed".to_owned(),
+                _ if dry => "would be deleted".to_owned(),
                 Some((_, why)) => format!("refused: {why}"),
-                None => "is being removed".to_owned(),
+                None => "deleting".to_owned(),
             };
             let machine = leak.machine.clone().unwrap_or_else(|| "-".to_owned());
             vec![
@@ -112,7 +111,7 @@ fn told(swept: &Swept, cluster: &str, dry: bool) -> String {
         .collect();
     let mut text = table::columns(&["KIND", "NAME", "MACHINE", "AGE", ""], &rows);
     let count = swept.orphans.len();
-    let end = if dry { "nothing was removed" } else { "the removal of most takes a minute" };
+    let end = if dry { "nothing was deleted" } else { "most deletions take about a minute" };
     let _ = writeln!(text, "\n{count} orphaned resources of cluster {cluster}; {end}.");
     text
 }

@@ -51,10 +51,13 @@ pub(super) fn form(
     match form {
         AnswerForm::Text => Ok(output::explained(&explanation(case, program, now))),
         AnswerForm::Json => {
-            let json = serde_json::to_string_pretty(&answer(case)).context("cannot write JSON")?;
+            let json = serde_json::to_string_pretty(&answer(case))
+                .context("cannot serialize the answer to JSON")?;
             Ok(json + "\n")
         }
-        AnswerForm::Yaml => serde_saphyr::to_string(&answer(case)).context("cannot write YAML"),
+        AnswerForm::Yaml => {
+            serde_saphyr::to_string(&answer(case)).context("cannot serialize the answer to YAML")
+        }
     }
 }
 

@@ -238,7 +238,7 @@ impl<'a> Search<'a> {
 
     /// Where was looked, and where not.
     pub(super) fn looked(&self, places: &str) -> String {
-        let mut looked = format!("looked at {places}");
+        let mut looked = format!("searched {places}");
         for note in &self.notes {
             looked.push_str("; ");
             looked.push_str(note);
@@ -253,7 +253,7 @@ impl<'a> Search<'a> {
         }
         let program = self.cluster.program.typed();
         let failure = Failure::usage(format!(
-            "no NodeClaim, Node, VM or report is called `{}` or begins so",
+            "no NodeClaim, Node, VM or report has the name or prefix `{}`",
             safe::line(&self.wanted)
         ));
         let place = match &self.cluster.namespace {
@@ -262,8 +262,8 @@ impl<'a> Search<'a> {
         };
         let looked = self.looked(&format!("the NodeClaims, the Nodes and {place}"));
         let list = format!(
-            "`{program} reports` lists the failures that are kept; Machines of Cluster API are \
-             asked for as machine/NAME"
+            "`{program} reports` lists all reports; for a Machine of Cluster API, use \
+             machine/NAME"
         );
         let near = nearest(&self.wanted, self.names.iter().map(String::as_str));
         failure.detail(looked).hint(match near {
@@ -278,9 +278,9 @@ pub(super) fn several(wanted: &str, subjects: &[Subject]) -> Failure {
     let shown = subjects.iter().take(MOST_NAMES).map(Subject::words).collect::<Vec<_>>().join(", ");
     let more = subjects.len().saturating_sub(MOST_NAMES);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    Failure::usage(format!("`{}` fits {} things", safe::line(wanted), subjects.len()))
+    Failure::usage(format!("`{}` matches {} objects", safe::line(wanted), subjects.len()))
         .detail(format!("{shown}{more}"))
-        .hint("type more of the name")
+        .hint("use a longer prefix or the whole name")
 }
 
 #[cfg(test)]

@@ -107,20 +107,20 @@ pub(super) async fn look(
     case.is_early = subject.as_ref().is_some_and(|subject| subject.launch == Launch::NotYet);
     let Some(subject) = subject.filter(Subject::is_pending) else { return };
     if let Some(held) = &subject.held {
-        case.notes
-            .push(safe::line(&format!("the controller writes no conditions for now: {held}")));
+        case.notes.push(safe::line(&format!("the controller writes no conditions: {held}")));
     }
     let collect = match collect(cluster, asking) {
         Ok(collect) => collect,
         Err(error) => {
             let why = safe::line(&format!("{error:#}"));
-            case.notes.push(format!("Azure was not asked: {why}"));
+            case.notes.push(format!("no evidence was read from Azure: {why}"));
             return;
         }
     };
     let inquiry = inquire(&collect, &subject, case.node.as_ref(), reports, Timestamp::now());
     let Ok(inquiry) = tokio::time::timeout(LIMIT, inquiry).await else {
-        case.notes.push("Azure was asked, and did not answer in time".to_owned());
+        let limit = LIMIT.as_secs();
+        case.notes.push(format!("no evidence was read from Azure: no response in {limit} seconds"));
         return;
     };
     let moments = inquiry.seen.timeline.into_iter();
@@ -137,7 +137,7 @@ pub(super) async fn look(
         }
         case.verdict = Verdict::Failed;
         case.report = Some(report);
-        let note = "the controller has not said so yet: this was found just now, and is not kept";
+        let note = "the controller has not reported this yet; this command found it now and does not store it";
         case.notes.push(note.to_owned());
     }
 }

@@ -25,7 +25,7 @@ pub(super) async fn find(
     let mut machines = search.noted(machines)?.unwrap_or_default();
     if machines.len() > 1 {
         let subjects: Vec<Subject> = machines.iter().map(subject).collect();
-        return Err(several(&search.wanted, &subjects).hint("choose one of them with --namespace"));
+        return Err(several(&search.wanted, &subjects).hint("select one with --namespace"));
     }
     if let Some(machine) = machines.pop() {
         return search.finish(subject(&machine), Some(Living::from(machine)), None, reports);
@@ -110,8 +110,10 @@ async fn nothing(mut search: Search<'_>, provided: Option<&str>, known: &[Entry]
     }
     let looked = search.looked(&format!("the Machines and the reports of {place}"));
     let failure = Failure::usage(match &search.cluster.namespace {
-        Some(namespace) => format!("no {what} {name} is in namespace {namespace}, nor its report"),
-        None => format!("no {what} {name} is in any namespace, nor its report"),
+        Some(namespace) => {
+            format!("found no {what} {name} and no report about it in namespace {namespace}")
+        }
+        None => format!("found no {what} {name} and no report about it in any namespace"),
     })
     .detail(looked);
     let elsewhere = match search.cluster.namespace {
@@ -123,13 +125,13 @@ async fn nothing(mut search: Search<'_>, provided: Option<&str>, known: &[Entry]
     let names = known.iter().flat_map(|entry| entry.names.iter().map(String::as_str));
     match (places.first(), nearest(&search.wanted, names)) {
         (Some(first), _) => failure.hint(format!(
-            "there is one in namespace {}: `--namespace {first}`",
+            "a Machine of this name exists in namespace {}: use `--namespace {first}`",
             places.join(" and in ")
         )),
         (None, Some(near)) => failure.hint(format!("did you mean `{near}`?")),
         (None, None) => failure.hint(format!(
-            "`kubectl get machines --all-namespaces` lists those that exist, `{} reports --kind \
-             machine` the failures that are kept",
+            "`kubectl get machines --all-namespaces` lists existing Machines, `{} reports --kind \
+             machine` lists reports about Machines",
             search.cluster.program.typed()
         )),
     }
@@ -137,7 +139,7 @@ async fn nothing(mut search: Search<'_>, provided: Option<&str>, known: &[Entry]
 
 /// The cluster knows no Machines.
 fn not_served() -> Failure {
-    Failure::error("Cluster API is not installed in this cluster: it knows no Machines")
-        .detail("the API server does not serve machines.cluster.x-k8s.io, and no report is of one")
-        .hint("Machines are in the management cluster: choose it with --context")
+    Failure::error("Cluster API is not installed in this cluster")
+        .detail("the API server does not serve machines.cluster.x-k8s.io, and no report is about a Machine")
+        .hint("Machines exist in the management cluster: select it with --context")
 }

@@ -92,9 +92,10 @@ fn came_up(case: &Case, now: Timestamp) -> Explanation {
         let ready = node.ready().filter(|_| !node.is_ready());
         told.paragraph(match ready {
             None if node.is_ready() => format!("Node {called} is ready."),
-            None => format!("Node {called} has not said whether it is ready."),
+            None => format!("Node {called} has no Ready condition."),
             Some(held) => {
-                let why = held.message.as_deref().or(held.reason.as_deref()).unwrap_or("no reason");
+                let why =
+                    held.message.as_deref().or(held.reason.as_deref()).unwrap_or("no reason given");
                 format!("Node {called} is not ready now: {}", sentence(why))
             }
         });
@@ -110,7 +111,8 @@ fn came_up(case: &Case, now: Timestamp) -> Explanation {
     let superseded = case.report.as_ref().filter(|report| report.phase() == Phase::Superseded);
     if let Some(report) = superseded {
         let judged = report.cause().unwrap_or("no cause");
-        let before = format!("It was judged {judged} before it joined: report {}.", place(report));
+        let before =
+            format!("It was diagnosed as {judged} before it joined: report {}.", place(report));
         told.paragraph(before);
     }
     told
@@ -126,7 +128,7 @@ fn underway(case: &Case, program: Program, now: Timestamp) -> Explanation {
     told.paragraph(who(case, now));
     let Some(living) = &case.living else {
         let report = case.report.as_ref().map(place).unwrap_or_default();
-        told.paragraph(format!("Its report {report} holds no verdict yet."));
+        told.paragraph(format!("Report {report} has no verdict yet."));
         return told;
     };
     let since = table::ago(living.created(), now);
@@ -149,26 +151,26 @@ fn todo(case: &Case, program: Program) -> String {
     let typed = program.typed();
     match (case.is_watched(), is_machine) {
         (true, false) => format!(
-            "Wait, and ask again. bringup decides 13 minutes after the creation at the latest; \
-             Karpenter deletes a claim whose node has not joined after 15. What failed then is in \
-             `{typed} reports`."
+            "Wait, and run this command again. The controller decides within 13 minutes after the \
+             NodeClaim is created; Karpenter deletes a NodeClaim whose node has not joined after 15 \
+             minutes. `{typed} reports` lists the failures."
         ),
         (true, true) => format!(
-            "Wait, and ask again. bringup decides 10 minutes after the VM is there at the latest, \
-             unless its controller was told otherwise. What failed then is in `{typed} reports \
-             --kind machine`."
+            "Wait, and run this command again. The controller decides within 10 minutes after the VM \
+             is created, or within its --machine-deadline. `{typed} reports --kind machine` lists \
+             the failures."
         ),
         (false, true) if case.is_early => {
-            "Its VM has not been requested yet. Its conditions say what it waits \
-             for, most often its bootstrap config or the control plane of its cluster; bringup says \
-             nothing before there is a VM."
+            "Its VM has not been requested yet. Its conditions show what it waits for, most often its \
+             bootstrap config or the control plane of its cluster. bringup diagnoses a Machine only \
+             after its VM is created."
                 .to_owned()
         }
         (false, is_machine) => {
-            let option = if is_machine { ", with --machines" } else { "" };
+            let option = if is_machine { " with --machines" } else { "" };
             format!(
-                "bringup has not said anything about it yet. If that stays so, look whether its \
-                 controller runs{option}: `kubectl get pods --all-namespaces -l \
+                "The controller has not written a condition on it yet. If this does not change, check \
+                 that the controller runs{option}: `kubectl get pods --all-namespaces -l \
                  app.kubernetes.io/name=bringup`."
             )
         }

@@ -69,7 +69,7 @@ fn a_failure_is_one_screen() {
     let subject = Subject::claim("default-x7k2p");
     let mut case = Case::new(subject, None, None, vec![report()], "default-x7k2p");
     case.images = vec![fared("202601.27.0", 3, 0), fared("202601.13.0", 0, 5)];
-    case.notes = vec!["not looked at: you lack `list` on `nodes`".to_owned()];
+    case.notes = vec!["not read: you lack permission for `list` on `nodes`".to_owned()];
     assert_eq!(
         text(&case, Program::Bringup, now()),
         "\
@@ -114,7 +114,7 @@ Image:      V3gen2 202601.27.0
 Machine:    Standard_D4s_v5, 1, bootstrappingclient
 Report:     bringup-system/default-x7k2p-3f9c01d2ab
 
-Note: not looked at: you lack `list` on `nodes`
+Note: not read: you lack permission for `list` on `nodes`
 "
     );
 }
@@ -141,7 +141,10 @@ fn a_claim_that_bringup_does_not_watch_says_where_to_look() {
         Case::new(Subject::claim("default-x"), Some(claim.into()), None, Vec::new(), "default-x");
     assert_eq!(case.verdict, Verdict::Running);
     let said = text(&case, Program::Plugin, now());
-    assert!(said.contains("  Launched=True\n") && said.contains("has not said anything"), "{said}");
+    assert!(
+        said.contains("  Launched=True\n") && said.contains("has not written a condition"),
+        "{said}"
+    );
 }
 
 #[test]

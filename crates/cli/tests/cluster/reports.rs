@@ -28,7 +28,7 @@ async fn a_report_that_cannot_be_read_hides_no_other_and_is_named() -> Result<()
     let ran = bringup(&["reports"]).await?;
     assert_eq!((ran.code, names(&ran.out).len()), (0, 5), "{}", ran.out);
     assert!(ran.err.starts_with("note: cannot read team-a/unreadable-"), "{}", ran.err);
-    assert!(ran.err.contains("leaving it out: "), "{}", ran.err);
+    assert!(ran.err.contains("skipping it: "), "{}", ran.err);
     Ok(())
 }
 
@@ -47,9 +47,9 @@ async fn filters_select() -> Result<()> {
         assert_eq!((ran.code, names(&ran.out).len()), (0, count), "{filter:?}: {}", ran.out);
     }
     let none = bringup(&["reports", "--cause", "DiskFull"]).await?;
-    assert_eq!(none.out, "None of the 5 reports of this cluster is of that kind.\n");
+    assert_eq!(none.out, "None of the 5 reports in this cluster matches the filters.\n");
     let nowhere = bringup(&["reports", "-n", "default"]).await?;
-    assert_eq!(nowhere.out, "No failure is on record in namespace default.\n");
+    assert_eq!(nowhere.out, "No reports found in namespace default.\n");
     Ok(())
 }
 
@@ -83,7 +83,7 @@ async fn a_report_is_shown_by_its_name_or_its_beginning() -> Result<()> {
         let ran = bringup(&["report", name]).await?;
         assert_eq!(ran.code, 10, "{}", ran.err);
         assert!(ran.out.starts_with("FAILED: BinaryMissing, exit code 211"), "{}", ran.out);
-        assert!(ran.out.contains("NodeClaim default-gone; judged 4m ago."), "{}", ran.out);
+        assert!(ran.out.contains("NodeClaim default-gone; diagnosed 4m ago."), "{}", ran.out);
         fits(&ran.out);
     }
     let json = bringup(&["report", "default-gone", "-o", "json"]).await?.json();
@@ -95,7 +95,7 @@ async fn a_report_is_shown_by_its_name_or_its_beginning() -> Result<()> {
 async fn a_report_that_is_not_there_or_not_the_only_one_is_64() -> Result<()> {
     let several = bringup(&["report", "other-twice"]).await?;
     assert_eq!(several.code, 64);
-    assert!(flat(&several.err).contains("fits 2 reports"), "{}", several.err);
+    assert!(flat(&several.err).contains("matches 2 reports"), "{}", several.err);
     let none = bringup(&["report", "default-gnoe-0000007531"]).await?;
     assert_eq!(none.code, 64);
     let said = flat(&none.err);

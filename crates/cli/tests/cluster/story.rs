@@ -82,7 +82,7 @@ async fn why_reads_azure_for_a_claim_without_a_controller() -> Result<()> {
     assert!(late.out.starts_with("FAILED: BinaryMissing, exit code 211"), "{}", late.out);
     let said = flat(&late.out);
     for part in
-        ["NodeClaim unseen-x7k2p of pool unseen", "Note: the controller has not said so yet"]
+        ["NodeClaim unseen-x7k2p of pool unseen", "Note: the controller has not reported this yet"]
     {
         assert!(said.contains(part), "`{part}` in\n{}", late.out);
     }

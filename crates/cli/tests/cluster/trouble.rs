@@ -39,7 +39,7 @@ fn without_a_kubeconfig_there_is_no_cluster_to_ask() {
     for command in [&["why", "x"][..], &["why", "machine/x"], &["reports"], &["report", "x"]] {
         let ran = bringup_at(&nowhere, command);
         assert_eq!((ran.code, ran.out.as_str()), (1, ""));
-        assert_contains(&ran.err, &["there is no cluster to ask", &nowhere, "--kubeconfig"]);
+        assert_contains(&ran.err, &["cannot read the kubeconfig", &nowhere, "--kubeconfig"]);
     }
     let empty = file(directory.path(), "empty", b"apiVersion: v1\nkind: Config\n");
     let ran = bringup_at(&empty, &["reports"]);
@@ -80,7 +80,10 @@ async fn who_may_not_look_is_told_which_verb_on_what_is_missing() -> Result<()> 
     for command in [&["why", "default-gone"][..], &["reports"], &["report", "x"]] {
         let ran = bringup_as(&user, command);
         assert_eq!((ran.code, ran.out.as_str()), (1, ""));
-        assert_contains(&ran.err, &["you lack the right `list` on `bootstrapreports.bringup.dev`"]);
+        assert_contains(
+            &ran.err,
+            &["you lack permission for `list` on `bootstrapreports.bringup.dev`"],
+        );
         assert_contains(
             &ran.err,
             &["User \"no-rights\" cannot list", "the ClusterRole `bringup-reader`"],
@@ -110,14 +113,14 @@ async fn what_may_be_seen_is_told_and_what_may_not_is_noted() -> Result<()> {
     assert_contains(&ran.out, &["FAILED: BinaryMissing", "oras is absent. Use another image."]);
     assert_contains(
         &ran.out,
-        &["Note: not looked at: you lack `list` on `bootstrapreports.bringup.dev`"],
+        &["Note: not read: you lack permission for `list` on `bootstrapreports.bringup.dev`"],
     );
     let reports = plane.user("reports", None).await?;
     plane.bind(&reports, "reports").await?;
     let ran = bringup_as(&reports, &["why", "default-go"]);
     assert_eq!(ran.code, 10, "{}", ran.err);
     assert_contains(&ran.out, &["FAILED: BinaryMissing", "202601.27.0: 3 of 3 failed"]);
-    assert_contains(&ran.out, &["you lack `list` on `nodeclaims.karpenter.sh`"]);
+    assert_contains(&ran.out, &["you lack permission for `list` on `nodeclaims.karpenter.sh`"]);
     Ok(())
 }
 

@@ -74,7 +74,10 @@ async fn a_beginning_of_several_names_lists_them() -> Result<()> {
     let ran = bringup(&["why", "default-"]).await?;
     assert_eq!((ran.code, ran.out.as_str()), (64, ""));
     let said = flat(&ran.err);
-    assert_contains(&said, &["`default-` fits 8 things", "NodeClaim default-gone", "type more"]);
+    assert_contains(
+        &said,
+        &["`default-` matches 8 objects", "NodeClaim default-gone", "use a longer prefix"],
+    );
     fits(&ran.err);
     Ok(())
 }
@@ -86,7 +89,7 @@ async fn a_name_that_nothing_has_says_where_was_looked_and_what_is_near() -> Res
     let said = flat(&ran.err);
     assert_contains(
         &said,
-        &["looked at the NodeClaims, the Nodes and the reports of all namespaces"],
+        &["searched the NodeClaims, the Nodes and the reports of all namespaces"],
     );
     assert_contains(&said, &["did you mean `default-gone`? `bringup reports` lists"]);
     Ok(())
@@ -114,7 +117,9 @@ async fn a_node_that_came_up_is_0_and_one_that_is_awaited_is_11() -> Result<()> 
     );
     assert_contains(
         &flat(&ran.out),
-        &["Note: Azure was not asked: use the credential workload-identity:"],
+        &[
+            "Note: no evidence was read from Azure: cannot use the Azure credential workload-identity:",
+        ],
     );
     fits(&ran.out);
     Ok(())

@@ -67,17 +67,23 @@ async fn a_log_is_printed_without_secrets_and_what_keeps_it_away_is_said() -> Re
     let terminal = Terminal::new(&cluster.azure).await?;
     let in_namespace = ["-n", "cli-boot"];
     for (name, parts) in [
-        ("worker-boot", &["serial log of VM worker-boot may not be read", "has expired"][..]),
-        ("worker-boot", &["there is no serial log of VM worker-boot", "ask again"]),
+        ("worker-boot", &["forbidden to read the serial log of VM worker-boot", "has expired"][..]),
+        ("worker-boot", &["VM worker-boot has no serial log yet", "try again"]),
         ("worker-boot", &["the serial log of VM worker-boot is empty", "nothing was written yet"]),
-        ("worker-boot", &["the serial log of VM worker-boot cannot be read", "an HTML page"]),
-        ("denied", &["serial log of VM denied may not be read", "BootDiagnosticsData/action on"]),
+        ("worker-boot", &["cannot read the serial log of VM worker-boot", "an HTML page"]),
+        (
+            "denied",
+            &["forbidden to read the serial log of VM denied", "BootDiagnosticsData/action on"],
+        ),
         (
             "dark",
-            &["no serial log of VM dark is kept", "are off for this VM: set spec.diagnostics.boot"],
+            &[
+                "no serial log of VM dark is stored",
+                "are off for this VM: set spec.diagnostics.boot",
+            ],
         ),
-        ("vanished", &["VM vanished is gone, and its serial log with it"]),
-        ("nowhere", &["it is not known which VM Machine cli-boot/nowhere has", "provider id"]),
+        ("vanished", &["VM vanished does not exist, so its serial log cannot be read"]),
+        ("nowhere", &["cannot find the VM of Machine cli-boot/nowhere", "provider ID"]),
     ] {
         let typed = format!("machine/{name}");
         let ran = terminal.run(&[&["boot-log", &typed], &in_namespace[..]].concat()).await?;
@@ -111,7 +117,7 @@ async fn a_log_is_printed_without_secrets_and_what_keeps_it_away_is_said() -> Re
     cluster.azure.advance(Duration::from_mins(10));
     let gone = terminal.run(&["boot-log", &id]).await?;
     assert_eq!(gone.code, 1);
-    assert_contains(&gone.err, &["VM worker-boot is gone"]);
+    assert_contains(&gone.err, &["VM worker-boot does not exist"]);
     Ok(())
 }
 
@@ -125,7 +131,10 @@ async fn what_is_no_vm_and_what_does_not_exist_is_64() -> Result<()> {
     assert_contains(&ran.err, &["does not name a machine", "disks"]);
     let ran = terminal.run(&["boot-log", "machine/no-such-machine", "-n", "cli-bootless"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
-    assert_contains(&ran.err, &["no Machine no-such-machine is in namespace cli-bootless"]);
+    assert_contains(
+        &ran.err,
+        &["found no Machine no-such-machine and no report about it in namespace cli-bootless"],
+    );
     let ran = terminal.run(&["boot-log", "no-such-claim", "--lines", "0"]).await?;
     assert_eq!(ran.code, 64, "{}", ran.err);
     Ok(())

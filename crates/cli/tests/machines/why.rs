@@ -122,7 +122,7 @@ async fn reports_of_machines_say_what_they_are_about_and_can_be_chosen() -> Resu
     let report = bringup_as(admin, &["report", "worker-listed", "-n", "cli-reports"]);
     assert_contains(
         &report.out,
-        &["Machine cli-reports/worker-listed; judged", "Replace: not useful"],
+        &["Machine cli-reports/worker-listed; diagnosed", "Replace: not useful"],
     );
     Ok(())
 }
@@ -142,7 +142,9 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
     );
     assert_contains(
         &blind.out,
-        &["Note: Azure was not asked: use the credential workload-identity"],
+        &[
+            "Note: no evidence was read from Azure: cannot use the Azure credential workload-identity",
+        ],
     );
     assert!(!blind.out.contains("Asked:"), "{}", blind.out);
     assert!(!blind.out.contains("paused"), "{}", blind.out);
@@ -152,7 +154,7 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
     let early = terminal.run(&ask).await?;
     assert_contains(
         &early.out,
-        &["Note: the controller writes no conditions for now: Cluster prod is paused"],
+        &["Note: the controller writes no conditions: Cluster prod is paused"],
     );
     assert_eq!(early.code, 11, "{}", early.err);
     assert_contains(&early.out, &["RUNNING: no verdict yet", "Asked: virtual machine answered: "]);
@@ -168,7 +170,7 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
             "Machine cli-look/worker-look of cluster prod",
             "could not find a JWS signature",
             "Replace: not useful: BootstrapTokenInvalid",
-            "Note: the controller has not said so yet: this was found just now, and is not kept",
+            "Note: the controller has not reported this yet; this command found it now and does not store it",
         ],
     );
     assert!(!late.out.contains("Report:"), "no report is stored: {}", late.out);
@@ -216,21 +218,21 @@ async fn a_machine_that_is_not_there_says_where_was_looked_and_where_one_is() ->
     assert_contains(
         &elsewhere.err,
         &[
-            "no Machine single-machine is in namespace cli-two",
-            "looked at the Machines and the reports of namespace cli-two",
-            "there is one in namespace cli-one: `--namespace cli-one`",
+            "found no Machine single-machine and no report about it in namespace cli-two",
+            "searched the Machines and the reports of namespace cli-two",
+            "a Machine of this name exists in namespace cli-one: use `--namespace cli-one`",
         ],
     );
     fits(&elsewhere.err);
     let twins = bringup_as(admin, &["why", "machine/twin-machine"]);
     assert_eq!(twins.code, 64);
     assert_contains(&twins.err, &["Machine cli-one/twin-machine, Machine cli-two/twin-machine"]);
-    assert_contains(&twins.err, &["choose one of them with --namespace"]);
+    assert_contains(&twins.err, &["select one with --namespace"]);
     let wrong = bringup_as(admin, &["why", "machine/single-mahcine"]);
     assert_eq!(wrong.code, 64);
     assert_contains(
         &wrong.err,
-        &["is in any namespace, nor its report", "did you mean `single-machine`?"],
+        &["and no report about it in any namespace", "did you mean `single-machine`?"],
     );
     let begun = bringup_as(admin, &["why", "ma/single-ma"]);
     assert_eq!(begun.code, 11, "{}", begun.err);
@@ -241,7 +243,7 @@ async fn a_machine_that_is_not_there_says_where_was_looked_and_where_one_is() ->
     let provided = bringup_as(admin, &["why", "azuremachine/nothing-such"]);
     assert_contains(
         &provided.err,
-        &["no Machine of AzureMachine nothing-such is in any namespace"],
+        &["found no Machine of AzureMachine nothing-such and no report about it in any namespace"],
     );
     Ok(())
 }
@@ -266,13 +268,16 @@ async fn who_may_not_see_machines_is_told_by_their_reports() -> Result<()> {
     assert_eq!(ran.code, 10, "{}", ran.err);
     assert_contains(
         &ran.out,
-        &["FAILED: BootstrapTokenInvalid", "you lack `list` on `machines.cluster.x-"],
+        &[
+            "FAILED: BootstrapTokenInvalid",
+            "you lack permission for `list` on `machines.cluster.x-",
+        ],
     );
     let none = bringup_as(&reader, &["why", "machine/no-such-machine"]);
     assert_eq!(none.code, 64);
     assert_contains(
         &none.err,
-        &["no Machine no-such-machine", "not looked at: you lack `list` on `machines."],
+        &["no Machine no-such-machine", "not read: you lack permission for `list` on `machines."],
     );
     Ok(())
 }
