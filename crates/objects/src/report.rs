@@ -36,7 +36,8 @@ pub const LONGEST_LINE: usize = 512;
 /// How much text a report may hold.
 pub const MOST_TEXT: usize = 16 * 1024;
 
-/// Which attempt a report is about. It never changes.
+/// The attempt that the report is about: the NodeClaim or Machine, its VM, image and Node. It never
+/// changes.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "bringup.dev",
@@ -47,7 +48,7 @@ pub const MOST_TEXT: usize = 16 * 1024;
     shortname = "bsr",
     category = "bringup",
     derive = "PartialEq",
-    doc = "Why a node did not come up: what is known of one attempt, kept when the node is gone.",
+    doc = "BootstrapReport records why a node did not come up. bringup creates one for each failed attempt and keeps it after the NodeClaim or Machine, the VM and the Node are deleted.",
     printcolumn = r#"{"name":"Cause","type":"string","jsonPath":".status.verdict.cause"}"#,
     printcolumn = r#"{"name":"Code","type":"integer","jsonPath":".status.cse.exitCode"}"#,
     printcolumn = r#"{"name":"Image","type":"string","jsonPath":".spec.imageVersion"}"#,
@@ -59,52 +60,53 @@ pub const MOST_TEXT: usize = 16 * 1024;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ReportSpec {
-    /// The NodeClaim or Machine.
+    /// The NodeClaim or Machine whose node did not come up.
     pub target_ref: TargetReference,
-    /// What the target belongs to: a NodePool, a MachineDeployment, a Cluster.
+    /// The owner of the target: a NodePool, a MachineDeployment or a Cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_ref: Option<ParentReference>,
-    /// The VM as Kubernetes names it.
+    /// The provider ID of the VM, as in `spec.providerID` of a Node.
     #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// The VM's own id, which a VM of the same name made later does not share.
+    /// The vmId that Azure assigned to the VM. A later VM of the same name has another vmId.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm_id: Option<String>,
-    /// Which attempt to make its VM: what Azure refused may be tried again.
+    /// The number of the attempt to create the VM. It increases when Azure refuses the VM and the
+    /// controller tries again.
     // Kubernetes knows no unsigned formats and would warn at every installation.
     #[serde(default)]
     #[schemars(extend("format" = "int32"))]
     pub attempt: u32,
-    /// The Node's name, as far as it is known.
+    /// The name of the Node, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
-    /// The image's id.
+    /// The ID of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// The image's version.
+    /// The version of the image, such as 202601.27.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_version: Option<String>,
-    /// The VM's size.
+    /// The size of the VM, such as `Standard_D4s_v5`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm_size: Option<String>,
-    /// Its zone.
+    /// The availability zone of the VM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// Its region.
+    /// The Azure region of the VM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// How Azure sells the VM.
+    /// The capacity type of the VM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(transform = describe_words::<CapacityType>)]
     pub capacity_type: Option<Open<CapacityType>>,
-    /// How the node bootstraps.
+    /// The way in which the node is bootstrapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(transform = describe_words::<ProvisionMode>)]
     pub provision_mode: Option<Open<ProvisionMode>>,
-    /// The operating system.
+    /// The operating system of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
-    /// When the target was created.
+    /// The time at which the target was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Time>,
 }
@@ -113,65 +115,67 @@ pub struct ReportSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetReference {
-    /// Its API version.
+    /// The API version of the object.
     pub api_version: String,
-    /// Its kind.
+    /// The kind of the object: NodeClaim or Machine.
     pub kind: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// Its uid, which an object of the same name made later does not share.
+    /// The UID of the object. A later object of the same name has another UID.
     pub uid: String,
 }
 
-/// What the target belongs to.
+/// The owner of the target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct ParentReference {
-    /// Its kind.
+    /// The kind of the owner: NodePool, MachineDeployment or Cluster.
     pub kind: String,
-    /// Its name.
+    /// The name of the owner.
     pub name: String,
 }
 
-/// What is known.
+/// The verdict and its evidence.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportStatus {
-    /// How far the report has come.
+    /// The phase of the report. Final: the report has its verdict. Lost: the evidence was deleted before
+    /// it could be read. Superseded: the node joined after the verdict.
     #[schemars(transform = describe_words::<Phase>)]
     pub phase: Open<Phase>,
-    /// The verdict.
+    /// The cause of the failure, and who can fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<ReportVerdict>,
-    /// What the Custom Script extension said.
+    /// The result of the Custom Script Extension (CSE) that bootstraps the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cse: Option<CseResult>,
-    /// The line that the verdict rests on.
+    /// The line of evidence that proves the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_evidence: Option<EvidenceLine>,
-    /// Further lines.
+    /// Further lines of evidence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 12))]
     pub evidence: Vec<EvidenceLine>,
-    /// What else was seen and is not the cause.
+    /// Other findings, which are not the cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contributing: Vec<Contributing>,
-    /// The stages of the boot.
+    /// The stages of the boot, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Moment>,
-    /// Where evidence was looked for.
+    /// The sources of evidence, and whether each could be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collectors: Vec<Collector>,
-    /// What to do.
+    /// Steps that fix the cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remediation: Vec<String>,
-    /// How often secrets were removed.
+    /// The number of secrets that were redacted from the evidence.
     #[serde(default, skip_serializing_if = "Redactions::is_none")]
     pub redactions: Redactions,
-    /// The conditions that the target bears, and how far the verdict has been told.
+    /// The conditions that bringup sets on the target, and the condition Announced, which is True
+    /// after the Events about the verdict were created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// When the verdict was reached.
+    /// The time of the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
 }
@@ -180,60 +184,60 @@ pub struct ReportStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportVerdict {
-    /// Why the node did not come up, in one word. `bringup explain` describes each.
+    /// The cause, in one word. `bringup explain CAUSE` describes it.
     #[schemars(transform = describe_words::<Cause>)]
     pub cause: Open<Cause>,
     /// The area that the cause belongs to.
     #[schemars(transform = describe_words::<Family>)]
     pub family: Open<Family>,
-    /// Who can do something about it.
+    /// The role that can fix the cause.
     pub owner: String,
-    /// Whether the same attempt may work later, without any change.
+    /// Whether a retry without any change can succeed.
     #[schemars(transform = describe_words::<Retryable>)]
     pub retryable: Open<Retryable>,
-    /// How sure the cause is.
+    /// The confidence in the cause.
     #[schemars(transform = describe_words::<Confidence>)]
     pub confidence: Open<Confidence>,
-    /// The verdict in a sentence.
+    /// The cause in one sentence.
     pub title: String,
-    /// What seemed to be the case and is not, and why.
+    /// What seems to be the cause but is not, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
-    /// The exit code points elsewhere.
+    /// Whether the exit code is misleading: it suggests another cause.
     #[serde(default)]
     pub overrules_code: bool,
 }
 
-/// What the Custom Script extension said.
+/// The result of the Custom Script Extension (CSE).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CseResult {
-    /// The exit code.
+    /// The exit code of the bootstrap script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Its name, where it is certain.
+    /// The constant of the exit code, such as `ERR_ORAS_PULL_NETWORK_TIMEOUT`, if it is unambiguous.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constant: Option<String>,
-    /// The names it can have, where it is not.
+    /// The possible constants of the exit code, if it is ambiguous.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constant_candidates: Vec<String>,
-    /// Where the exit code was read.
+    /// The source from which the exit code was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(transform = describe_words::<CodeSource>)]
     pub code_source: Option<Open<CodeSource>>,
-    /// The exit status that the handler saw.
+    /// The exit status that the extension handler reports. It can differ from the exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outer_status: Option<i32>,
-    /// The handler's version.
+    /// The version of the extension handler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler_version: Option<String>,
-    /// What ARM says of the extension.
+    /// The provisioning state of the extension in Azure Resource Manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension_state: Option<String>,
-    /// When the script started.
+    /// The start time of the bootstrap script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When it ended.
+    /// The end time of the bootstrap script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Time>,
 }
@@ -242,65 +246,65 @@ pub struct CseResult {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvidenceLine {
-    /// Where it stands: extension message, serial log, …
+    /// The source of the line, such as extension message or serial log.
     pub source: String,
-    /// When it was read.
+    /// The time at which the source was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
-    /// The line, without secrets.
+    /// The line, with secrets redacted.
     #[schemars(length(max = 512))]
     pub line: String,
-    /// What stands before it, of a serial log.
+    /// The lines before it, in a serial log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), inner(length(max = 512)))]
     pub before: Vec<String>,
-    /// What stands after it, of a serial log.
+    /// The lines after it, in a serial log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), inner(length(max = 512)))]
     pub after: Vec<String>,
-    /// The hash of the text that it stands in.
+    /// The SHA-256 hash of the whole text that contains the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }
 
-/// Something else that was seen.
+/// A finding that is not the cause.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Contributing {
-    /// The cause or constant.
+    /// The cause or the constant of the exit code.
     pub cause: String,
-    /// Why it is not the cause.
+    /// The reason why it is not the cause.
     pub line: String,
 }
 
-/// A moment of the boot.
+/// A stage of the boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Moment {
-    /// When.
+    /// The time of the stage.
     pub at: Time,
-    /// What.
+    /// The stage, such as the start of the bootstrap script.
     pub what: String,
 }
 
-/// Where evidence was looked for, and with what success.
+/// A source of evidence, and whether it could be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Collector {
-    /// What was asked.
+    /// The source.
     pub name: String,
-    /// What came of it.
+    /// The result of reading the source, such as ok, or denied if a permission is missing.
     #[schemars(transform = describe_words::<CollectorState>)]
     pub state: Open<CollectorState>,
-    /// The same in words.
+    /// Details of the result.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
 }
 
-/// How often secrets were removed.
+/// The number of secrets that were redacted, and the rules that found them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Redactions {
-    /// How often.
+    /// The number of redacted secrets.
     #[schemars(extend("format" = "int64"))]
     pub count: u64,
-    /// By which rules.
+    /// The redaction rules that matched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
 }

@@ -18,7 +18,7 @@ use crate::condition::Condition;
 /// The name of an object in Kubernetes.
 const NAME: &str = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 
-/// A VM that is to exist. On its own it gives a node; with a claim, the claim's.
+/// The desired VM. It is immutable.
 #[derive(CustomResource, KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "flex.aks.azure.com",
@@ -30,7 +30,7 @@ const NAME: &str = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
     category = "bringup",
     derive = "PartialEq",
     derive = "Default",
-    doc = "A single Azure VM that is to be a node: what is wanted, what was asked of Azure, and how far it has come.",
+    doc = "AzureFlexMachine is a single Azure VM that becomes a node. bringup creates its VM, NIC and disk, and deletes them together with the object.",
     printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
     printcolumn = r#"{"name":"Size","type":"string","jsonPath":".spec.vmSize"}"#,
     printcolumn = r#"{"name":"Location","type":"string","jsonPath":".status.location"}"#,
@@ -39,34 +39,34 @@ const NAME: &str = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self == oldSelf").message("a machine is never changed: make another"))]
+#[x_kube(validation = Rule::new("self == oldSelf").message("spec is immutable: create another AzureFlexMachine"))]
 pub struct FlexMachineSpec {
-    /// The class that says what it is like.
+    /// The name of the AzureFlexNodeClass of the VM.
     #[schemars(length(min = 1, max = 253), extend("pattern" = NAME))]
     pub node_class: String,
-    /// Its size, such as `Standard_D8s_v5`.
+    /// The size of the VM, such as `Standard_D8s_v5`.
     #[schemars(length(min = 1, max = 64), extend("pattern" = "^[A-Za-z0-9_-]+$"))]
     pub vm_size: String,
-    /// Its zone, as a number; none: the region decides.
+    /// The availability zone of the VM, such as `1`. If it is not set, Azure chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1), extend("pattern" = "^[1-9]$"))]
     pub zone: Option<String>,
-    /// How Azure sells the VM: `on-demand` or `spot`.
+    /// The capacity type of the VM: `on-demand` or `spot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maxLength" = 9, "pattern" = "^(on-demand|spot)$"))]
     pub capacity_type: Option<Open<CapacityType>>,
-    /// The claim that it is for.
+    /// The NodeClaim that the VM belongs to. If it is not set, the VM becomes a node without a NodeClaim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_ref: Option<ClaimReference>,
-    /// The pool of the claim.
+    /// The NodePool of the NodeClaim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), extend("pattern" = NAME))]
     pub node_pool: Option<String>,
-    /// Labels of its Node.
+    /// Labels of the Node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 256))]
     pub labels: BTreeMap<String, String>,
-    /// Taints of its Node, as `key=value:effect`.
+    /// Taints of the Node, as `key=value:effect`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 512)))]
     pub taints: Vec<String>,
@@ -79,18 +79,18 @@ impl FlexMachineSpec {
     }
 }
 
-/// The claim that a machine is for.
+/// The NodeClaim that a machine belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimReference {
-    /// Its name.
+    /// The name of the NodeClaim.
     #[schemars(length(min = 1, max = 253), extend("pattern" = NAME))]
     pub name: String,
-    /// Its uid, which a claim of the same name made later does not share.
+    /// The UID of the NodeClaim. A later NodeClaim of the same name has another UID.
     #[schemars(length(min = 1, max = 64), extend("pattern" = "^[A-Za-z0-9-]+$"))]
     pub uid: String,
 }
 
-/// How far a machine has come.
+/// The phase of a machine.
 #[derive(
     Debug,
     Clone,
@@ -106,26 +106,26 @@ pub struct ClaimReference {
     JsonSchema,
 )]
 pub enum Phase {
-    /// Nothing has been asked of Azure.
+    /// No Azure resource has been requested.
     #[default]
     Planned,
-    /// The NIC is asked for.
+    /// The NIC has been requested.
     NicPut,
-    /// The NIC is there.
+    /// The NIC exists.
     NicReady,
-    /// The VM is asked for.
+    /// The VM has been requested.
     VmPut,
     /// Azure has accepted the VM.
     VmAccepted,
-    /// The VM is there.
+    /// The VM runs.
     Running,
-    /// The VM is being removed.
+    /// The VM is being deleted.
     CleanVm,
-    /// The NIC is being removed.
+    /// The NIC is being deleted.
     CleanNic,
-    /// The disk is being removed.
+    /// The disk is being deleted.
     CleanDisk,
-    /// Azure holds nothing of it.
+    /// All Azure resources are deleted.
     Gone,
 }
 
@@ -136,78 +136,80 @@ impl Phase {
     }
 }
 
-/// What is known of a machine.
+/// The observed state of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FlexMachineStatus {
-    /// How far it has come.
+    /// The phase of the machine.
     pub phase: Phase,
-    /// Which attempt, from 1.
+    /// The number of the attempt to create the VM, from 1.
     #[schemars(extend("format" = "int32"))]
     pub attempt: u32,
-    /// Where it is, as resolved from its class when it was planned. A class that changes later
-    /// changes nothing of it.
+    /// The location and configuration of the VM, resolved from its class when the attempt was planned.
+    /// A later change of the class does not affect it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
-    /// The region, for people.
+    /// The Azure region, for display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// The VM as Kubernetes names it; known before the VM is asked for.
+    /// The provider ID of the VM. It is set before the VM is requested.
     #[serde(rename = "providerID", skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// The VM's own id, which one of the same name made later does not share.
+    /// The vmId that Azure assigned to the VM. A later VM of the same name has another vmId.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vm_id: Option<String>,
-    /// The call that is under way, or was the last in this phase.
+    /// The current or last Azure call of this phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<Call>,
-    /// When the VM was asked for, last.
+    /// The time at which the VM was last requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vm_attempt_at: Option<Time>,
-    /// Until when Azure keeps the NIC for the VM that was asked for.
+    /// The time until which Azure reserves the NIC for the requested VM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nic_reserved_until: Option<Time>,
-    /// When the first attempt was planned; kept over retries.
+    /// The time at which the first attempt was planned. Retries do not change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Time>,
-    /// When Azure accepted the VM.
+    /// The time at which Azure accepted the VM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_at: Option<Time>,
-    /// When the VM was there.
+    /// The time at which the creation of the VM was complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Time>,
-    /// When it was to go.
+    /// The time at which the deletion of the machine was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delete_requested_at: Option<Time>,
-    /// What made this attempt fail.
+    /// The failure of this attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// When the next attempt may begin, once Azure holds nothing of this one.
+    /// The earliest time of the next attempt, which begins after all Azure resources of this attempt are
+    /// deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Time>,
-    /// `Ready`: the VM runs. False with reason `ForeignResource`: a resource under one of the
-    /// machine's names belongs to something else, and is left alone.
+    /// The conditions of the machine. `Ready` is True if the VM runs. It is False with reason
+    /// `ForeignResource` if a resource with one of the machine's names has another owner; bringup does
+    /// not change such a resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 
-/// Where a machine is and what it is made of, resolved.
+/// The resolved location and configuration of a VM.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Place {
-    /// The subscription.
+    /// The subscription of the VM.
     #[serde(rename = "subscriptionID")]
     pub subscription_id: String,
-    /// The resource group.
+    /// The resource group of VM, NIC and disk.
     pub resource_group: String,
-    /// The region.
+    /// The Azure region of the VM.
     pub location: String,
-    /// The subnet.
+    /// The ARM ID of the subnet.
     #[serde(rename = "subnetID")]
     pub subnet_id: String,
-    /// The machine's uid, in the tags of everything that is made for it. Absent where the machine was
-    /// planned before there was this tag: then cluster tag, machine tag and vmId prove ownership.
+    /// The UID of the machine, which is a tag of all its Azure resources and proves ownership. If it is
+    /// absent (machines of earlier versions), cluster tag, machine tag and vmId prove ownership.
     #[serde(rename = "machineUID", default, skip_serializing_if = "Option::is_none")]
     pub machine_uid: Option<String>,
     /// The name of the VM.
@@ -216,31 +218,31 @@ pub struct Place {
     pub nic: String,
     /// The name of the OS disk.
     pub disk: String,
-    /// The image, with its version.
+    /// The image of the VM, with its version.
     pub image: Image,
     /// The size of the OS disk in GiB.
     #[serde(rename = "osDiskSizeGB")]
     pub os_disk_size_gb: i32,
-    /// Whether Azure keeps the serial console.
+    /// Whether Azure stores the serial console log (boot diagnostics).
     pub boot_diagnostics: bool,
-    /// The public keys of those who may log in.
+    /// The SSH public keys that may log in.
     #[serde(rename = "sshPublicKeys")]
     pub ssh_public_keys: Vec<String>,
-    /// Tags beside our own.
+    /// Additional tags of the Azure resources.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// How long it may take to join.
+    /// The time within which the VM must join the cluster, in seconds.
     pub boot_timeout_seconds: i64,
-    /// How long Azure may take to accept it.
+    /// The time within which Azure must accept the VM, in seconds.
     #[serde(default)]
     pub launch_timeout_seconds: i64,
-    /// The most pods of its Node.
+    /// The maximum number of pods on the Node.
     #[serde(default)]
     pub max_pods: i32,
-    /// The version of its kubelet; none: the cluster's.
+    /// The version of the kubelet. If it is not set, the version of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<String>,
-    /// How scarce capacity is asked for.
+    /// Whether bringup keeps requesting a VM after Azure has refused it for lack of capacity.
     #[serde(default)]
     pub hunting: bool,
 }
@@ -249,18 +251,18 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Image {
-    /// Of the marketplace.
+    /// A marketplace image.
     Marketplace {
-        /// Who publishes it.
+        /// The publisher of the image.
         publisher: String,
-        /// Its offer.
+        /// The offer of the image.
         offer: String,
-        /// Its plan.
+        /// The SKU of the image.
         sku: String,
-        /// Its version.
+        /// The version of the image.
         version: String,
     },
-    /// By its id.
+    /// The ID of a managed image or a gallery image.
     Id(String),
 }
 
@@ -274,36 +276,36 @@ impl Default for Image {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Call {
-    /// When it was decided on; stored before it is made.
+    /// The time of the decision to make the call. It is stored before the call is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// Where Azure tells how it stands.
+    /// The URL of the asynchronous Azure operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_url: Option<String>,
     /// The last error, in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// Not to be made, or asked about, before this.
+    /// The earliest time of the next request of this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Time>,
-    /// How often it has failed in a row.
+    /// The number of consecutive failures.
     #[schemars(extend("format" = "int32"))]
     pub failures: u32,
 }
 
-/// Why an attempt failed.
+/// The failure of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// What kind of failure it is.
+    /// The class of the failure, which decides what happens next.
     #[schemars(transform = describe_words::<FailureClass>)]
     pub class: Open<FailureClass>,
-    /// Why the attempt failed, in one word.
+    /// The cause of the failure, in one word.
     #[schemars(transform = describe_words::<FailureCause>)]
     pub cause: Open<FailureCause>,
-    /// ARM's code.
+    /// The error code of Azure Resource Manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm_code: Option<String>,
-    /// ARM's words, cut.
+    /// The error message of Azure, shortened.
     pub message: String,
 }
