@@ -104,7 +104,7 @@ check_alerts() {
     for alert in $(sed -n 's/^ *- alert: //p' charts/bringup/alerts/*.yaml); do
         grep -q "^ *alertname: $alert\$" charts/tests/alerts.yaml || fail "alert $alert has no test"
         grep -q "\"$alert\"" charts/bringup/values.schema.json || fail "alert $alert cannot be left out"
-        grep -q "\`$alert\`" docs/install.md || fail "alert $alert is not in docs/install.md"
+        grep -q "\`$alert\`" docs/alerts.md || fail "alert $alert is not in docs/alerts.md"
     done
     ! render --set prometheusRule.enabled=true --set 'prometheusRule.except[0]=BringupDegraded' |
         grep -q BringupDegraded || fail "an alert that is left out is still there"
