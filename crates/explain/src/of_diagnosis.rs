@@ -48,7 +48,7 @@ impl Explanation {
         }
         if !is_known && diagnosis.verdict != Verdict::Succeeded {
             let paragraphs = diagnosis.looked_at.clone();
-            told.push(Block::Section { title: "Looked at".to_owned(), paragraphs });
+            told.push(Block::Section { title: "Evidence read".to_owned(), paragraphs });
         }
         told
     }
@@ -116,6 +116,6 @@ mod tests {
     fn an_unknown_cause_lists_what_was_looked_at() {
         let report = text(&Evidence::of_text("hello"));
         assert!(report.starts_with("UNKNOWN\n"), "{report}");
-        assert!(report.contains("Looked at:"), "{report}");
+        assert!(report.contains("Evidence read:"), "{report}");
     }
 }

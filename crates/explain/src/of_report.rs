@@ -50,11 +50,11 @@ impl Explanation {
         }
     }
 
-    /// Appends where evidence was looked for, and with what success.
+    /// Appends the sources of evidence, and whether each could be read.
     pub fn collectors(&mut self, asked: &[Collector]) {
         if !asked.is_empty() {
             let entries = asked.iter().map(collector).collect();
-            self.push(Block::List { title: Some("Asked".to_owned()), entries });
+            self.push(Block::List { title: Some("Sources".to_owned()), entries });
         }
     }
 
@@ -85,7 +85,7 @@ impl Explanation {
         if stored {
             let lost = match report.phase() {
                 Open::Known(Phase::Lost) => {
-                    ", evidence was gone before it could be read; it may still be found"
+                    ", the evidence was deleted before it could be read; it may still be found"
                 }
                 Open::Known(Phase::Final | Phase::Superseded) | Open::Other(_) => "",
             };
@@ -99,7 +99,7 @@ fn headline(report: &BootstrapReport) -> (Verdict, String) {
     let cause = report.cause().unwrap_or("no verdict yet");
     let (verdict, mut line) = match report.phase() {
         Open::Known(Phase::Superseded) => {
-            (Verdict::Succeeded, format!("SUCCEEDED after all, judged {cause} before"))
+            (Verdict::Succeeded, format!("SUCCEEDED after all, diagnosed as {cause} before"))
         }
         Open::Known(Phase::Final | Phase::Lost) | Open::Other(_) => {
             (Verdict::Failed, format!("FAILED: {cause}"))
@@ -134,7 +134,7 @@ fn proof(status: &ReportStatus) -> Vec<Block> {
         }
         Some(_) | None => {
             let lines = status.evidence.iter().take(MOST_LAST_LINES);
-            lines.map(|line| shown("Last words", line)).collect()
+            lines.map(|line| shown("Last lines", line)).collect()
         }
     }
 }
@@ -154,13 +154,13 @@ fn collector(one: &Collector) -> String {
         return format!("{} {}: {}", one.name, one.state, one.detail);
     };
     let came = match state {
-        CollectorState::Ok => "answered",
-        CollectorState::Empty => "had nothing to tell",
-        CollectorState::Disabled => "is switched off",
-        CollectorState::Denied => "may not be asked",
-        CollectorState::Throttled => "could not be asked in time",
-        CollectorState::Late => "was gone, or not there yet",
-        CollectorState::Failed => "could not be asked",
+        CollectorState::Ok => "was read",
+        CollectorState::Empty => "is empty",
+        CollectorState::Disabled => "is disabled",
+        CollectorState::Denied => "is forbidden",
+        CollectorState::Throttled => "was throttled",
+        CollectorState::Late => "was not found",
+        CollectorState::Failed => "could not be read",
     };
     let detail = if one.detail.is_empty() { String::new() } else { format!(": {}", one.detail) };
     format!("{} {came}{detail}", one.name)
@@ -194,7 +194,7 @@ fn replacement_in_words(useful: &Condition) -> String {
     let word = match useful.status.as_str() {
         "True" => "useful",
         "False" => "not useful",
-        _ => "not known whether useful",
+        _ => "unknown",
     };
     format!("{word}: {}", useful.message)
 }

@@ -7,7 +7,7 @@ use bringup_diagnosis::Confidence;
 
 /// What stands where no line proves the cause.
 pub(crate) const NO_PROOF: &str =
-    "Proof: none, no line shows it; the cause is concluded from the codes.";
+    "Proof: none. No line shows the cause; it follows from the codes alone.";
 
 /// A summary is written to be quoted; as a sentence of its own it begins with a capital and ends
 /// with a full stop.
@@ -21,9 +21,9 @@ pub fn sentence(summary: &str) -> String {
 /// Whether to try again.
 pub fn retry(retryable: Retryable) -> &'static str {
     match retryable {
-        Retryable::Yes => "usually works later, without a change",
-        Retryable::Maybe => "may work later, without a change",
-        Retryable::No => "fails again until the cause is fixed",
+        Retryable::Yes => "a retry without changes usually succeeds",
+        Retryable::Maybe => "a retry without changes may succeed",
+        Retryable::No => "a retry fails until the cause is fixed",
     }
 }
 
@@ -31,8 +31,8 @@ pub fn retry(retryable: Retryable) -> &'static str {
 pub(crate) fn confidence(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::High => "high: the evidence proves it",
-        Confidence::Medium => "medium: the text speaks for it, and does not prove it",
-        Confidence::Low => "low: a guess, the text does not decide",
+        Confidence::Medium => "medium: the evidence supports it, but does not prove it",
+        Confidence::Low => "low: a guess, because the evidence is inconclusive",
     }
 }
 

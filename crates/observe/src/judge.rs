@@ -184,7 +184,7 @@ const AGENT_SILENT: Statement = Statement {
     confidence: Confidence::Medium,
 };
 const GONE: Statement = Statement {
-    summary: "the VM was gone before its evidence could be read",
+    summary: "the VM was deleted before its evidence could be read",
     cause: Cause::Unknown,
     confidence: Confidence::Low,
 };

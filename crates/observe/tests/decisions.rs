@@ -64,7 +64,7 @@ fn reads_that_azure_refuses_for_minutes_are_told_before_they_are_waited_for() {
     assert!(matches!(open, Step::Look(Priority::Event)), "evidence first: {open:?}");
     let told = step(&subject, Some(at(300)));
     let Step::Apply(conditions) = told else { panic!("{told:?}") };
-    assert!(conditions.iter().any(|one| one.message.contains("Azure cannot be asked")));
+    assert!(conditions.iter().any(|one| one.message.contains("Azure cannot be read")));
     let after = step(&bear(subject.clone(), &conditions), Some(at(300)));
     assert!(matches!(after, Step::Look(Priority::Event)), "then it waits: {after:?}");
     let over = step(&subject, Some(at(59)));

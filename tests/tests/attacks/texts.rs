@@ -220,10 +220,10 @@ pub(super) async fn a_refusal_of_all_reads_ends(installed: &Installed) -> Result
     let is_told = |claim: Option<&NodeClaim>| {
         let told = claim.and_then(condition);
         told.is_some_and(|one| {
-            one.message.contains("Azure cannot be asked") || one.status == "False"
+            one.message.contains("Azure cannot be read") || one.status == "False"
         })
     };
-    until_object(claims, "waits-too", "that Azure cannot be asked", is_told).await?;
+    until_object(claims, "waits-too", "that Azure cannot be read", is_told).await?;
     if takes_long("the end of a refusal of all reads, after five minutes") {
         verdict(bed, "waits-too").await?;
     }

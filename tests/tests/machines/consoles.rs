@@ -216,9 +216,9 @@ async fn test_18_20_33_evidence_that_cannot_be_read_is_named_and_the_verdict_com
     for (name, missing) in [
         (
             "elsewhere",
-            "Azure cannot be asked: the permission Microsoft.Compute/virtualMachines/read",
+            "Azure cannot be read: the permission Microsoft.Compute/virtualMachines/read",
         ),
-        ("nowhere", "Azure cannot be asked: the provider id is not known"),
+        ("nowhere", "Azure cannot be read: the provider id is not known"),
     ] {
         let is = |it: &DynamicObject| message(it).contains(missing);
         cluster.until(cluster.machines(), name, &format!("{name} to say why"), is).await?;

@@ -118,15 +118,15 @@ async fn a_refusal_that_asks_for_thirty_thousand_years_is_heeded_for_five_minute
     bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
     bed.azure.advance(Duration::from_mins(1));
     let has_failed =
-        |claim: &NodeClaim| message(claim, BOOTSTRAP_SUCCEEDED).contains("Azure cannot be asked");
-    bed.claim_when(&claim, "that Azure cannot be asked", has_failed).await?;
+        |claim: &NodeClaim| message(claim, BOOTSTRAP_SUCCEEDED).contains("Azure cannot be read");
+    bed.claim_when(&claim, "that Azure cannot be read", has_failed).await?;
     let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("the script should fail")?;
     bed.karpenter.report_failure(&claim, &error).await?;
     // A claim whose own reads were never refused waits for the same reason, and says so.
     bed.fail(&other, &order).await?;
     bed.claim_when(&other, "that reads are refused", has_failed).await?;
     let waiting = controller.controller.health().waiting();
-    assert!(waiting.iter().any(|line| line.contains("Azure cannot be asked")), "{waiting:?}");
+    assert!(waiting.iter().any(|line| line.contains("Azure cannot be read")), "{waiting:?}");
     for _ in 0..6 {
         bed.azure.advance(Duration::from_mins(1));
     }

@@ -97,9 +97,9 @@ Timeline:
   2026-01-27T10:00:08Z  +8    s  step 8
   2026-01-27T10:00:09Z  +9    s  step 9
 
-Asked:
-  VM answered
-  serial log may not be asked: needs retrieveBootDiagnosticsData/action
+Sources:
+  VM was read
+  serial log is forbidden: needs retrieveBootDiagnosticsData/action
 
 What to do:
   Use an image that has the program.
@@ -108,7 +108,7 @@ How images fared:
   202601.27.0: 3 of 3 failed; 202601.13.0: 5 of 5 joined
 
 Owner:      image owner
-Try again:  fails again until the cause is fixed
+Try again:  a retry fails until the cause is fixed
 Confidence: high: the evidence proves it
 Image:      V3gen2 202601.27.0
 Machine:    Standard_D4s_v5, 1, bootstrappingclient
@@ -128,7 +128,7 @@ fn a_failure_that_nobody_understands_shows_the_last_words_of_each_text() {
     let subject = Subject::claim("default-x7k2p");
     let case = Case::new(subject, None, None, vec![report], "default-x7k2p");
     let said = text(&case, Program::Bringup, now());
-    assert!(said.contains("\nLast words (serial log):\n  | login:\n"), "{said}");
+    assert!(said.contains("\nLast lines (serial log):\n  | login:\n"), "{said}");
     assert!(!said.contains("Proof"), "{said}");
 }
 

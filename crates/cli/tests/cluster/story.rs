@@ -73,7 +73,7 @@ async fn why_reads_azure_for_a_claim_without_a_controller() -> Result<()> {
     bed.karpenter.launch(&claim, bed.pool(), "202601.27.0").await?;
     let early = ran(&mut terminal.bringup(admin, &["why", &claim]));
     assert_eq!(early.code, 11, "{}", early.err);
-    assert!(early.out.contains("\nAsked:\n  virtual machine answered"), "{}", early.out);
+    assert!(early.out.contains("\nSources:\n  virtual machine was read"), "{}", early.out);
     assert!(!early.out.contains("Note:"), "{}", early.out);
 
     bed.karpenter.bootstrap(&claim)?.expect("this image has no oras");

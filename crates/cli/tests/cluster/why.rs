@@ -24,7 +24,7 @@ async fn a_claim_that_is_gone_is_told_by_its_report_with_proof_remedy_and_images
             "  | timeout: failed to run command 'oras': No such file or directory\n",
             "What misled:\n  ERR_ORAS_PULL_NETWORK_TIMEOUT: Says network timeout.\n",
             "+63   s  verdict\n",
-            "serial log is switched off: boot diagnostics are off\n",
+            "serial log is disabled: boot diagnostics are off\n",
             "What to do:\n  Use an image that has the program.\n",
             "  202601.27.0: 3 of 3 failed; 202601.13.0: 5 of 5 joined;",
             "Owner:      image owner\n",

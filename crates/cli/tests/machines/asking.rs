@@ -97,7 +97,7 @@ async fn a_machine_that_nothing_can_be_made_from_yet_is_no_failure() -> Result<(
     let terminal = Terminal::new(&cluster.azure).await?;
     for (name, said) in [
         ("worker-early", "Its VM has not been requested yet."),
-        ("worker-quota", "virtual machine was gone, or not there yet: the VM does not exist"),
+        ("worker-quota", "virtual machine was not found: the VM does not exist"),
     ] {
         let asked = ["why", &format!("machine/{name}"), "-n", "cli-early"];
         let told = terminal.run(&asked).await?;

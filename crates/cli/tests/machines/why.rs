@@ -56,8 +56,8 @@ async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_
                 "Machine cli-told/worker-told of cluster prod, node worker-told; failed",
                 "Proof (serial log): ",
                 "| [ 91.812] cloud-init[1021]: error execution phase preflight: couldn't | validate",
-                "Asked: virtual machine answered: Succeeded",
-                "serial log answered:",
+                "Sources: virtual machine was read: Succeeded",
+                "serial log was read:",
                 "What to do: ",
                 "Machine: Standard_D4s_v5",
                 "Replace: not useful: BootstrapTokenInvalid: ",
@@ -146,7 +146,7 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
             "Note: no evidence was read from Azure: cannot use the Azure credential workload-identity",
         ],
     );
-    assert!(!blind.out.contains("Asked:"), "{}", blind.out);
+    assert!(!blind.out.contains("Sources:"), "{}", blind.out);
     assert!(!blind.out.contains("paused"), "{}", blind.out);
 
     let pause = Patch::Merge(json!({ "spec": { "paused": true } }));
@@ -157,7 +157,10 @@ async fn where_the_controller_has_said_nothing_azure_is_asked() -> Result<()> {
         &["Note: the controller writes no conditions: Cluster prod is paused"],
     );
     assert_eq!(early.code, 11, "{}", early.err);
-    assert_contains(&early.out, &["RUNNING: no verdict yet", "Asked: virtual machine answered: "]);
+    assert_contains(
+        &early.out,
+        &["RUNNING: no verdict yet", "Sources: virtual machine was read: "],
+    );
     fits(&early.out);
 
     cluster.azure.advance(Duration::from_secs(90));

@@ -119,16 +119,22 @@ pub fn replacement(
     let (status, why) = match blame.retryable {
         // An outage of Azure must not cost machines.
         _ if blame.reason == Cause::Unknown && is_unanswered => {
-            (Status::Unknown, "Azure could not be asked".to_owned())
+            (Status::Unknown, "Azure could not be read".to_owned())
         }
-        Retryable::Yes => (Status::True, "another machine may not have it".to_owned()),
-        Retryable::Maybe if earlier < ATTEMPTS => {
-            (Status::True, format!("another machine may not have it; {earlier} had it before"))
+        Retryable::Yes => (Status::True, "a replacement may succeed".to_owned()),
+        Retryable::Maybe if earlier < ATTEMPTS => (
+            Status::True,
+            format!(
+                "a replacement may succeed; earlier Machines that failed with this cause: {earlier}"
+            ),
+        ),
+        Retryable::Maybe => {
+            (Status::False, format!("earlier Machines that failed with this cause: {earlier}"))
         }
-        Retryable::Maybe => (Status::False, format!("{earlier} machines had it before")),
-        Retryable::No => {
-            (Status::False, format!("another machine will have it too; owner: {}", blame.owner))
-        }
+        Retryable::No => (
+            Status::False,
+            format!("a replacement would fail with the same cause; owner: {}", blame.owner),
+        ),
     };
     let message = format!("{}: {why}.", blame.reason);
     condition(REPLACEMENT_USEFUL, status, blame.reason.reason(), &message, now)
@@ -153,8 +159,8 @@ pub fn up(subject: &Subject, warning: Option<&str>, now: Timestamp) -> Condition
 fn underway(subject: &Subject, observation: Option<&Observation>) -> Condition {
     let since = subject.launched().unwrap_or(subject.created);
     let detail = match (&subject.place, observation.and_then(|seen| seen.denied.as_deref())) {
-        (Place::Malformed(why), _) => format!("{WAITING} Azure cannot be asked: {why}."),
-        (_, Some(denied)) => format!("{WAITING} Azure cannot be asked: {denied}."),
+        (Place::Malformed(why), _) => format!("{WAITING} Azure cannot be read: {why}."),
+        (_, Some(denied)) => format!("{WAITING} Azure cannot be read: {denied}."),
         _ => WAITING.to_owned(),
     };
     condition(BOOTSTRAP_SUCCEEDED, Status::Unknown, reason::DIAGNOSING, &detail, since)
@@ -269,9 +275,9 @@ fn meaning(diagnosis: &Diagnosis, code: i32) -> String {
     match catalogue.lookup(code, image) {
         Lookup::Exact(meaning) => sentence(&meaning.meaning),
         Lookup::Ambiguous(_) => {
-            "the code has several meanings; the image's date would tell.".to_owned()
+            "the code has several meanings, which depend on the image version.".to_owned()
         }
-        Lookup::Unknown => "the code is not in the catalogue.".to_owned(),
+        Lookup::Unknown => "the code is not known.".to_owned(),
     }
 }
 
