@@ -98,7 +98,7 @@ pub enum CredentialError {
     },
     /// There is no Azure CLI.
     #[error(
-        "there is no az in PATH: install the Azure CLI and run `az login`, or choose another credential"
+        "az is not in PATH: install the Azure CLI and run `az login`, or choose another credential"
     )]
     NoAzureCli,
     /// The identity library does not take it.

@@ -201,7 +201,7 @@ impl fmt::Display for ArmError {
             ErrorKind::Network => formatter.write_str("no whole answer came")?,
             ErrorKind::Malformed { what } => write!(formatter, "the answer is {what}")?,
             ErrorKind::Unauthenticated if status.is_none() => {
-                formatter.write_str("there is no token to ask with")?;
+                formatter.write_str("no access token is available")?;
             }
             ErrorKind::NotFound
             | ErrorKind::Forbidden { .. }

@@ -167,7 +167,7 @@ pub(crate) fn print_newest(reports: &[&Path], in_one_line: bool) -> u8 {
     let newest = reports.iter().filter_map(|path| Some((age(path)?, *path))).max();
     let text = newest.and_then(|(_, path)| system::files::head(path, 4 << 20).ok());
     let Some(text) = text else {
-        output::remark("there is no report\n");
+        output::remark("no report found\n");
         return 66;
     };
     let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();

@@ -247,7 +247,7 @@ fn a_second_run_returns_the_same_verdict_also_of_a_failure() {
     machine.file(SENTINEL, "");
     let third = wait(&machine, &PATIENT);
     assert_eq!(third.code, 25);
-    assert!(warned(&third, "the sentinel is there now"));
+    assert!(warned(&third, "the sentinel exists now"));
 }
 
 #[test]

@@ -313,7 +313,7 @@ impl Collect {
     ) -> Observation {
         if subject.profile.node == NodeLocation::WorkloadCluster {
             // Its Node, and the requests of that, are in the cluster that it belongs to.
-            let detail = "not asked: the Machine itself tells of its Node";
+            let detail = "not read: the Machine itself refers to its Node";
             seen.collected(collected(collector::KUBERNETES, CollectorState::Empty, detail));
             let age = token_age(subject.created.duration_until(self.clock.now()));
             seen.collected(collected(collector::TOKEN_AGE, CollectorState::Ok, &age));

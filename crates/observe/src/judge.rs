@@ -224,7 +224,7 @@ fn silent_agent(seen: &Observation) -> Judgement {
 }
 
 const VM_FAILED: Statement = Statement {
-    summary: "Azure says that the VM failed, and not why",
+    summary: "Azure reports that the VM failed, but no reason",
     cause: Cause::Unknown,
     confidence: Confidence::Low,
 };

@@ -174,7 +174,7 @@ impl Health {
     /// What this process waits for.
     pub fn waiting(&self) -> Vec<String> {
         let troubles = self.0.borrow();
-        let azure = troubles.azure.iter().map(|why| format!("Azure cannot be asked: {why}"));
+        let azure = troubles.azure.iter().map(|why| format!("Azure cannot be read: {why}"));
         troubles.waiting.values().cloned().chain(azure).collect()
     }
 }

@@ -138,7 +138,9 @@ fn is_as_recorded(agent: &Agent, path: &Path) -> bool {
     };
     let fits = std::fs::read(path).is_ok_and(|bytes| sha256(&bytes) == recorded);
     if !fits {
-        agent.log.warn("the hotfix is not what was installed; this agent goes on");
+        agent
+            .log
+            .warn("the hotfix file differs from what was installed; continuing with this agent");
     }
     fits
 }

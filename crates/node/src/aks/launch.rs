@@ -23,7 +23,7 @@ pub(crate) fn run(agent: &Agent, arguments: &Arguments) -> i32 {
     let root = &agent.root;
     let given = arguments.value("hostname-timeout").and_then(duration);
     if !hostname_settled(agent, given.unwrap_or(HOSTNAME)) {
-        agent.log.warn("the hostname is not the one of /etc/hostname; going on all the same");
+        agent.log.warn("the host name differs from /etc/hostname; continuing");
     }
     let mut flags = Vec::new();
     for (name, path) in

@@ -36,7 +36,7 @@ pub(crate) struct Ended {
 pub(crate) fn again(known: &Remembered, there_now: bool, places: &Places) -> Remembered {
     let mut known = known.clone();
     if there_now && known.exit != Exit::Succeeded.number() {
-        known.summary.warn.push("the sentinel is there now".to_owned());
+        known.summary.warn.push("the sentinel exists now".to_owned());
     }
     if !places.report.exists() {
         let _ = files::write(&places.report, known.report.to_string().as_bytes());

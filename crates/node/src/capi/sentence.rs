@@ -33,41 +33,44 @@ impl Summary<'_> {
         let (waited, sentinel) = (self.waited, self.sentinel.unwrap_or("the sentinel"));
         match (self.ending, self.exit) {
             (Ending::Succeeded, _) if *self.bootstrap == Bootstrap::Succeeded => {
-                format!("the scripts of AKS succeeded; waited {waited} s")
+                format!("the AKS scripts succeeded; waited {waited} s")
             }
-            (Ending::Succeeded, _) => format!("{sentinel} is there; waited {waited} s"),
+            (Ending::Succeeded, _) => format!("{sentinel} exists; waited {waited} s"),
             (Ending::PostCommandsEnded, Exit::Succeeded) => format!(
-                "{sentinel} is there, and the commands after it are done; waited {waited} s"
+                "{sentinel} exists, and the commands after it have ended; waited {waited} s"
             ),
             (Ending::PostCommandsEnded, _) => {
                 format!("a command after the sentinel failed{}", self.why())
             }
             (Ending::Failed, _) => self.failed(),
             (Ending::Interrupted, _) => {
-                format!("asked to end after {waited} s; a new start goes on")
+                format!("interrupted after {waited} s; run the command again to continue")
             }
-            (Ending::NoPermission, _) => format!("{sentinel} may not be looked at"),
+            (Ending::NoPermission, _) => format!("no permission to read {sentinel}"),
             (_, Exit::JoinedWithoutSentinel) => {
-                format!("the node joined, but {sentinel} is not there; waited {waited} s")
+                format!("the node joined, but {sentinel} does not exist; waited {waited} s")
             }
             (_, Exit::NotDelivered) => {
-                "the machine came up without user data, so nothing could bootstrap it".to_owned()
+                "the VM booted without user data, so no bootstrap could run".to_owned()
             }
             (Ending::EndedWithoutSentinel, _) if self.sentinel.is_none() => {
                 format!("{}{}", self.how(), self.why())
             }
             (Ending::EndedWithoutSentinel, _) => {
-                format!("{}, and {sentinel} is not there{}", self.how(), self.why())
+                format!("{}, but {sentinel} does not exist{}", self.how(), self.why())
             }
             (Ending::StillRunning, _) => {
-                format!("time is up after {waited} s, and the bootstrap still runs{}", self.why())
+                format!(
+                    "timed out after {waited} s, and the bootstrap is still running{}",
+                    self.why()
+                )
             }
             (Ending::StateUnknown, _) => format!(
-                "time is up after {waited} s, and nothing tells whether the bootstrap runs{}",
+                "timed out after {waited} s, and it is not known whether the bootstrap is running{}",
                 self.why()
             ),
             (Ending::NeverStarted, _) => {
-                format!("no sign of a bootstrap was seen in {waited} s{}", self.why())
+                format!("no bootstrap was seen within {waited} s{}", self.why())
             }
         }
     }
@@ -76,7 +79,7 @@ impl Summary<'_> {
         let code = self.failure.code.map(|code| format!(" with code {code}"));
         let message = self.failure.message.as_ref().map(|text| format!(": {text}"));
         let message = message.unwrap_or_else(|| self.why());
-        format!("the bootstrap says that it failed{}{message}", code.unwrap_or_default())
+        format!("the bootstrap reported a failure{}{message}", code.unwrap_or_default())
     }
 
     fn how(&self) -> &str {
@@ -120,14 +123,14 @@ mod tests {
         };
         assert_eq!(
             told.sentence(),
-            "cloud-init has ended, and /s is not there: DnsFailure: curl: (6) x"
+            "cloud-init has ended, but /s does not exist: DnsFailure: curl: (6) x"
         );
         let unknown = Summary { cause: Some(Cause::Unknown), ..told };
-        assert_eq!(unknown.sentence(), "cloud-init has ended, and /s is not there");
+        assert_eq!(unknown.sentence(), "cloud-init has ended, but /s does not exist");
         let aks = Summary { sentinel: None, ..told };
         assert_eq!(aks.sentence(), "cloud-init has ended: DnsFailure: curl: (6) x");
         let failure = Failure::read(r#"{"code":42}"#);
         let stated = Summary { ending: Ending::Failed, failure: &failure, cause: None, ..told };
-        assert_eq!(stated.sentence(), "the bootstrap says that it failed with code 42");
+        assert_eq!(stated.sentence(), "the bootstrap reported a failure with code 42");
     }
 }

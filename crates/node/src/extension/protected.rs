@@ -10,7 +10,7 @@ pub(crate) fn open(text: &str, key: &str, settings: &Path) -> Result<String, Str
     let envelope = STANDARD.decode(text.trim()).map_err(|_| "they are not base64".to_owned())?;
     let sound = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !sound {
-        return Err("the name of their key is no fingerprint".to_owned());
+        return Err("the name of the key is not a fingerprint".to_owned());
     }
     opened(&envelope, key, settings)
 }
@@ -49,7 +49,7 @@ mod tests {
         let open = |text, key| open(text, key, Path::new("/nowhere/a/config"));
         assert_eq!(open("?", "AB").unwrap_err(), "they are not base64");
         for key in ["", "../AB", "A B"] {
-            assert!(open("AA==", key).unwrap_err().contains("no fingerprint"), "{key}");
+            assert!(open("AA==", key).unwrap_err().contains("not a fingerprint"), "{key}");
         }
         assert!(open("AA==", "AB").is_err());
     }

@@ -42,7 +42,7 @@ pub(crate) fn run(installation: &Installation<'_>, number: u64) -> u8 {
     let ended = match wait(installation, &handler, number) {
         Ok(Some(status)) => status,
         Ok(None) => {
-            installation.log.line(&format!("wait {number}: it was asked to end"));
+            installation.log.line(&format!("wait {number}: interrupted"));
             return exit::INTERRUPTED;
         }
         Err(unusable) => Status::refused(&told(&unusable), Timestamp::now()),

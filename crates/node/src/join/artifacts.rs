@@ -173,6 +173,6 @@ fn says_its_version(
         return Ok(());
     }
     let line = said.out.lines().next().unwrap_or_default().to_owned();
-    let error = format!("{name} is not {wanted}: it says {line}");
+    let error = format!("{name} is not {wanted}: it reports {line}");
     Err(Failure::because(Cause::VersionSkew, error))
 }

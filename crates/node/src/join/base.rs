@@ -70,7 +70,7 @@ fn programs(task: &mut Task<'_>) -> Result<(), Failure> {
         None => Ok(()),
         Some((name, package)) => Err(Failure::because(
             Cause::BinaryMissing,
-            format!("{name} is not there, although the package {package} was installed"),
+            format!("{name} does not exist, although the package {package} was installed"),
         )),
     }
 }

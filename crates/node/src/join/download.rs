@@ -161,7 +161,7 @@ fn judge_answer(answer: &Answer, right: bool, beginning: &str) -> Attempt {
             "a web page came instead of the file: a proxy or a portal is in between".to_owned(),
         ),
         200 => Again(Cause::DownloadInterrupted, "its checksum is another".to_owned()),
-        404 | 410 => Never(Cause::ArtifactMissing, format!("it is not there (HTTP {status})")),
+        404 | 410 => Never(Cause::ArtifactMissing, format!("not found (HTTP {status})")),
         401 | 403 => Never(Cause::EgressBlocked, format!("it is refused (HTTP {status})")),
         407 => {
             Never(Cause::ProxyMisconfigured, "the proxy wants credentials (HTTP 407)".to_owned())

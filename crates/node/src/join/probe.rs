@@ -63,7 +63,7 @@ impl Probe {
         match self {
             Self::Answered(status) => format!("cluster-info answers HTTP {status} to this token"),
             Self::Silent(code) => format!("the API server does not answer this node (curl {code})"),
-            Self::NotAsked => "the API server could not be asked".to_owned(),
+            Self::NotAsked => "no response from the API server".to_owned(),
         }
     }
 

@@ -57,7 +57,9 @@ fn judge(now: Timestamp, known: Known) -> Finding {
         (Some(detail), _, _) => {
             Finding::new("clock", State::Warn, &detail, data).because(Cause::ClockSkew)
         }
-        (None, None, None) => Finding::new("clock", State::Skipped, "nothing tells the time", data),
+        (None, None, None) => {
+            Finding::new("clock", State::Skipped, "no time source is available", data)
+        }
         (None, _, _) => Finding::new("clock", State::Ok, "it goes right", data),
     }
 }

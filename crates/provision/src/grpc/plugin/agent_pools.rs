@@ -84,7 +84,8 @@ impl<P: Pools> AgentPools for AgentPoolsService<P> {
     ) -> Result<Response<api::GetResponse>, Status> {
         let id = request.into_inner().id.unwrap_or_default();
         let stored = find(&*self.pools, &id).await?;
-        let stored = stored.ok_or_else(|| refusal::not_found(format!("there is no pool {id}")))?;
+        let stored =
+            stored.ok_or_else(|| refusal::not_found(format!("pool {id} does not exist")))?;
         Ok(Response::new(api::GetResponse { item: Some(pool_item(&stored)) }))
     }
 

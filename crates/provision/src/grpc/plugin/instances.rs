@@ -30,7 +30,7 @@ fn pool_of(instance: &str) -> Option<&str> {
 }
 
 fn absent(instance: &str) -> Status {
-    refusal::not_found(format!("there is no instance {instance}"))
+    refusal::not_found(format!("instance {instance} does not exist"))
 }
 
 #[tonic::async_trait]
@@ -55,7 +55,7 @@ impl<P: Pools> Instances for InstancesService<P> {
             }
             Some(id) => match find(&*self.pools, &id).await? {
                 Some(stored) => vec![instance_item(&stored.pool.id)],
-                None => return Err(refusal::not_found(format!("there is no pool {id}"))),
+                None => return Err(refusal::not_found(format!("pool {id} does not exist"))),
             },
         };
         Ok(Response::new(api::ListResponse { items }))

@@ -75,7 +75,7 @@ pub enum PoolError {
     #[error("{0}")]
     NotReady(String),
     /// There is no such pool.
-    #[error("there is no pool {0}")]
+    #[error("pool {0} does not exist")]
     Absent(String),
     /// The store of the pools did not answer as expected.
     #[error("{what}")]
