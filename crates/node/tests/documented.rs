@@ -1,5 +1,7 @@
 //! Every `bringup-node …` that the documentation types is understood.
 
+#![allow(clippy::unwrap_used, reason = "a page that cannot be read is a failed test")]
+
 mod common;
 
 use std::path::Path;
