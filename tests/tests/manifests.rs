@@ -86,7 +86,7 @@ async fn helm_installs_the_chart_and_leaves_the_definition_when_it_uninstalls() 
     };
     let values = ["--create-namespace", "--values", "charts/tests/everything.yaml"];
     let notes = run(&[&["install", "observer", "charts/bringup"], &values[..]].concat())?;
-    assert!(notes.contains("It runs dry"), "{notes}");
+    assert!(notes.contains("dryRun is true"), "{notes}");
     assert!(!notes.contains("TO DO"), "{notes}");
     let deployments: Api<Deployment> = Api::namespaced(control_plane.client(), "elsewhere");
     assert!(deployments.get_opt("observer-bringup").await?.is_some());

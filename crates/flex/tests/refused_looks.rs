@@ -116,7 +116,7 @@ async fn without_a_token_nothing_fails_and_everything_goes_on_when_there_is_one(
         refused(&world, "m", 4).await;
         let kept = status(&world, "m");
         assert_eq!((kept.phase, kept.failure), (wanted, None));
-        assert!(kept.call.unwrap().last_error.unwrap().contains("there is no token"));
+        assert!(kept.call.unwrap().last_error.unwrap().contains("no access token is available"));
         world.has_no_token.store(false, Ordering::SeqCst);
         settle(&world, "m").await;
         let up = status(&world, "m");
