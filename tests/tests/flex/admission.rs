@@ -74,6 +74,6 @@ async fn a_machine_is_never_changed() -> Result<()> {
     let change = Patch::Merge(json!({ "spec": { "vmSize": "Standard_ND96isr_H200_v5" } }));
     let refused = machines.patch("fixed", &PatchParams::default(), &change).await;
     let told = refused.err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(told.contains("a machine is never changed"), "{told}");
+    assert!(told.contains("spec is immutable"), "{told}");
     Ok(())
 }
