@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What a developer runs before each commit: format, lints and unit tests of the crates that changed since
-# the last commit on main, or since BASE. End-to-end tests are not among them.
+# the last commit on main, or since BASE; and whether everything compiles. Integration and end-to-end tests
+# are not among them.
 #
 #   scripts/check.sh
 #   BASE=origin/main scripts/check.sh
@@ -27,6 +28,8 @@ if [[ ${#packages[@]} -eq 0 ]]; then
 else
     echo "check: ${packages[*]}" | sed 's/ -p / /g; s/: -p/:/'
     cargo clippy --quiet --locked "${packages[@]}" --all-targets -- -D warnings
+    # Crates that use the changed ones must still compile.
+    cargo check --quiet --locked --workspace
     cargo test --quiet --locked "${packages[@]}" --lib --bins
 fi
 if grep -q '\.go$' <<<"$files" && command -v gofmt >/dev/null; then

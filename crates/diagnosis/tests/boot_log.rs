@@ -53,13 +53,16 @@ pub(crate) struct Refined {
 }
 
 fn signatures() -> impl Iterator<Item = &'static Signature> {
-    of_kubeadm().chain(agents::FOUND)
-}
-
-fn of_kubeadm() -> impl Iterator<Item = &'static Signature> {
-    [system::FOUND, kubelet::FOUND, joining::FOUND, preflight::FOUND, downloads::FOUND]
-        .into_iter()
-        .flatten()
+    [
+        system::FOUND,
+        kubelet::FOUND,
+        joining::FOUND,
+        preflight::FOUND,
+        downloads::FOUND,
+        agents::FOUND,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 fn refined() -> impl Iterator<Item = &'static Refined> {
@@ -86,7 +89,6 @@ fn report(complaints: &[String]) {
     assert!(complaints.is_empty(), "{} rows:\n{}", complaints.len(), complaints.join("\n"));
 }
 
-/// Test 19 of the boot log.
 #[test]
 fn every_signature_is_found_in_a_log_and_its_proof_is_quoted() {
     let complaints: Vec<String> = signatures()
@@ -129,10 +131,11 @@ fn the_log_around_a_signature_tells_nothing_by_itself() {
 }
 
 #[test]
-fn there_are_forty_four_signatures_and_each_has_one_name() {
+fn each_signature_has_a_name_of_its_own_and_each_refinement_refines_one() {
     let names: BTreeSet<&str> = signatures().map(|row| row.id).collect();
-    assert_eq!((of_kubeadm().count(), agents::FOUND.len()), (44, 5));
     assert_eq!(names.len(), signatures().count());
+    // Those that the requirements list; more may come.
+    assert!(names.len() >= 49, "{}", names.len());
     for row in refined() {
         let name = row.id.split(',').next().unwrap_or_default();
         assert!(names.contains(name), "{} refines no signature", row.id);

@@ -37,7 +37,7 @@ fn complaint_about_cargo(words: &[&str]) -> Option<String> {
         return Some(format!("there is no package {package}"));
     }
     for (flag, kind) in [("--test", "tests"), ("--example", "examples"), ("--bench", "benches")] {
-        if let Some(name) = after(flag)
+        if let Some(name) = after(flag).filter(|name| *name != "NAME")
             && !folder.join(kind).join(format!("{name}.rs")).exists()
         {
             return Some(format!("{package} has no {kind}/{name}.rs"));
@@ -108,12 +108,17 @@ fn every_command_that_is_typed_exists() -> Result<()> {
     Ok(())
 }
 
-/// `make …` in running text, and in tables.
+/// `make …` and `cargo …` in running text, and in tables.
 #[test]
-fn every_make_target_that_is_named_exists() -> Result<()> {
+fn every_make_target_and_cargo_test_that_is_named_exists() -> Result<()> {
     let targets = make_targets()?;
     for (name, page) in pages()? {
         for quoted in prose(&page).split('`').skip(1).step_by(2) {
+            if quoted.contains("cargo ") {
+                let words: Vec<&str> = quoted.split_whitespace().collect();
+                let complaint = complaint_about_cargo(&words);
+                assert_eq!(complaint, None, "{}: {quoted}", name.display());
+            }
             let Some(target) = quoted.strip_prefix("make ").and_then(|rest| rest.split(' ').next())
             else {
                 continue;
