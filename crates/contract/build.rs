@@ -1,5 +1,6 @@
-//! Compiles `proto/` to the types of a node's configuration and to the page that describes them.
-//! No `protoc` is needed.
+//! Compiles `proto/` to the types of a node's configuration and to the page that documents them. `protoc` is
+//! not
+//! needed.
 
 #[path = "build/page.rs"]
 mod page;

@@ -1,8 +1,8 @@
-//! Compiles the services in `proto/`. No `protoc` is needed, and nothing generated is kept.
+//! Compiles the services in `proto/`. The build needs no `protoc`, and the generated code is not committed.
 
 use std::error::Error;
 
-/// Seen from this crate.
+/// The path relative to this crate.
 const SOURCES: &str = "../../proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -18,12 +18,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         ])?
         .file_descriptor_set();
     let mut config = tonic_prost_build::Config::new();
-    // An item of any type is known by the name of its type.
+    // An `Any` item contains the name of its type.
     config.enable_type_names().type_name_domain(["."], "type.googleapis.com");
     tonic_prost_build::configure()
         .build_transport(false)
         .btree_map(".")
-        // Its token is for no log.
+        // The token in this message must not be logged.
         .skip_debug(["kubeadm.Config"])
         .include_file("services.rs")
         .compile_fds_with_config(set, config)?;

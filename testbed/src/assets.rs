@@ -1,4 +1,4 @@
-//! The programs and definitions a control plane is started from.
+//! The programs and definitions that a control plane needs.
 
 use std::{
     env,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::{Error, Result};
 
-/// Names the directory that `build.sh` made, so that it need not be run again.
+/// Names the directory that `build.sh` made, so that the script need not run again.
 pub const ASSETS_VARIABLE: &str = "BRINGUP_TESTBED_ASSETS";
 
 /// A directory as `build.sh` lays it out: programs in `bin`, definitions in `crds`.
@@ -19,8 +19,8 @@ pub struct Assets {
 }
 
 impl Assets {
-    /// The assets named by [`ASSETS_VARIABLE`], or else those of `build.sh`,
-    /// which builds them if need be, says so on standard error, and may take minutes.
+    /// The assets named by [`ASSETS_VARIABLE`], or else those of `build.sh`. The script builds missing
+    /// assets, prints a note on standard error, and may take minutes.
     pub fn find() -> Result<Self> {
         match env::var_os(ASSETS_VARIABLE) {
             Some(directory) if !directory.is_empty() => Ok(Self::at(directory)),
@@ -28,7 +28,7 @@ impl Assets {
         }
     }
 
-    /// The assets in `directory`. What is missing there is noticed when it is needed.
+    /// The assets in `directory`. A missing asset is reported when it is needed.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into() }
     }
@@ -45,14 +45,14 @@ impl Assets {
         Ok(Self::at(path_from_line(output.stdout)))
     }
 
-    /// Where `program` is.
+    /// The path of `program`.
     pub fn program(&self, program: &'static str) -> Result<PathBuf> {
         let directory = self.directory.join("bin");
         let path = directory.join(program);
         if path.is_file() { Ok(path) } else { Err(Error::ProgramMissing { program, directory }) }
     }
 
-    /// Where the definitions of one set are.
+    /// The folder of one set of definitions.
     pub(crate) fn definitions(&self, folder: &str) -> PathBuf {
         self.directory.join("crds").join(folder)
     }

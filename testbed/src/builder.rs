@@ -1,4 +1,4 @@
-//! From what was asked for to a running control plane.
+//! Starts a control plane with the requested options.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Once};
 
@@ -19,7 +19,7 @@ use crate::{
     wait,
 };
 
-/// What a control plane is to consist of.
+/// The options of a control plane.
 #[derive(Debug, Clone)]
 pub struct ControlPlaneBuilder {
     assets: Option<Assets>,
@@ -52,7 +52,7 @@ impl ControlPlaneBuilder {
 
     /// Installs these definitions, instead of [`CrdSet::DEFAULT`].
     ///
-    /// Where two sets define the same resource, the later one counts.
+    /// If two sets define the same resource, the later set counts.
     #[must_use]
     pub fn crds(mut self, sets: impl IntoIterator<Item = CrdSet>) -> Self {
         self.crds = sets.into_iter().collect();
@@ -73,11 +73,10 @@ impl ControlPlaneBuilder {
         self
     }
 
-    /// Starts the programs and waits until the API server is ready and serves
-    /// every definition asked for.
+    /// Starts the programs and waits until the API server is ready and serves every requested definition.
     ///
-    /// If anything fails, what was started is stopped again, and the error says
-    /// which program failed and how its log ends.
+    /// If anything fails, the programs are stopped again, and the error contains the name of the failed
+    /// program and the end of its log.
     pub async fn start(self) -> Result<ControlPlane> {
         Box::pin(self.launch()).await
     }
@@ -88,7 +87,7 @@ impl ControlPlaneBuilder {
             Some(assets) => assets,
             None => find_assets().await?,
         };
-        // What is missing is noticed before anything is started.
+        // Missing programs are reported before anything is started.
         for role in &self.extra {
             assets.program(role.binary())?;
         }
@@ -106,13 +105,13 @@ impl ControlPlaneBuilder {
             rights::let_kubelets_join(&client),
             await_controllers(&client, programs, controlled),
         )
-        // A program that has ended is the better explanation.
+        // If a program has ended, its error explains more.
         .map_err(|error| programs.check().err().unwrap_or(error))?;
         Ok(control_plane)
     }
 }
 
-/// Starts etcd and the API server, side by side: the latter waits for the former.
+/// Starts etcd and the API server in parallel: the API server waits for etcd.
 async fn launch(assets: Assets, port: Option<u16>, controlled: bool) -> Result<ControlPlane> {
     let lifeline = Lifeline::new()?;
     let authority = Authority::new()?;
@@ -143,14 +142,14 @@ async fn launch_extra(control_plane: &mut ControlPlane, role: Role) -> Result<()
             commands::controller_manager(assets, files, user.kubeconfig_path())
         }
         Role::Scheduler => commands::scheduler(assets, user.kubeconfig_path()),
-        Role::Etcd | Role::ApiServer => return Ok(()), // these run already
+        Role::Etcd | Role::ApiServer => return Ok(()), // already running
     }?;
     let program = Program::start(role.binary(), command, lifeline)?;
     control_plane.programs.extra.push(program);
     Ok(())
 }
 
-/// Makes a user with a directory of its own.
+/// Creates a user with a directory of its own.
 pub(crate) async fn issue(
     authority: &Authority,
     server: &Server,
@@ -164,21 +163,21 @@ pub(crate) async fn issue(
         .prefix(&name.replace(['/', ':'], "-"))
         .tempdir_in(users)
         .map_err(Error::file("create", users))?
-        .keep(); // it goes with the directory it is in
+        .keep(); // deleted with its parent directory
     User::new(name, group, &certificate, server, &directory).await
 }
 
-/// Kubernetes clients take the process's default provider. There must be one
-/// before the first client, and it must not replace another that is installed.
+/// Kubernetes clients use the TLS provider of the process. A provider must be installed before the first
+/// client is created, and must not replace an existing one.
 fn install_tls_provider() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Fails if the program has installed one, which is then the one to use.
+        // This fails if the program has already installed a provider, which is then used.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     });
 }
 
-/// Building takes minutes, which must not stop the other tasks of this thread.
+/// Building takes minutes, and must not block the other tasks of this thread.
 async fn find_assets() -> Result<Assets> {
     match tokio::task::spawn_blocking(Assets::find).await {
         Ok(assets) => assets,
@@ -199,7 +198,7 @@ async fn await_ready(client: &Client, programs: &Programs) -> Result<()> {
     })
 }
 
-/// Asks the API server whether it is ready.
+/// Queries the readiness of the API server.
 pub(crate) async fn is_ready(client: &Client) -> Result<()> {
     let request =
         http::Request::get("/readyz").body(Vec::new()).expect("a constant path makes a request");
@@ -210,7 +209,7 @@ pub(crate) async fn is_ready(client: &Client) -> Result<()> {
         .map_err(Error::api("get an ok from /readyz of kube-apiserver"))
 }
 
-/// The controller manager has begun to work when the first thing pods need is there.
+/// Waits until the controller manager works: then the first object that pods need exists.
 async fn await_controllers(client: &Client, programs: &Programs, controlled: bool) -> Result<()> {
     if !controlled {
         return Ok(());

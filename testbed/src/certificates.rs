@@ -7,7 +7,7 @@ use rcgen::{
 
 use crate::{Error, Result};
 
-/// A certificate or a public key with the private key that belongs to it, as PEM.
+/// A certificate or a public key with its private key, as PEM.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) public: String,
@@ -40,16 +40,16 @@ impl Authority {
         Pair { public: self.issuer.pem(), private: self.issuer.key().serialize_pem() }
     }
 
-    /// For a server that is reached by these names and addresses.
+    /// Issues a certificate for a server with these names and addresses.
     pub(crate) fn issue_to_server(&self, name: &str, addresses: &[&str]) -> Result<Pair> {
         let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         let params = CertificateParams::new(addresses).map_err(failed(name))?;
         self.issue(params, name, None, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// For a user that the API server will know by `name`, in `group`.
+    /// Issues a certificate for a user with this `name` and `group`.
     ///
-    /// One group, because rcgen writes each attribute of a subject once.
+    /// Only one group, because rcgen writes each attribute of a subject once.
     pub(crate) fn issue_to_user(&self, name: &str, group: Option<&str>) -> Result<Pair> {
         let params = CertificateParams::default();
         self.issue(params, name, group, ExtendedKeyUsagePurpose::ClientAuth)
@@ -73,15 +73,15 @@ impl Authority {
     }
 }
 
-/// The key that service account tokens are signed with: no certificate, just the public half.
+/// The key that signs service account tokens: the public half instead of a certificate.
 pub(crate) fn service_account_key() -> Result<Pair> {
     let key = KeyPair::generate().map_err(failed("service accounts"))?;
     Ok(Pair { public: key.public_key_pem(), private: key.serialize_pem() })
 }
 
-/// A certificate request (PKCS #10, as PEM) such as a kubelet makes for a node.
+/// A certificate request (PKCS #10, as PEM) like the request of a kubelet for a node.
 ///
-/// The key is thrown away: a stand-in never uses the certificate.
+/// The key is discarded: a stand-in never uses the certificate.
 pub(crate) fn node_request(node: &str) -> Result<String> {
     let name = format!("system:node:{node}");
     let mut params = CertificateParams::default();

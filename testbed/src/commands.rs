@@ -11,7 +11,7 @@ use crate::{
     user::write,
 };
 
-/// The address range of Services. They are not routed: there are no nodes.
+/// The address range of Services. The addresses are not routed: there are no nodes.
 const SERVICE_RANGE: &str = "10.0.0.0/24";
 const API_SERVER_SERVICE: &str = "10.0.0.1";
 
@@ -34,7 +34,7 @@ impl Role {
         }
     }
 
-    /// The user that the API server takes the program for; RBAC has roles for these names built in.
+    /// The user name of the program; RBAC has built-in roles for these names.
     pub(crate) fn user(self) -> &'static str {
         match self {
             Self::Etcd | Self::ApiServer => "testbed",
@@ -79,7 +79,7 @@ impl Files {
         })
     }
 
-    /// etcd listens on a socket in the directory: that needs no port, and other users have no access.
+    /// etcd listens on a socket in the directory: a socket needs no port, and other users have no access.
     fn etcd_url(&self, name: &str) -> String {
         format!("unix://{}/{name}.sock", self.directory.display())
     }
@@ -93,15 +93,14 @@ pub(crate) fn etcd(assets: &Assets, files: &Files) -> Result<Command> {
         .arg(flag("listen-peer-urls", files.etcd_url("etcd-peer")))
         // The flag needs an address, which is never used.
         .arg(flag("advertise-client-urls", "http://localhost:0"))
-        // The data is thrown away with the test: durability would only cost time.
+        // The data is deleted with the test: durability would only cost time.
         .arg("--unsafe-no-fsync")
         .arg(flag("log-level", "error"));
     Ok(command)
 }
 
-/// `controlled` says whether there is a controller manager to undo what some
-/// admission plugins do: make pods wait for a service account, and taint new
-/// nodes until they are seen to be ready.
+/// `controlled` is true if there is a controller manager, which undoes the effect of some admission plugins:
+/// they make pods wait for a service account, and taint new nodes until the nodes are ready.
 pub(crate) fn api_server(
     assets: &Assets,
     files: &Files,
@@ -114,7 +113,7 @@ pub(crate) fn api_server(
         .arg(flag("bind-address", "127.0.0.1"))
         .arg(flag("advertise-address", "127.0.0.1"))
         .arg(flag("secure-port", port.to_string()))
-        // The port is held by a socket of ours: see `ReservedPort`.
+        // A socket of this process holds the port: see `ReservedPort`.
         .arg("--permit-port-sharing")
         .arg(flag("client-ca-file", &files.authority.public))
         .arg(flag("tls-cert-file", &files.server.public))
@@ -124,7 +123,7 @@ pub(crate) fn api_server(
         .arg(flag("service-account-signing-key-file", &files.service_accounts.private))
         .arg(flag("service-cluster-ip-range", SERVICE_RANGE))
         .arg(flag("authorization-mode", "RBAC"))
-        // Machines that join have nothing else.
+        // Machines that join have no other credentials.
         .arg("--enable-bootstrap-token-auth")
         .arg("--allow-privileged");
     if !controlled {
@@ -141,7 +140,7 @@ pub(crate) fn controller_manager(
     let mut command = client_of_api_server(assets, Role::ControllerManager, kubeconfig)?;
     command
         .arg("--use-service-account-credentials")
-        // The default of 20 requests a second makes it take seconds to begin.
+        // With the default of 20 requests a second, the start takes seconds.
         .arg(flag("kube-api-qps", "500"))
         .arg(flag("kube-api-burst", "1000"))
         .arg(flag("service-account-private-key-file", &files.service_accounts.private))
@@ -160,7 +159,7 @@ fn client_of_api_server(assets: &Assets, role: Role, kubeconfig: &Path) -> Resul
     command
         .arg(flag("kubeconfig", kubeconfig))
         .arg("--leader-elect=false")
-        // Its health and metrics are not read, so it needs no port.
+        // No test reads the program's health and metrics, so it needs no port.
         .arg(flag("secure-port", "0"));
     Ok(command)
 }

@@ -22,19 +22,19 @@ use crate::{
 ///
 /// # Guarantees
 ///
-/// - Its programs and its directory are gone when it is dropped, and also when
-///   this process ends without dropping it, even by `SIGKILL`.
+/// - Its programs end and its directory is deleted when this value is dropped, and also when this process
+///   ends without dropping it, even by `SIGKILL`.
 /// - Any number of control planes run side by side.
-/// - It listens on loopback only, and knows no users but those made here.
+/// - It listens on loopback only, and knows only users created here.
 ///
 /// # Caveats
 ///
 /// - There are no nodes, so pods do not run: see [`crate::kubelet`].
-/// - Without a controller manager nothing is garbage collected, no service
-///   accounts are made, and namespaces never finish terminating.
+/// - Without a controller manager nothing is garbage collected, no service accounts are created, and
+///   namespaces never finish terminating.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // Dropped first: it ends the programs, which are then only waited for.
+    // Dropped first: the lifeline ends the programs, and then the other fields only wait for them.
     pub(crate) lifeline: Lifeline,
     pub(crate) programs: Programs,
     pub(crate) authority: Authority,
@@ -53,8 +53,7 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Fails with the first program that no longer runs; etcd first, since the
-    /// others do not survive it.
+    /// Fails if a program no longer runs. Checks etcd first, because the others do not survive without etcd.
     pub(crate) fn check(&self) -> Result<()> {
         self.etcd.check()?;
         self.api_server.check()?;
@@ -68,30 +67,30 @@ impl ControlPlane {
         Self::builder().start().await
     }
 
-    /// A control plane made to measure.
+    /// A builder for a control plane with other options.
     pub fn builder() -> ControlPlaneBuilder {
         ControlPlaneBuilder::default()
     }
 
-    /// The user who may do everything.
+    /// The administrator.
     pub fn admin(&self) -> &User {
         &self.admin
     }
 
-    /// A new client that may do everything: see [`User::client`].
+    /// A new client with all permissions: see [`User::client`].
     pub fn client(&self) -> Client {
         self.admin.client()
     }
 
-    /// The kubeconfig of the user who may do everything.
+    /// The kubeconfig of the administrator.
     pub fn kubeconfig_path(&self) -> &Path {
         self.admin.kubeconfig_path()
     }
 
-    /// Makes a user who may do nothing until a role is bound to it: see [`Self::bind`].
+    /// Creates a user without permissions, until a role is bound to the user: see [`Self::bind`].
     ///
-    /// A service account's full name (`system:serviceaccount:NAMESPACE:NAME`) is
-    /// a user's name too, and is what a `RoleBinding` to that account applies to.
+    /// The full name of a service account (`system:serviceaccount:NAMESPACE:NAME`) is a valid user name too;
+    /// a `RoleBinding` to that account applies to this user.
     pub async fn user(&self, name: &str, group: Option<&str>) -> Result<User> {
         let users = self.lifeline.directory().join("users");
         issue(&self.authority, &self.server, &users, name, group).await
@@ -102,13 +101,13 @@ impl ControlPlane {
         rights::bind(&self.client(), user, cluster_role).await
     }
 
-    /// Installs a set of definitions, over those that are there, and waits until they are served.
+    /// Installs a set of definitions, replacing existing ones, and waits until the API server serves them.
     pub async fn install(&self, set: CrdSet) -> Result<()> {
         let manifests = definitions::read(&self.assets, &[set])?;
         definitions::install(&self.client(), manifests).await
     }
 
-    /// Installs further definitions, and waits until they are served.
+    /// Installs further definitions, and waits until the API server serves them.
     pub async fn install_definitions(
         &self,
         crds: impl IntoIterator<Item = CustomResourceDefinition>,
@@ -117,13 +116,12 @@ impl ControlPlane {
         definitions::install(&self.client(), manifests).await
     }
 
-    /// Starts a program that ends with this control plane, or with this process, however that
-    /// ends.
+    /// Starts a program that ends with this control plane, or with this process, however the process ends.
     pub fn spawn(&self, command: &mut Command) -> std::io::Result<std::process::Child> {
         self.lifeline.spawn(command)
     }
 
-    /// kubectl, as the user who may do everything.
+    /// A `kubectl` command as the administrator.
     pub fn kubectl(&self) -> Result<Command> {
         let mut command = Command::new(self.assets.program("kubectl")?);
         command
@@ -132,18 +130,18 @@ impl ControlPlane {
         Ok(command)
     }
 
-    /// Where the API server is, as `https://127.0.0.1:PORT`.
+    /// The URL of the API server, `https://127.0.0.1:PORT`.
     pub fn url(&self) -> &str {
         &self.server.url
     }
 
-    /// Where logs (`etcd.log`, `kube-apiserver.log`, …), certificates and data are.
+    /// The folder of logs (`etcd.log`, `kube-apiserver.log`, …), certificates and data.
     pub fn directory(&self) -> &Path {
         self.lifeline.directory()
     }
 
-    /// Fails if a program no longer runs, and says which and how it ended, or
-    /// if the API server does not call itself ready.
+    /// Fails if a program no longer runs, with the program's name and exit status, or if the API server is
+    /// not ready.
     pub async fn health(&self) -> Result<()> {
         self.programs.check()?;
         is_ready(&self.client()).await
@@ -154,7 +152,7 @@ impl ControlPlane {
         self.programs.etcd.id()
     }
 
-    /// Kills etcd, as a test of what happens then.
+    /// Kills etcd, for tests of the consequences.
     pub fn kill_etcd(&self) {
         self.programs.etcd.kill();
     }

@@ -36,7 +36,7 @@ pub enum CrdSet {
 }
 
 impl CrdSet {
-    /// All of them; where both Karpenters define a resource, the Azure one counts.
+    /// All sets; if both Karpenter sets define a resource, the Azure set counts.
     pub const ALL: [Self; 6] = [
         Self::Karpenter,
         Self::KarpenterAzure,
@@ -46,7 +46,7 @@ impl CrdSet {
         Self::Prometheus,
     ];
 
-    /// What a cluster has in which bringup watches both `NodeClaims` and Machines.
+    /// The sets of a cluster in which bringup watches both `NodeClaims` and Machines.
     pub const DEFAULT: [Self; 3] = [Self::KarpenterAzure, Self::ClusterApi, Self::ClusterApiAzure];
 
     fn folder(self) -> &'static str {
@@ -61,7 +61,7 @@ impl CrdSet {
     }
 }
 
-/// A definition as text, which the API server parses faster than we would.
+/// A definition as text, which the API server parses faster than this program could.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     name: String,
@@ -103,7 +103,7 @@ fn definition_name(file_stem: &str) -> Option<String> {
     Some(format!("{plural}.{group}"))
 }
 
-/// Applies all manifests and waits until the API server serves what they define.
+/// Applies all manifests and waits until the API server serves the defined resources.
 pub(crate) async fn install(client: &Client, manifests: Vec<Manifest>) -> Result<()> {
     let applied: Vec<Definition> = stream::iter(manifests)
         .map(|manifest| apply(client, manifest))
@@ -118,7 +118,7 @@ pub(crate) async fn install(client: &Client, manifests: Vec<Manifest>) -> Result
     served(client, &applied).await
 }
 
-/// The little we want to know of a definition, most of which is schema.
+/// The few fields of a definition that the testbed uses; most of a definition is schema.
 type Definition = Object<Spec, Status>;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -198,8 +198,8 @@ async fn established(client: &Client, definitions: &[Definition]) -> Result<()> 
     Ok(())
 }
 
-/// Waits for discovery. It and the handler of requests hear of a definition in
-/// that order from the same cache, some time after the watch said `Established`.
+/// Waits for discovery. Discovery and the request handler learn of a definition in that order from the same
+/// cache, some time after the watch reported `Established`.
 async fn served(client: &Client, definitions: &[Definition]) -> Result<()> {
     let mut expected: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for Spec { group, names, versions } in definitions.iter().map(|definition| &definition.spec) {
@@ -210,7 +210,7 @@ async fn served(client: &Client, definitions: &[Definition]) -> Result<()> {
     }
     for (group_version, plurals) in expected {
         wait::answer(&format!("{group_version} being served"), async || {
-            // Not found until the first definition of the group is known.
+            // The request returns 404 until the API server knows the first definition of the group.
             let Ok(list) = client.list_api_group_resources(&group_version).await else {
                 return Ok(None);
             };

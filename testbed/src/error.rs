@@ -1,66 +1,66 @@
-//! What can go wrong between asking for a control plane and having one.
+//! The errors of the testbed.
 
 use std::{io, path::PathBuf, process::ExitStatus, time::Duration};
 
-/// Why the testbed could not do what it was asked for.
+/// Why an action of the testbed failed.
 ///
 /// Each message is complete without its source, and does not repeat it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// `build.sh` could not be run at all.
+    /// `build.sh` could not be started.
     #[error("could not run {}", script.display())]
     BuildScript {
         /// The script.
         script: PathBuf,
-        /// Why it did not start.
+        /// Why the script did not start.
         source: io::Error,
     },
 
-    /// `build.sh` ran and failed; it has said why on standard error.
+    /// `build.sh` failed; its error is on standard error.
     #[error("{} failed ({}); the reason is in its output", script.display(), describe(*status))]
     Build {
         /// The script.
         script: PathBuf,
-        /// How it ended.
+        /// The exit status of the script.
         status: ExitStatus,
     },
 
-    /// The assets lack a program, as ready-made ones may.
+    /// A program is missing from ready-made assets.
     #[error("there is no {program} in {}", directory.display())]
     ProgramMissing {
-        /// The program that was to be started.
+        /// The missing program.
         program: &'static str,
-        /// Where it was looked for.
+        /// The directory that was searched.
         directory: PathBuf,
     },
 
-    /// A file or directory of the testbed's own could not be read or written.
+    /// The testbed could not read or write one of its own files or directories.
     #[error("could not {action} {}", path.display())]
     File {
         /// `read`, `write` or `create`.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         source: io::Error,
     },
 
-    /// A key or certificate could not be made.
+    /// A key or certificate could not be created.
     #[error("could not make the certificate of {subject}")]
     Certificate {
-        /// Whose certificate.
+        /// The subject of the certificate.
         subject: String,
-        /// Why not.
+        /// The underlying error.
         source: rcgen::Error,
     },
 
-    /// The port asked for is in use, or no port is free.
+    /// The requested port is in use, or no port is free.
     #[error("cannot listen on 127.0.0.1:{port}{}", if *port == 0 { " (any free port)" } else { "" })]
     Port {
         /// The port, 0 for any.
         port: u16,
-        /// Why not.
+        /// The underlying error.
         source: io::Error,
     },
 
@@ -69,36 +69,36 @@ pub enum Error {
     Spawn {
         /// The program.
         program: &'static str,
-        /// Why not.
+        /// The underlying error.
         source: io::Error,
     },
 
-    /// A program that should be running is not.
+    /// A program that should be running has ended.
     #[error("{program} exited ({}){log}", describe(*status))]
     Exited {
         /// The program.
         program: &'static str,
-        /// How it ended.
+        /// The exit status of the program.
         status: ExitStatus,
-        /// The last lines it wrote.
+        /// The last lines of the program's log.
         log: LogTail,
     },
 
-    /// Something that takes milliseconds to minutes did not happen.
+    /// An event did not happen within the time limit.
     #[error("waited {} s in vain for {awaited}{log}", limit.as_secs())]
     TimedOut {
-        /// What was waited for.
+        /// The awaited event.
         awaited: String,
-        /// How long.
+        /// The time limit.
         limit: Duration,
-        /// The last lines the API server wrote.
+        /// The last lines of the API server's log.
         log: LogTail,
     },
 
-    /// No state was as wanted until the limit of waits, or until there were no more states.
+    /// No state met the condition before the time limit or before the end of the states.
     #[error("waited in vain for {awaited}; seen last: {seen}")]
     NeverSeen {
-        /// What was waited for.
+        /// The awaited condition.
         awaited: String,
         /// The last state, as JSON, or why it could not be read.
         seen: String,
@@ -109,30 +109,30 @@ pub enum Error {
     Api {
         /// What was attempted, such as `create the Node aks-1`.
         attempted: String,
-        /// What the client said.
+        /// The error of the client.
         source: Box<kube::Error>,
     },
 
     /// A watch broke.
     #[error("could not watch {watched}")]
     Watch {
-        /// What was watched.
+        /// The watched resource.
         watched: &'static str,
-        /// Why it broke.
+        /// The underlying error.
         source: Box<kube::runtime::watcher::Error>,
     },
 
-    /// A kubeconfig just written does not make a client.
+    /// The testbed could not create a client from a kubeconfig that it has just written.
     #[error("could not use the kubeconfig {}", path.display())]
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The underlying error.
         source: Box<kube::config::KubeconfigError>,
     },
 }
 
-/// The result of what the testbed does.
+/// The result of an action of the testbed.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -152,7 +152,7 @@ impl Error {
     }
 }
 
-/// The last lines of a program's log, shown after a message; nothing when there are none.
+/// The last lines of a program's log, shown after a message; empty if there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogTail(pub Vec<String>);
 

@@ -1,4 +1,4 @@
-//! Runs a control plane until it is interrupted, for trying things by hand.
+//! Runs a control plane until it is interrupted, for manual tests.
 
 use std::io::{self, Write};
 
@@ -10,6 +10,6 @@ async fn main() -> anyhow::Result<()> {
         ControlPlane::builder().with_controller_manager().with_scheduler().start().await?;
     let kubeconfig = control_plane.kubeconfig_path().display();
     writeln!(io::stdout(), "export KUBECONFIG={kubeconfig}")?;
-    // Nothing to clean up after this: the control plane ends with us, however we end.
+    // No cleanup is necessary: the control plane ends with this process, however the process ends.
     std::future::pending().await
 }

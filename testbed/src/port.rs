@@ -25,7 +25,7 @@ impl ReservedPort {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
 
         if port != 0 {
-            // A shared bind would succeed next to another control plane on the same port.
+            // A shared bind would also succeed if another control plane used the same port.
             TcpListener::bind(address).map_err(failed)?;
         }
         let socket = TcpSocket::new_v4().map_err(failed)?;

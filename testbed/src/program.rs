@@ -10,11 +10,11 @@ use std::{
 
 use crate::{Error, LogTail, Result, lifeline::Lifeline};
 
-/// How much of a log's end is quoted.
+/// The number of lines at the end of a log that are quoted.
 const TAIL_LINES: usize = 12;
 const TAIL_BYTES: u64 = 16 * 1024;
 
-/// A started program. It is killed when this is dropped.
+/// A started program. The program is killed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Program {
     name: &'static str,
@@ -57,15 +57,15 @@ impl Program {
         }
     }
 
-    /// Kills the program and waits until it is gone.
+    /// Kills the program and waits for its end.
     pub(crate) fn kill(&self) {
         let mut child = self.child();
-        // Both fail only if there is nothing left to kill or to wait for.
+        // Both calls fail only if the program has already ended.
         let _ = child.kill();
         let _ = child.wait();
     }
 
-    /// The last lines the program wrote; none if they cannot be read.
+    /// The last lines of the program's log; empty if the log cannot be read.
     pub(crate) fn log_tail(&self) -> LogTail {
         read_tail(&self.log).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Roles, bound so that they are in force when the call returns.
+//! Binds roles, and waits until the API server enforces them.
 
 use k8s_openapi::api::{
     authorization::v1::{
@@ -13,7 +13,7 @@ use kube::{
 
 use crate::{Error, Result, User, wait};
 
-/// The user that a kubelet is before it has a certificate.
+/// The user name of a kubelet that has no certificate yet.
 pub(crate) const BOOTSTRAP_USER: &str = "system:bootstrap:testbed";
 pub(crate) const BOOTSTRAP_GROUP: &str = "system:bootstrappers";
 
@@ -32,10 +32,9 @@ pub(crate) async fn bind(client: &Client, user: &User, role: &str) -> Result<()>
     await_rules(client, user.name(), user.group(), role).await
 }
 
-/// What installers of clusters do: let machines that hold a bootstrap token ask for a certificate.
+/// Lets machines with a bootstrap token request a certificate, as installers of clusters do.
 ///
-/// The request is not approved by that: the role which would let the controller
-/// manager do so is not bound.
+/// This does not approve the request: the role that would let the controller manager approve it is not bound.
 pub(crate) async fn let_kubelets_join(client: &Client) -> Result<()> {
     let role = "system:node-bootstrapper";
     let subject = Subject {
@@ -66,7 +65,7 @@ async fn apply_binding(client: &Client, name: &str, subject: Subject, role: &str
         .map_err(Error::api(format!("bind the cluster role {role} as {name}")))
 }
 
-/// Waits until the authorizer has heard of the binding and of every rule of the role.
+/// Waits until the authorizer knows the binding and every rule of the role.
 async fn await_rules(client: &Client, user: &str, group: Option<&str>, role: &str) -> Result<()> {
     let api: Api<ClusterRole> = Api::all(client.clone());
     let rules =
@@ -83,7 +82,7 @@ async fn await_rules(client: &Client, user: &str, group: Option<&str>, role: &st
     Ok(())
 }
 
-/// Asks for one thing that the rule allows.
+/// A review of one request that the rule allows.
 fn review(user: &str, group: Option<&str>, rule: &PolicyRule) -> SubjectAccessReview {
     let verb = rule.verbs.first().cloned();
     let first = |list: &Option<Vec<String>>| list.iter().flatten().next().cloned();

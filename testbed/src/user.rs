@@ -1,4 +1,4 @@
-//! Identities that the API server knows by their certificates.
+//! Users that authenticate with certificates.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::{Error, Result, certificates::Pair};
 
-/// A user of the API server. RBAC decides what the user may do.
+/// A user of the API server. RBAC determines the permissions of the user.
 #[derive(Debug, Clone)]
 pub struct User {
     name: String,
@@ -47,7 +47,7 @@ impl User {
             "contexts": [{"name": "testbed", "context": {"cluster": "testbed", "user": name}}],
             "current-context": "testbed",
         });
-        // JSON is YAML enough for all readers of kubeconfigs.
+        // JSON is valid YAML for all readers of kubeconfigs.
         let kubeconfig = write(directory, "kubeconfig", &format!("{kubeconfig:#}\n"))?;
         let config = read_config(&kubeconfig).await.map_err(|source| Error::Kubeconfig {
             path: kubeconfig.clone(),
@@ -56,7 +56,7 @@ impl User {
         Ok(Self { name: name.to_owned(), group: group.map(ToOwned::to_owned), kubeconfig, config })
     }
 
-    /// The name RBAC knows the user by.
+    /// The user name in RBAC.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -66,20 +66,20 @@ impl User {
         self.group.as_deref()
     }
 
-    /// A kubeconfig for programs that are to act as this user.
+    /// A kubeconfig for programs that act as this user.
     pub fn kubeconfig_path(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// The configuration from which clients are made.
+    /// The configuration for clients of this user.
     pub fn config(&self) -> Config {
         self.config.clone()
     }
 
     /// A new client that acts as this user.
     ///
-    /// It belongs to the asynchronous runtime it is made in, and ends with it: a
-    /// test that shares a control plane with others asks for a client of its own.
+    /// The client belongs to the asynchronous runtime in which it is created, and ends with it: a test that
+    /// shares a control plane with others needs a client of its own.
     ///
     /// # Panics
     ///
@@ -90,7 +90,7 @@ impl User {
     }
 }
 
-/// What a client has to know about the API server.
+/// The address and the certificate authority of the API server.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) url: String,
@@ -102,7 +102,7 @@ async fn read_config(path: &Path) -> Result<Config, KubeconfigError> {
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await
 }
 
-/// Writes a file of the testbed's own and returns its path.
+/// Writes one of the testbed's own files and returns its path.
 pub(crate) fn write(directory: &Path, name: &str, contents: &str) -> Result<PathBuf> {
     let path = directory.join(name);
     fs::write(&path, contents).map_err(Error::file("write", &path))?;

@@ -1,5 +1,5 @@
-//! Waiting for a condition: every wait of a test has the same limit, and its error names what was
-//! awaited and what was seen last.
+//! Waits for a condition: every wait of a test has the same limit, and its error names the condition and the
+//! last observed state.
 
 use std::{collections::BTreeMap, fmt::Debug, fmt::Display, pin::pin, time::Duration};
 
@@ -14,21 +14,21 @@ use tokio::time::{sleep, timeout};
 
 use crate::{Error, LogTail, Result};
 
-/// The limit of every wait. Only something that hangs reaches it, also on a busy machine.
+/// The limit of every wait. Only a hang reaches the limit, even on a busy machine.
 pub const HANG_LIMIT: Duration = Duration::from_mins(20);
 
-/// Between two looks at what cannot be watched, and after a look that failed.
+/// The pause between two reads of a state that cannot be watched, and after a failed read.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Waits until `is` holds of one of the states, and returns that state.
+/// Waits until `is` is true for one of the states, and returns that state.
 ///
-/// A state that cannot be read is not the end: the next one is awaited.
+/// A state that cannot be read does not end the wait.
 pub fn until<S: Serialize, E: Display>(
     awaited: impl Display,
     states: impl Stream<Item = Result<S, E>>,
     mut is: impl FnMut(&S) -> bool,
 ) -> impl Future<Output = Result<S>> {
-    // A future that waits is large: where it is awaited, it is one pointer.
+    // The future of a wait is large: boxed, it takes only one pointer in the caller.
     Box::pin(async move {
         let mut states = pin!(states);
         let mut last = None;
@@ -58,7 +58,7 @@ pub fn until<S: Serialize, E: Display>(
     })
 }
 
-/// Waits until `is` holds of an object, and returns the object. It is `None` while it does not exist.
+/// Waits until `is` is true for an object, and returns the object, which is `None` while it does not exist.
 pub fn until_object<K>(
     api: Api<K>,
     name: &str,
@@ -76,7 +76,7 @@ pub fn is_gone<K>(object: Option<&K>) -> bool {
     object.is_none()
 }
 
-/// Waits for the end of `work`, which does not show its states.
+/// Waits for the end of `work`, which has no visible states.
 pub fn in_time<T>(
     awaited: impl Display,
     work: impl Future<Output = T>,
@@ -85,7 +85,7 @@ pub fn in_time<T>(
     async move { ended.await.map_err(|_elapsed| timed_out(awaited)) }
 }
 
-/// The states of all objects that `config` selects, in the order of their names.
+/// The states of all objects that `config` selects, sorted by name.
 pub fn objects<K>(
     api: Api<K>,
     config: watcher::Config,
@@ -113,7 +113,7 @@ where
     })
 }
 
-/// The states that `look` finds, for what cannot be watched.
+/// The states that `look` returns, for a state that cannot be watched.
 pub fn polled<S, E>(look: impl AsyncFnMut() -> Result<S, E>) -> impl Stream<Item = Result<S, E>> {
     stream::unfold(look, async |mut look| {
         let state = look().await;
@@ -122,10 +122,10 @@ pub fn polled<S, E>(look: impl AsyncFnMut() -> Result<S, E>) -> impl Stream<Item
     })
 }
 
-/// Tries again and again until there is an answer or an error.
+/// Retries until there is an answer or an error.
 ///
-/// For what the API server offers no watch on: whether it is ready, what it
-/// serves, and what its authorizer has heard of.
+/// For states of the API server that cannot be watched: its readiness, its discovery, and the cache of its
+/// authorizer.
 pub(crate) async fn answer<T>(
     awaited: &str,
     mut attempt: impl AsyncFnMut() -> Result<Option<T>>,
@@ -145,7 +145,7 @@ fn timed_out(awaited: impl Display) -> Error {
     Error::TimedOut { awaited: awaited.to_string(), limit: HANG_LIMIT, log: LogTail::default() }
 }
 
-/// A state as JSON, without the bookkeeping of the API server.
+/// A state as JSON, without the fields that only the API server uses.
 fn shown(state: &impl Serialize) -> String {
     let mut value = serde_json::to_value(state).unwrap_or_default();
     forget_managed_fields(&mut value);

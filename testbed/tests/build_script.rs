@@ -1,5 +1,5 @@
-//! `build.sh`: what it prints, what it does again, and what it says when it cannot. Also the other
-//! build scripts, with a module cache that is empty.
+//! `build.sh`: its output, its caching, and its errors. Also the other build scripts, with an empty module
+//! cache.
 
 use std::{
     fs, io,
@@ -12,9 +12,9 @@ use tempfile::TempDir;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/build.sh");
 
-/// Stands in for Go: builds empty files, and downloads a module for each line
-/// of crds.txt. As the real one does, `list -m` prints an empty line for a module
-/// that was not downloaded. Writes down what it was called with.
+/// Replaces Go: builds empty files, and downloads a module for each line of crds.txt. Like the real Go, `list
+/// -m` prints
+/// an empty line for a module that was not downloaded. Records its arguments.
 const FAKE_GO: &str = r#"#!/bin/sh
 echo "$*" >>"$CALLS"
 case "$1 $2" in
@@ -241,7 +241,7 @@ fn build_scripts() -> io::Result<Vec<PathBuf>> {
     Ok(scripts)
 }
 
-/// A build environment with a cache of its own and no programs but those the script needs.
+/// A build environment with a cache of its own and only the programs that the script needs.
 struct Place {
     root: TempDir,
 }
@@ -310,7 +310,7 @@ impl Place {
         command
     }
 
-    /// The one line with which the script refuses to build.
+    /// The only output line of a script that refuses to build.
     fn refusal(&self) -> io::Result<String> {
         let Output { status, stdout, stderr } = self.build().output()?;
         assert!(!status.success());

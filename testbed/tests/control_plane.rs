@@ -1,4 +1,4 @@
-//! The control plane as a whole: which clients get in, how it ends, and how it fails.
+//! The control plane as a whole: which clients have access, how it ends, and how it fails.
 
 use std::{
     error::Error as _,
@@ -19,7 +19,7 @@ use kube::{
     api::{ListParams, ObjectMeta, PostParams},
 };
 
-/// etcd and an API server, and nothing that takes time.
+/// Only etcd and an API server, which start quickly.
 fn bare() -> ControlPlaneBuilder {
     ControlPlane::builder().crds([])
 }
@@ -62,7 +62,7 @@ async fn several_control_planes_at_once_do_not_collide() -> anyhow::Result<()> {
     let (first, second, third) = tokio::try_join!(bare().start(), bare().start(), bare().start())?;
 
     for control_plane in [&first, &second, &third] {
-        // The same name in each: in a shared etcd, all but the first would be refused.
+        // The same name in each control plane: with a shared etcd, only the first creation would succeed.
         let marks: Api<ConfigMap> = Api::namespaced(control_plane.client(), "default");
         let mark = ConfigMap {
             metadata: ObjectMeta { name: Some("mark".to_owned()), ..ObjectMeta::default() },

@@ -1,4 +1,4 @@
-//! The definitions of others, as their projects publish them.
+//! The custom resource definitions of other projects.
 
 use anyhow::Context;
 use bringup_testbed::{ControlPlane, CrdSet};
@@ -41,7 +41,7 @@ async fn both_flavours_of_node_claim_install_and_the_later_one_counts() -> anyho
     Ok(())
 }
 
-/// What the flavours differ in: Azure's knows which of its labels may be asked for.
+/// The difference between the Karpenter sets: the Azure set restricts which of its labels a pool may request.
 async fn restricts_azure_labels(control_plane: &ControlPlane) -> anyhow::Result<bool> {
     let definitions: Api<CustomResourceDefinition> = Api::all(control_plane.client());
     let definition = definitions.get("nodeclaims.karpenter.sh").await?;

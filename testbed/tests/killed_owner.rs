@@ -41,7 +41,7 @@ fn a_killed_owner_leaves_no_process_and_no_directory() -> anyhow::Result<()> {
     for process in &processes {
         process.await_end()?;
     }
-    // The one that removes the directory is among those that have ended.
+    // The reaper, which deletes the directory, has ended too.
     assert!(!directory.exists(), "{} is there", directory.display());
     Ok(())
 }
@@ -61,8 +61,7 @@ impl Process {
     }
 }
 
-/// All processes that have the directory in their command line, which each
-/// program of a control plane does.
+/// All processes with the directory in their command line: every program of a control plane has it there.
 fn processes_that_name(directory: &Path) -> anyhow::Result<Vec<Process>> {
     let directory = directory.to_str().context("not unicode")?;
     let mut processes = Vec::new();
@@ -72,11 +71,11 @@ fn processes_that_name(directory: &Path) -> anyhow::Result<Vec<Process>> {
         let Some(pid) = pid.and_then(Pid::from_raw) else {
             continue;
         };
-        // A process may end while we look.
+        // A process may end during this loop.
         let command_line = fs::read(path.join("cmdline")).unwrap_or_default();
         if String::from_utf8_lossy(&command_line).contains(directory) {
             processes.push(Process {
-                // The kernel keeps 15 bytes of it.
+                // The kernel stores only 15 bytes of the name.
                 name: fs::read_to_string(path.join("comm"))?.trim().to_owned(),
                 handle: pidfd_open(pid, PidfdFlags::empty())?,
             });

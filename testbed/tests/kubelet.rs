@@ -1,4 +1,4 @@
-//! The stand-in kubelet, on a real API server.
+//! The stand-in kubelet with a real API server.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,7 +20,7 @@ use kube::{
 use serde_json::json;
 use tokio::time::timeout;
 
-/// A test that waits for what never comes should say so.
+/// A wait that can never succeed should fail with a message.
 const LIMIT: Duration = Duration::from_mins(5);
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn syncing_makes_the_cluster_match_the_list() -> anyhow::Result<()> {
     let request = cluster.requests.get("node-csr-waiting").await?;
     assert!(!is_approved(&request));
 
-    // One is approved, one loses its network, one is gone.
+    // One request is approved, one machine loses its network, one is deleted.
     let broken =
         Machine { ready: Readiness::NotReady("no network".to_owned()), ..machine("steady") };
     let changed = [broken, machine("waiting")];
@@ -99,7 +99,7 @@ async fn syncing_makes_the_cluster_match_the_list() -> anyhow::Result<()> {
     assert_eq!(ready(&node), ("False".to_owned(), at(10)));
     assert_eq!(renewed(&cluster.leases.get("steady").await?), Some(at(20)));
 
-    // Another machine under a name that was there before is another Node.
+    // Another machine with the name of a former one gets a new Node.
     let replaced = Machine { provider_id: "azure:///vm/steady-2".to_owned(), ..machine("steady") };
     kubelet.sync(&[replaced], at(30)).await?;
     let replacement = cluster.nodes.get("steady").await?;
@@ -139,7 +139,7 @@ async fn controllers_sign_the_request_and_schedule_pods_to_the_node() -> anyhow:
     Ok(())
 }
 
-/// What the stand-in writes to, as a reader sees it.
+/// The objects that the stand-in writes.
 struct Cluster {
     nodes: Api<Node>,
     leases: Api<Lease>,
@@ -161,7 +161,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A lease belongs to each node of the stand-in, and to no other.
+    /// Every node of the stand-in has a Lease, and no other node has one.
     async fn assert_holds(&self, nodes: &[&str], requests: &[&str]) -> anyhow::Result<()> {
         let all = ListParams::default();
         assert_eq!(names(&self.nodes.list(&all).await?.items), nodes);
@@ -198,7 +198,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_800_000_000 + seconds)
 }
 
-/// The status of the `Ready` condition, and since when.
+/// The status of the `Ready` condition, and its last transition.
 fn ready(node: &Node) -> (String, Timestamp) {
     let conditions = node.status.as_ref().and_then(|it| it.conditions.as_ref());
     let ready = conditions.and_then(|all| all.iter().find(|it| it.type_ == "Ready"));

@@ -1,7 +1,8 @@
-//! What becomes of a condition that we put on a real `NodeClaim`, when Karpenter writes its own.
+//! The effect of Karpenter's writes on a condition that bringup sets on a real `NodeClaim`.
 //!
-//! Karpenter patches a claim's status with a JSON merge patch, which replaces
-//! the whole list of conditions with the one it has in mind.
+//! Karpenter patches a claim's status with a JSON merge patch, which replaces the whole list of conditions
+//! with
+//! Karpenter's own list.
 
 use bringup_testbed::{ControlPlane, CrdSet};
 use kube::{
@@ -47,7 +48,7 @@ async fn node_claims() -> anyhow::Result<Api<DynamicObject>> {
     Ok(Api::all_with(control_plane.client(), &ApiResource::from_gvk(&kind)))
 }
 
-/// A claim as Karpenter leaves it after it has asked for a machine.
+/// A NodeClaim in the state in which Karpenter leaves it after the request for a VM.
 async fn launched_claim(claims: &Api<DynamicObject>, name: &str) -> anyhow::Result<DynamicObject> {
     let claim: DynamicObject = serde_json::from_value(json!({
         "apiVersion": "karpenter.sh/v1",

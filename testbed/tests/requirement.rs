@@ -1,4 +1,4 @@
-//! Which tests must run, and what is missing for them.
+//! Requirements that must be met, and the programs that are missing.
 
 use bringup_testbed::requirement::{is_named, missing_program};
 

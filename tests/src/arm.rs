@@ -1,5 +1,5 @@
-//! Clients of the simulated ARM, in process: a plain one, for programs that are not under test, and
-//! the one of the programs under test.
+//! Clients of the simulated ARM, in process: a plain client, for programs that are not under test, and the
+//! client of the programs under test.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub fn client(azure: &Simulator, principal: &'static str) -> bringup_azure::Arm 
     )
 }
 
-/// A Linux VM as Cluster API's Azure provider makes it.
+/// A Linux VM with the properties that Cluster API's Azure provider sets.
 pub fn cluster_api_vm(name: &str, nic: &str) -> Value {
     let key = json!({ "path": "/home/capi/.ssh/authorized_keys", "keyData": "ssh-ed25519 AAAA" });
     json!({
@@ -72,7 +72,7 @@ impl Arm {
         Self { azure }
     }
 
-    /// Sends one request to a path, or to a whole address that ARM gave.
+    /// Sends one request to a path, or to a complete URL that ARM returned.
     pub fn send(&self, method: &str, address: &str, body: Option<&Value>) -> Result<Response> {
         self.answer(method, address, body).map(|response| read(&response))
     }
@@ -82,14 +82,14 @@ impl Arm {
         self.blob(&self.console_address(vm)?)
     }
 
-    /// Where the serial console of a VM is stored, for two hours.
+    /// The URL of a VM's serial console, which is valid for two hours.
     pub fn console_address(&self, vm: &str) -> Result<String> {
         let addresses = self.send("POST", &format!("{vm}/retrieveBootDiagnosticsData"), None)?;
         let address = addresses.body["serialConsoleLogBlobUri"].as_str();
         Ok(address.with_context(|| format!("{vm}: {}", addresses.body))?.to_owned())
     }
 
-    /// What is stored at an address by now, as text.
+    /// The current content of a URL, as text.
     pub fn blob(&self, address: &str) -> Result<String> {
         let stored = self.answer("GET", address, None)?;
         Ok(String::from_utf8_lossy(stored.body()).trim_end_matches('\0').to_owned())
@@ -126,8 +126,8 @@ impl Arm {
         self.send("GET", path, None)
     }
 
-    /// Puts a resource and waits for its operation, if there is one. The clock is advanced
-    /// while waiting: what takes minutes in Azure takes none here.
+    /// Puts a resource and waits for its operation, if there is one. The clock is advanced during the wait,
+    /// so that an operation of minutes takes no time in the test.
     pub fn put(&self, path: &str, body: &Value) -> Result<Response> {
         let response = self.send("PUT", path, Some(body))?;
         if response.status >= 300 {
@@ -136,8 +136,8 @@ impl Arm {
         Ok(response)
     }
 
-    /// Puts a NIC in the subnet of the nodes, and returns its path. `providers` is the path of the
-    /// providers of its resource group.
+    /// Puts a NIC in the subnet of the nodes, and returns its path. `providers` is the path of the providers
+    /// of its resource group.
     pub fn put_nic(&self, providers: &str, name: &str) -> Result<String> {
         let nic = format!("{providers}/Microsoft.Network/networkInterfaces/{name}");
         let ip = json!({ "name": "ip", "properties": { "subnet": { "id": SUBNET } } });
@@ -151,8 +151,8 @@ impl Arm {
         self.send("DELETE", path, None)
     }
 
-    /// Follows an operation to its end, advancing the clock in the steps of a client that polls.
-    /// The body says how it ended.
+    /// Follows an operation to its end, advancing the clock in the steps of a client that polls. The body
+    /// contains the result.
     pub fn finish(&self, started: &Response) -> Result<Value> {
         let Some(address) = &started.operation else { return Ok(started.body.clone()) };
         loop {
@@ -164,8 +164,8 @@ impl Arm {
         }
     }
 
-    /// The same for an operation in which real programs run: while they do, the clock is left to
-    /// itself.
+    /// Like [`Self::finish`], for an operation that runs real programs: while they run, the clock is not
+    /// advanced.
     pub async fn follow(&self, started: &Response) -> Result<Value> {
         let Some(address) = &started.operation else { return Ok(started.body.clone()) };
         let mut changes = self.azure.changes();

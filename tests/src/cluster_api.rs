@@ -23,7 +23,7 @@ pub use provider::{StandInProvider, WorkloadCluster};
 
 use crate::process::Process;
 
-/// Whether Cluster API's manager can be built here. Otherwise prints why not.
+/// Whether Cluster API's manager can be built here. Otherwise prints the reason.
 pub fn can_run() -> bool {
     let missing = missing_program(&["go"]);
     if missing.is_some() {
@@ -32,19 +32,19 @@ pub fn can_run() -> bool {
     missing.is_none()
 }
 
-/// The management cluster. Everything in it ends with it.
+/// The management cluster. All its programs end with this value.
 pub struct ManagementCluster {
     manager: Process,
-    /// The real control plane. It is the workload clusters' too.
+    /// The real control plane, which is also the control plane of the workload clusters.
     pub control_plane: ControlPlane,
 }
 
 impl ManagementCluster {
-    /// Starts it, building the manager if need be.
+    /// Starts the cluster; builds the manager first if necessary.
     pub async fn start() -> Result<Self> {
         let building = tokio::task::spawn_blocking(build);
         let control_plane = ControlPlane::builder()
-            // It collects what has no owner any more.
+            // The controller manager deletes objects without an owner.
             .with_controller_manager()
             .crds([
                 CrdSet::KarpenterAzure,
@@ -75,7 +75,8 @@ impl ManagementCluster {
         self.apply_with(manifests, "none")
     }
 
-    /// A dry run of [`Self::apply`]: the API server and the webhooks check them, and nothing is stored.
+    /// A dry run of [`Self::apply`]: the API server and the webhooks validate the manifests, and nothing is
+    /// stored.
     pub fn dry_run(&self, manifests: &str) -> Result<()> {
         self.apply_with(manifests, "server")
     }
@@ -102,7 +103,7 @@ impl ManagementCluster {
     }
 }
 
-/// Builds the manager, unless that was done before. The folder it is in.
+/// Builds the manager, unless it is already built. Returns its folder.
 fn build() -> Result<PathBuf> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../testbed/cluster-api/build.sh");
     let built = Command::new(script).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
@@ -121,11 +122,11 @@ fn manager(control_plane: &ControlPlane, program: PathBuf, port: u16) -> Process
             .env("KUBECONFIG", &kubeconfig)
             .args(["--webhook-port", &port.to_string(), "--webhook-cert-dir"])
             .arg(&directory)
-            // The API server's own: it is for 127.0.0.1.
+            // The certificate of the API server, which is valid for 127.0.0.1.
             .args(["--webhook-cert-name", "server.crt", "--webhook-key-name", "server.key"])
             .args(["--diagnostics-address", "0", "--health-addr", "0"])
             .args(["--kube-api-qps", "200", "--kube-api-burst", "400"])
-            // Definitions are new here: there is nothing to migrate.
+            // All definitions are new here: there is nothing to migrate.
             .args(["--skip-crd-migration-phases", "StorageVersionMigration,CleanupManagedFields"]);
         command
     })
@@ -155,7 +156,7 @@ fn authority(control_plane: &ControlPlane) -> PathBuf {
     Path::new(control_plane.directory()).join("authority.crt")
 }
 
-/// Labels the providers' definitions with the contract they keep, as their releases do.
+/// Labels the providers' definitions with the contract version that they implement, as their releases do.
 async fn label_contracts(client: Client) -> Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client);
     for one in api.list_metadata(&ListParams::default()).await.context("list definitions")? {

@@ -1,5 +1,4 @@
-//! The real controller as a process of its own, against the real API server and the simulated
-//! Azure over HTTPS.
+//! The real controller as a process of its own, with the real API server and the simulated Azure over HTTPS.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,16 +9,16 @@ use serde_json::Value;
 use crate::TestBed;
 use crate::process::Process;
 
-/// A controller that runs. It ends when it is dropped, or with the test bed.
+/// A running controller. The controller ends when this value is dropped, or with the test bed.
 pub struct ControllerProcess {
     process: Process,
-    /// The number of lines of its log that were read.
+    /// The number of log lines that were read.
     read: usize,
     address: String,
 }
 
 impl ControllerProcess {
-    /// Starts `program`, and waits until it serves its health.
+    /// Starts `program`, and waits until its health endpoint answers.
     pub async fn start(program: &Path, bed: &TestBed, arguments: &[&str]) -> Result<Self> {
         let fixed =
             ["--azure-credential", "workload-identity", "--azure-scope", crate::SUBSCRIPTION];
@@ -27,8 +26,8 @@ impl ControllerProcess {
         Self::start_as(program, bed, bed.kubeconfig(), &[], &arguments).await
     }
 
-    /// The same with the rights of another kubeconfig than the administrator's, and with variables
-    /// such as those of the chart's Deployment. Only what must point to this test bed is fixed.
+    /// Like [`Self::start`], with the permissions of another kubeconfig, and with environment variables such
+    /// as those of the chart's Deployment. Only variables that must point to this test bed are fixed.
     pub async fn start_as(
         program: &Path,
         bed: &TestBed,
@@ -55,33 +54,33 @@ impl ControllerProcess {
         serde_json::from_str(&line).context("read a line of the log")
     }
 
-    /// The address at which it serves health and metrics.
+    /// The address of health checks and metrics.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Its process id.
+    /// The process ID.
     pub fn id(&self) -> u32 {
         self.process.id().unwrap_or_default()
     }
 
-    /// Whether it has not ended.
+    /// Whether the process still runs.
     pub fn is_running(&self) -> Result<bool> {
         self.process.is_running()
     }
 
-    /// Asks it to end, as the kubelet does, and waits for its exit code.
+    /// Sends the signal with which a kubelet stops a container, and waits for the exit code.
     pub fn terminate(self) -> Result<Option<i32>> {
         self.process.terminate()
     }
 
-    /// Ends it at once, as SIGKILL does.
+    /// Kills the process with SIGKILL.
     pub fn kill(self) {
         self.process.kill();
     }
 }
 
-/// A controller that does not run yet.
+/// A controller process that is not started yet.
 pub(crate) fn process(
     program: &Path,
     bed: &TestBed,

@@ -1,6 +1,6 @@
-//! A fake API server in memory: it keeps claims and reports, and shows a watch what it is told to
-//! show. For tests in which thousands wait and only the test moves the clock: a real one would
-//! take its time.
+//! A fake API server in memory: it stores claims and reports, and a test triggers the events of its watches.
+//! For tests in which thousands of claims wait and only the test moves the clock: a real API server would
+//! take too long.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -30,7 +30,7 @@ struct State {
     reports: BTreeMap<String, Value>,
     version: u64,
     requests: u64,
-    /// The open watches, each with what it watches.
+    /// The open watches, each with its resource.
     watching: Vec<(String, mpsc::UnboundedSender<Bytes>)>,
 }
 
@@ -39,7 +39,7 @@ impl FakeApiServer {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client of it.
+    /// A client of this API server.
     pub fn client(&self) -> Client {
         let fake_api_server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -53,7 +53,7 @@ impl FakeApiServer {
         Client::new(service, "default")
     }
 
-    /// Keeps a claim of this class that was launched now.
+    /// Stores a claim of this class that was launched now.
     pub fn launch(&self, name: &str, class: &str, provider_id: &str, now: Timestamp) {
         let at = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let mut state = self.lock();
@@ -74,7 +74,7 @@ impl FakeApiServer {
         state.claims.insert(name.to_owned(), claim);
     }
 
-    /// Shows the Event with which Karpenter says that a claim's VM failed.
+    /// Sends the Event with which Karpenter reports that a claim's VM failed.
     pub fn signal(&self, claim: &str, now: Timestamp) {
         let at = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let event = json!({ "type": "ADDED", "object": {
@@ -102,7 +102,7 @@ impl FakeApiServer {
         state.reports.values().filter_map(read).collect()
     }
 
-    /// How many requests were answered: while nothing is due, it stands still.
+    /// The number of answered requests, which stands still while nothing is due.
     pub fn requests(&self) -> u64 {
         self.lock().requests
     }
@@ -146,7 +146,7 @@ impl State {
         Response::new(StreamBody::new(frames).boxed_unsync())
     }
 
-    /// A server-side apply, as far as conditions of ours go.
+    /// A server-side apply, as far as bringup's conditions need it.
     fn apply(&mut self, name: &str, body: &Value) -> Answer {
         self.version += 1;
         let version = self.version.to_string();

@@ -1,5 +1,5 @@
-//! The flex machine controller in the process of a test: against an Azure of its own, with user
-//! data that does nothing.
+//! The flex machine controller in the process of a test: with an Azure of its own, and with user data that
+//! does nothing.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use crate::arm;
 use crate::simulated_clock::SimulatedClock;
 
-/// A machine whose name begins like this makes its controller panic.
+/// The prefix of machine names that make the controller panic.
 pub const FAULTY: &str = "faulty-";
 
 /// User data that does nothing.
@@ -31,7 +31,7 @@ impl Bootstrap for Nothing {
     }
 }
 
-/// The replica of the controller: its ledger is in `default`.
+/// The replica of the controller, with its ledger in `default`.
 pub fn replica() -> Replica {
     Replica {
         cluster: "cluster-1".to_owned(),
@@ -40,7 +40,7 @@ pub fn replica() -> Replica {
     }
 }
 
-/// How machines join a cluster of this version. No program is downloaded from these addresses.
+/// Join settings for a cluster of this version. No test downloads a program from these URLs.
 pub fn join_settings(version: &str) -> Value {
     let artifact = |name: &str, version: &str| json!({ "version": version, "url": format!("https://dl.example/{name}"), "sha256": "0".repeat(64) });
     json!({
@@ -57,19 +57,19 @@ pub fn join_settings(version: &str) -> Value {
     })
 }
 
-/// Makes machines until it is dropped.
+/// A running controller, which stops when this value is dropped.
 #[derive(Debug)]
 pub struct FlexController(JoinHandle<()>);
 
 impl FlexController {
-    /// Starts it.
+    /// Starts the controller.
     pub fn start(client: Client, azure: &Simulator) -> Self {
         let clock = Arc::new(SimulatedClock(azure.clone()));
         let flex = Flex::new(client, arm::client(azure, "flex"), clock, &replica(), Nothing);
         Self(tokio::spawn(async move { Box::pin(flex.run()).await }))
     }
 
-    /// Whether it has ended, which it never should.
+    /// Whether the controller has ended, which must never happen.
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
     }

@@ -1,4 +1,4 @@
-//! Flex machines from the inside: VMs that boot by running the real `bringup-node join`.
+//! Flex machines with simulated insides: VMs that boot by running the real `bringup-node join`.
 
 mod downloads;
 mod guests;
@@ -21,7 +21,7 @@ use crate::TestBed;
 use crate::guest::can_boot;
 use crate::process::built;
 
-/// Whether such VMs can run here. Otherwise prints why `requirement` is not met.
+/// Whether such VMs can run here. Otherwise prints why the test of `requirement` is skipped.
 pub fn can_run(requirement: &str) -> bool {
     if let Some(program) = missing_program(&["go", "curl", "setpriv"]) {
         skip(requirement, &format!("{program} is not installed"));
@@ -30,10 +30,10 @@ pub fn can_run(requirement: &str) -> bool {
     can_boot(requirement)
 }
 
-/// A test bed whose VMs join by the real agent. Controllers and the scheduler of Kubernetes run.
+/// A test bed whose VMs join with the real agent. Kubernetes' controllers and scheduler run.
 pub struct GuestsBed {
     bed: TestBed,
-    /// The insides of the VMs.
+    /// The simulated insides of the VMs.
     pub guests: Arc<Guests>,
     authority: Vec<u8>,
     _kubelets: Kubelets,
@@ -48,12 +48,12 @@ impl Deref for GuestsBed {
 }
 
 impl GuestsBed {
-    /// Starts it. `scenario` says what Azure is like, given how its VMs can boot.
+    /// Starts the test bed. `scenario` returns the scenario of Azure, given the ways in which VMs can boot.
     pub async fn start(scenario: impl FnOnce(&Guests) -> String) -> Result<Self> {
         let control_plane = ControlPlane::builder()
             .with_controller_manager()
             .with_scheduler()
-            // Karpenter's own definitions of what both define; the class of the other one.
+            // Karpenter's own definitions of the resources in both sets; the class of the Azure set.
             .crds([CrdSet::KarpenterAzure, CrdSet::Karpenter])
             .start()
             .await
@@ -78,7 +78,7 @@ impl GuestsBed {
         Ok(Self { bed, guests, authority, _kubelets: kubelets })
     }
 
-    /// The file of `--flex-join`: how machines join this cluster.
+    /// The content of the `--flex-join` file: how machines join this cluster.
     pub fn join_settings(&self) -> Value {
         self.guests.join_settings(self.control_plane().url(), &self.authority)
     }

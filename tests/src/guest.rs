@@ -1,5 +1,5 @@
-//! The inside of a simulated VM: a folder that becomes the root of a machine with processes, a name
-//! and a network of its own, in which the real boothook starts the real agent on stub scripts.
+//! The inside of a simulated VM: a folder that becomes the root of a machine with processes, a name and a
+//! network of its own, in which the real boothook starts the real agent with stub scripts.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use anyhow::{Context as _, Result};
 use bringup_testbed::requirement::skip;
 use tempfile::TempDir;
 
-/// The folder of the scripts that boot it.
+/// The folder of the scripts that boot the machine.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/guest");
-/// Where the agent and the scripts are on images of AKS.
+/// The folder of the agent and the scripts on images of AKS.
 const HOME: &str = "/opt/azure/containers";
 
-/// Whether machines can be booted here: some systems do not allow user namespaces. Otherwise prints
-/// why `requirement` is not met.
+/// Whether machines can be booted here: some systems do not allow user namespaces. Otherwise prints why the
+/// test of `requirement` is skipped.
 pub fn can_boot(requirement: &str) -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     let works = *WORKS.get_or_init(|| {
@@ -39,8 +39,8 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// A machine as its image leaves it, with `agent` as its provisioner. Its bootstrap scripts are
-    /// `script`, and end as it ends.
+    /// A machine in the state of its image, with `agent` as its provisioner. `script` replaces its bootstrap
+    /// scripts, and determines their result.
     pub fn new(agent: &Path, script: &str) -> Result<Self> {
         let guest = Self { folder: tempfile::tempdir().context("make the machine's folder")? };
         for folder in ["usr", "local/bin", "proc", "run", "dev", "tmp", "root", "var/log/azure/aks"]
@@ -51,7 +51,7 @@ impl Guest {
             std::os::unix::fs::symlink(format!("usr/{name}"), guest.at(name))
                 .context("link a folder of the machine")?;
         }
-        // Whatever the image has and this host may not have.
+        // Programs that the image contains and this host may lack.
         for name in ["systemctl", "containerd", "runc", "python3", "jq", "nslookup", "nc"] {
             guest.program(&format!("local/bin/{name}"), "exit 0")?;
         }
@@ -73,12 +73,12 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Where a path of the machine is on this host.
+    /// The path on this host of a path in the machine.
     pub fn at(&self, path: &str) -> PathBuf {
         self.folder.path().join(path.trim_start_matches('/'))
     }
 
-    /// Puts a file there.
+    /// Writes a file in the machine.
     pub fn file(&self, path: &str, text: &str) -> Result<()> {
         let path = self.at(path);
         let folder = path.parent().context("a file is in a folder")?;
@@ -86,7 +86,7 @@ impl Guest {
         std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))
     }
 
-    /// Puts a shell script there.
+    /// Writes a shell script in the machine.
     pub fn program(&self, path: &str, script: &str) -> Result<()> {
         self.executable(path, &format!("#!/bin/bash\n{script}\n"))
     }
@@ -103,12 +103,12 @@ impl Guest {
         Ok(self)
     }
 
-    /// What the file says that the machine left.
+    /// The content of a file in the machine.
     pub fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.at(path)).unwrap_or_default()
     }
 
-    /// A scenario in which this machine is booted for whatever VM is made.
+    /// A scenario in which this machine boots for every VM.
     pub fn scenario(&self) -> String {
         let folder = self.folder.path().display();
         format!(

@@ -1,5 +1,5 @@
-//! Test beds for end-to-end tests, the demo and benchmarks: a real Kubernetes control plane, a
-//! simulated Azure, Nodes for the VMs that join, and stand-ins for the programs around bringup.
+//! Test beds for end-to-end tests, the demo and benchmarks: a real Kubernetes control plane, a simulated
+//! Azure, Nodes for the VMs that join, and stand-ins for the programs that bringup works with.
 
 pub mod arm;
 pub mod cluster_api;
@@ -25,15 +25,15 @@ use anyhow::{Context as _, Result};
 
 pub use test_bed::TestBed;
 
-/// The subscription in which the simulated Azure has everything.
+/// The subscription of all resources in the simulated Azure.
 pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 /// The namespace of the controller in a cluster of its own.
 pub const NAMESPACE: &str = "bringup-system";
-/// A subnet that every simulated Azure has.
+/// A subnet that exists in every simulated Azure.
 pub const SUBNET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg-net/providers/Microsoft.Network/virtualNetworks/vnet1/subnets/nodes";
 
-/// All of the simulated Azure, for a controller in a cluster that has no Node yet whose provider id
-/// would name its subscription.
+/// All of the simulated Azure, for a controller in a cluster without any Node whose provider ID would name
+/// its subscription.
 pub fn scopes() -> bringup_azure::Scopes {
     SUBSCRIPTION.parse().into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! Nodes for VMs: the stand-in kubelet follows what has joined in the simulated Azure.
+//! Nodes for VMs: the stand-in kubelet follows the VMs that join in the simulated Azure.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Taint;
 use kube::Client;
 use tokio::task::JoinHandle;
 
-/// Keeps the Nodes equal to what has joined, until it is dropped.
+/// Creates and deletes Nodes for the VMs that have joined, until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct NodeFollower(JoinHandle<()>);
 
@@ -37,7 +37,7 @@ async fn follow(azure: Simulator, kubelet: StandInKubelet) {
         if wanted != shown
             && let Some((machines, _)) = &wanted
         {
-            // A failed round is tried again at the next step; until then nothing was shown.
+            // A failed round is retried at the next step, because no machines are recorded as synced.
             let synced = kubelet.sync(machines, azure.clock().now()).await.is_ok();
             shown = if synced { wanted } else { None };
         }
@@ -45,8 +45,8 @@ async fn follow(azure: Simulator, kubelet: StandInKubelet) {
     }
 }
 
-/// The machine that a joined VM is to Kubernetes. Tags of Karpenter become its labels, and a
-/// Node that Karpenter waits for registers with Karpenter's taint.
+/// The machine for a VM that has joined. Karpenter's tags become labels of the Node, and a Node that
+/// Karpenter expects registers with Karpenter's taint.
 fn machine(node: &JoinedNode) -> Option<Machine> {
     let zone =
         node.zone.as_ref().map_or_else(|| "0".to_owned(), |zone| format!("{}-{zone}", node.region));

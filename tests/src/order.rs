@@ -1,20 +1,20 @@
-//! What Karpenter's Azure provider asks ARM for.
+//! VMs as Karpenter's Azure provider requests them from ARM.
 
 use crate::SUBSCRIPTION;
 use serde_json::{Value, json};
 
-/// A VM as it is ordered.
+/// The properties of a requested VM.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// The version of its image.
+    /// The version of the image.
     pub image_version: String,
     /// Windows instead of Linux.
     pub windows: bool,
-    /// Its serial console is kept.
+    /// Whether the serial console is stored.
     pub console: bool,
-    /// What it is given at its birth, in base64.
+    /// The CustomData of the VM, in base64.
     pub custom_data: Option<String>,
-    /// What the extension runs.
+    /// The command of the extension.
     pub command: String,
 }
 
@@ -25,7 +25,7 @@ impl Default for Order {
 }
 
 impl Order {
-    /// A Linux machine from an image.
+    /// A Linux VM with this image.
     pub fn of(image_version: &str) -> Self {
         Self {
             image_version: image_version.to_owned(),
@@ -36,21 +36,21 @@ impl Order {
         }
     }
 
-    /// The same with Windows.
+    /// Requests Windows instead of Linux.
     #[must_use]
     pub fn windows(mut self) -> Self {
         self.windows = true;
         self
     }
 
-    /// The same with boot diagnostics.
+    /// Requests boot diagnostics, too.
     #[must_use]
     pub fn with_console(mut self) -> Self {
         self.console = true;
         self
     }
 
-    /// The same with CustomData, and the command of the extension that waits for its result.
+    /// Sets CustomData, and the command of the extension that waits for its result.
     #[must_use]
     pub fn bootstrapped(mut self, custom_data: &str, command: &str) -> Self {
         self.custom_data = Some(custom_data.to_owned());
@@ -58,7 +58,7 @@ impl Order {
         self
     }
 
-    /// The image's id.
+    /// The ID of the image.
     pub fn image(&self) -> String {
         let definition = if self.windows { "windows-2022-containerd" } else { "V3gen2" };
         format!(

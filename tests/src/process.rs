@@ -1,5 +1,5 @@
-//! Programs under test: where they are, and one that can be killed and started again, whose log is
-//! kept.
+//! Programs under test: finds them, and runs a program that can be killed and restarted, with a log in
+//! memory.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read};
@@ -12,10 +12,10 @@ use bringup_testbed::ControlPlane;
 use bringup_testbed::wait::in_time;
 use tokio::sync::watch;
 
-/// How many lines of the log are shown when something went wrong.
+/// The number of log lines that are shown after a failure.
 const SHOWN: usize = 60;
 
-/// A program that runs, or could.
+/// A program under test, running or not.
 pub(crate) struct Process {
     name: &'static str,
     command: Box<dyn Fn() -> Command + Send + Sync>,
@@ -32,7 +32,7 @@ struct Log {
 }
 
 impl Process {
-    /// A program that is not started yet. `command` says how.
+    /// A program that is not started yet. `command` returns its command line.
     pub(crate) fn new(
         name: &'static str,
         command: impl Fn() -> Command + Send + Sync + 'static,
@@ -49,7 +49,7 @@ impl Process {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts it. It ends with the control plane, however that ends.
+    /// Starts the program, which ends with the control plane, however the control plane ends.
     pub(crate) fn start(&self, control_plane: &ControlPlane) -> Result<()> {
         let mut command = (self.command)();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -62,7 +62,7 @@ impl Process {
         Ok(())
     }
 
-    /// Keeps what it writes; ends with the process.
+    /// Stores the output of the program; ends with the process.
     fn keep(&self, stream: impl Read + Send + 'static, is_log: bool) {
         let log = self.log.clone();
         std::thread::spawn(move || {
@@ -73,16 +73,16 @@ impl Process {
         });
     }
 
-    /// Ends it at once, as SIGKILL does.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(&self) {
         if let Some(mut child) = self.child().take() {
-            // It may have ended already.
+            // The process may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 
-    /// Asks it to end, as the kubelet does, and waits for its exit code.
+    /// Sends the signal with which a kubelet stops a container, and waits for the exit code.
     pub(crate) fn terminate(&self) -> Result<Option<i32>> {
         let mut child = self.child().take().context("it runs")?;
         let id = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
@@ -92,7 +92,7 @@ impl Process {
         Ok(child.wait().with_context(|| format!("wait for the end of {}", self.name))?.code())
     }
 
-    /// Its process id, while it runs.
+    /// The process ID, while the process runs.
     pub(crate) fn id(&self) -> Option<u32> {
         self.child().as_ref().map(Child::id)
     }
@@ -104,12 +104,12 @@ impl Process {
         Ok(child.try_wait().with_context(|| format!("look at {}", self.name))?.is_none())
     }
 
-    /// The number of lines in its log, over all its starts.
+    /// The number of log lines, over all starts.
     pub(crate) fn lines(&self) -> usize {
         self.log.borrow().lines.len()
     }
 
-    /// Waits for a line that `is` accepts behind the first `from` lines. Its number and its text.
+    /// Waits for a line after the first `from` lines that `is` accepts. Returns its number and its text.
     pub(crate) async fn logged(
         &self,
         from: usize,
@@ -130,7 +130,7 @@ impl Process {
         found.with_context(|| format!("it ended without {awaited}\n{}", self.recent_log()))
     }
 
-    /// The last lines of its log.
+    /// The last lines of the log.
     pub(crate) fn recent_log(&self) -> String {
         let lines = &self.log.borrow().lines;
         let from = lines.len().saturating_sub(SHOWN);
@@ -144,7 +144,8 @@ impl Drop for Process {
     }
 }
 
-/// A program of ours: the one that a variable names, or else the one that was built with this.
+/// The path of a program of this project: the value of a variable, or the program that was built with this
+/// test.
 pub fn built(variable: &str, name: &str) -> Result<PathBuf> {
     if let Some(path) = std::env::var_os(variable) {
         return Ok(path.into());

@@ -1,5 +1,5 @@
-//! The real Karpenter with bringup as its provider, on a control plane with its controllers and its
-//! scheduler and a simulated Azure whose VMs join by the real agent.
+//! The real Karpenter with bringup as its provider, on a control plane with its controllers and its scheduler
+//! and a simulated Azure whose VMs join with the real agent.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -13,30 +13,30 @@ use crate::flex_guests::{self, Guests, GuestsBed};
 use crate::process::{Process, built};
 use crate::{TestBed, controller_process};
 
-/// The id of the cluster.
+/// The cluster ID.
 pub const CLUSTER: &str = "world";
 
-/// How many lines of Azure's journal are shown when something went wrong.
+/// The number of lines of Azure's journal that are shown after a failure.
 const SHOWN: usize = 60;
 
-/// Whether Karpenter can be built and its VMs can run here. Otherwise prints why not.
+/// Whether Karpenter can be built and its VMs can run here. Otherwise prints the reason.
 pub fn can_run() -> bool {
     flex_guests::can_run("karpenter")
 }
 
 /// Karpenter and `bringup controller --flex`, each of which can be killed.
 pub struct RealKarpenter {
-    /// Another Karpenter, with another class.
+    /// A second Karpenter, with another class.
     another: Process,
     program: PathBuf,
     karpenter: Process,
     controller: Process,
-    /// What they run on.
+    /// The test bed of both programs.
     pub bed: GuestsBed,
 }
 
 impl RealKarpenter {
-    /// Starts everything. `scenario` says what Azure is like, given how its VMs can boot.
+    /// Starts all programs. `scenario` returns the scenario of Azure, given the ways in which VMs can boot.
     pub async fn start(scenario: impl FnOnce(&Guests) -> String) -> Result<Self> {
         let build = tokio::task::spawn_blocking(build_karpenter);
         let bed = GuestsBed::start(scenario).await?;
@@ -57,7 +57,7 @@ impl RealKarpenter {
         Ok(all)
     }
 
-    /// Starts bringup, and waits until it serves.
+    /// Starts bringup, and waits until it is ready.
     pub async fn start_controller(&self) -> Result<()> {
         let from = self.controller.lines();
         self.controller.start(self.bed.control_plane())?;
@@ -70,7 +70,7 @@ impl RealKarpenter {
         self.karpenter.start(self.bed.control_plane())
     }
 
-    /// Starts another Karpenter beside ours: that of Karpenter's own project, with its class.
+    /// Starts a second Karpenter in addition to ours: the build of Karpenter's own project, with its class.
     pub fn start_another_karpenter(&self) -> Result<()> {
         let file = self.program.with_file_name("kwoknodeclasses.yaml");
         let plane = self.bed.control_plane();
@@ -87,12 +87,12 @@ impl RealKarpenter {
         self.another.start(plane)
     }
 
-    /// Ends bringup at once, as SIGKILL does.
+    /// Kills bringup with SIGKILL.
     pub fn kill_controller(&self) {
         self.controller.kill();
     }
 
-    /// Ends Karpenter at once, as SIGKILL does.
+    /// Kills Karpenter with SIGKILL.
     pub fn kill_karpenter(&self) {
         self.karpenter.kill();
     }
@@ -123,7 +123,7 @@ fn controller(bed: &GuestsBed) -> Result<Process> {
         &listen,
         "--flex-join",
         join,
-        // It runs as an administrator here, whom no policy limits.
+        // The controller runs as an administrator here, whom no policy limits.
         "--flex-without-policy",
     ];
     let program = built("BRINGUP", "bringup")?;
@@ -141,7 +141,7 @@ fn karpenter(bed: &TestBed, program: PathBuf) -> Process {
         command
             .env("KUBECONFIG", &kubeconfig)
             .env("PROVIDER_ADDRESS", &address)
-            // There is one, and the next one starts at once.
+            // There is only one replica, and a restarted one begins at once.
             .env("DISABLE_LEADER_ELECTION", "true")
             .env("SYSTEM_NAMESPACE", "karpenter")
             .env("FEATURE_GATES", "StaticCapacity=true")

@@ -1,4 +1,4 @@
-//! A client of the API server that counts what goes through it.
+//! A client of the API server that counts its requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,28 +12,28 @@ use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use tower::{Layer, Service};
 
-/// What went through a client. Clones share it.
+/// The counted requests of a client. Clones share the counts.
 #[derive(Debug, Clone, Default)]
 pub struct RequestCounter(Arc<Mutex<Counts>>);
 
-/// How many requests of which kind.
+/// The number of requests by kind.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
-    /// Writes by method and the kind that was written.
+    /// Writes by method and kind.
     pub writes: BTreeMap<String, u64>,
-    /// The most writes that were under way at once.
+    /// The largest number of concurrent writes.
     pub writes_at_once: usize,
     /// Reads, without watches.
     pub reads: u64,
-    /// The most reads that were under way at once.
+    /// The largest number of concurrent reads.
     pub reads_at_once: usize,
-    /// What the API server did not allow, by method and path.
+    /// Requests that the API server denied, by method and path.
     pub denied: BTreeMap<String, u64>,
     in_flight: (usize, usize),
 }
 
 impl Counts {
-    /// All writes.
+    /// The number of all writes.
     pub fn all_writes(&self) -> u64 {
         self.writes.values().sum()
     }
@@ -50,7 +50,7 @@ impl RequestCounter {
         Ok(builder.with_layer(self).build())
     }
 
-    /// What went through so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.lock().clone()
     }
@@ -74,7 +74,7 @@ impl RequestCounter {
     }
 }
 
-/// The last word of a path that is no name: `nodeclaims/status` of `…/nodeclaims/a/status`.
+/// The last part of a path that is not a name: `nodeclaims/status` for `…/nodeclaims/a/status`.
 fn kind(path: &str) -> &'static str {
     let kinds = ["bootstrapreports", "nodeclaims", "events", "leases", "selfsubjectaccessreviews"];
     kinds.into_iter().find(|kind| path.contains(kind)).unwrap_or("others")

@@ -1,6 +1,6 @@
-//! A stand-in for Karpenter and its Azure provider, in the mode in which the provider puts the
-//! Custom Script extension: it does to ARM and to the NodeClaim what they do, and knows no more
-//! than they know.
+//! A stand-in for Karpenter and its Azure provider, in the mode in which the provider creates the Custom
+//! Script extension: the stand-in makes the same changes in ARM and to the NodeClaim, and uses only
+//! information that they have.
 
 use anyhow::{Context as _, Result};
 use bringup_azure_sim::simulator::Simulator;
@@ -16,10 +16,10 @@ use crate::arm::{Arm, Response};
 use crate::order::Order;
 
 const GROUP: &str = "MC_rg1_aks1_eastus";
-/// Karpenter cuts what it says of a failure here, before the exit code.
+/// The length at which Karpenter cuts its message about a failure, before the exit code.
 const EVENT_CUT: usize = 500;
 
-/// Does what Karpenter and its Azure provider do, when a test says so.
+/// Acts as Karpenter and its Azure provider, step by step as the test requests.
 #[derive(Clone)]
 pub struct StandInKarpenter {
     client: Client,
@@ -29,17 +29,17 @@ pub struct StandInKarpenter {
 }
 
 impl StandInKarpenter {
-    /// One whose claims refer to a class of this kind.
+    /// A stand-in whose claims refer to a class of this kind.
     pub fn new(client: Client, azure: Simulator, class: &str) -> Self {
         Self { client, arm: Arm::new(azure.clone()), azure, class: class.to_owned() }
     }
 
-    /// The path of the VM that is made for a claim.
+    /// The path of the VM for a claim.
     pub fn vm_path(claim: &str) -> String {
         path("Microsoft.Compute/virtualMachines", claim)
     }
 
-    /// Makes a NodePool with its class.
+    /// Creates a NodePool with its class.
     pub async fn create_pool(&self, name: &str) -> Result<()> {
         if self.class == "AKSNodeClass" {
             let class = json!({
@@ -62,18 +62,18 @@ impl StandInKarpenter {
         self.create(&pool).await
     }
 
-    /// Makes a NodeClaim, its NIC and its VM, and says so in the status: `Launched`.
+    /// Creates a NodeClaim, its NIC and its VM, and sets the condition `Launched`.
     pub async fn launch(&self, claim: &str, pool: &str, image_version: &str) -> Result<()> {
         self.launch_as(claim, pool, &Order::of(image_version)).await
     }
 
-    /// The same for a VM as ordered.
+    /// Like [`Self::launch`], for a VM with these properties.
     pub async fn launch_as(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
         self.claim(claim, Some(pool)).await?;
         self.make(claim, pool, order).await
     }
 
-    /// Makes the NIC and the VM of a claim that is there, and says so in its status.
+    /// Creates the NIC and the VM of an existing claim, and sets the condition `Launched`.
     pub async fn make(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
         let name = format!("aks-{claim}");
         self.arm.put(&path("Microsoft.Network/networkInterfaces", claim), &Order::nic(pool))?;
@@ -83,7 +83,7 @@ impl StandInKarpenter {
         self.arm.finish(&accepted).map(drop)
     }
 
-    /// Makes a NodeClaim, and has AKS make a machine for it.
+    /// Creates a NodeClaim, and requests a machine for it from AKS.
     pub async fn launch_machine(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
         self.claim(claim, Some(pool)).await?;
         let machine = format!(
@@ -100,8 +100,7 @@ impl StandInKarpenter {
         self.accepted(claim, &vm, &order.image()).await
     }
 
-    /// Makes a NodeClaim that no pool asked for, whose creation Azure refuses: the text stands in
-    /// the claim.
+    /// Creates a NodeClaim without a pool, whose VM Azure refuses: the claim's status contains the error.
     pub async fn launch_standalone(&self, claim: &str, error: &str) -> Result<()> {
         self.claim(claim, None).await?;
         self.patch_status(
@@ -115,7 +114,7 @@ impl StandInKarpenter {
         .await
     }
 
-    /// Makes a NodeClaim as it was ordered, and nothing else.
+    /// Creates only a NodeClaim.
     pub async fn claim(&self, claim: &str, pool: Option<&str>) -> Result<()> {
         let mut object = json!({
             "apiVersion": "karpenter.sh/v1",
@@ -137,7 +136,7 @@ impl StandInKarpenter {
         self.create(&object).await
     }
 
-    /// Says in a claim's status that its VM was accepted.
+    /// Writes to a claim's status that its VM was accepted.
     pub async fn accepted(&self, claim: &str, vm: &str, image: &str) -> Result<()> {
         let place = vm.replacen(GROUP, &GROUP.to_ascii_lowercase(), 1);
         self.patch_status(
@@ -151,28 +150,28 @@ impl StandInKarpenter {
         .await
     }
 
-    /// Puts the Custom Script extension and follows it to its end. The error is ARM's.
+    /// Creates the Custom Script extension and follows it to its end. Returns ARM's error, if any.
     pub fn bootstrap(&self, claim: &str) -> Result<Option<Value>> {
         let started = self.start_script(claim, &Order::default())?;
         let ended = self.arm.finish(&started)?;
         Ok(ended.get("error").cloned())
     }
 
-    /// The same on a machine as ordered.
+    /// Like [`Self::bootstrap`], for a VM with these properties.
     pub fn bootstrap_as(&self, claim: &str, order: &Order) -> Result<Option<Value>> {
         let started = self.start_script(claim, order)?;
         let ended = self.arm.finish(&started)?;
         Ok(ended.get("error").cloned())
     }
 
-    /// The same with a machine whose bootstrap is a real program.
+    /// Like [`Self::bootstrap_as`], for a VM whose bootstrap is a real program.
     pub async fn bootstrap_for_real(&self, claim: &str, order: &Order) -> Result<Option<Value>> {
         let started = self.start_script(claim, order)?;
         let ended = self.arm.follow(&started).await?;
         Ok(ended.get("error").cloned())
     }
 
-    /// Puts the Custom Script extension, and does not wait for it.
+    /// Creates the Custom Script extension, and does not wait for it.
     pub fn start_script(&self, claim: &str, order: &Order) -> Result<Response> {
         let name =
             if order.windows { "windows-cse-agent-karpenter" } else { "cse-agent-karpenter" };
@@ -180,7 +179,7 @@ impl StandInKarpenter {
         self.arm.put(&extension, &order.extension())
     }
 
-    /// Tells the failure as Karpenter tells it: an Event with the first 500 characters.
+    /// Reports the failure like Karpenter: an Event with the first 500 characters.
     pub async fn report_failure(&self, claim: &str, error: &Value) -> Result<()> {
         let object = self.claims().get(claim).await.context("read the NodeClaim")?;
         let now = self.azure.clock().now();
@@ -202,8 +201,8 @@ impl StandInKarpenter {
         self.create_in(Some("default"), &event).await
     }
 
-    /// Says that the claim's Node is there: the status is patched from a fresh copy, so that
-    /// what others wrote stays.
+    /// Registers the claim's Node: the status is patched from a fresh copy, so that the changes of other
+    /// writers stay.
     pub async fn register(&self, claim: &str) -> Result<()> {
         let mut conditions = self.conditions_of(claim).await?;
         let now = self.second();
@@ -221,8 +220,8 @@ impl StandInKarpenter {
         self.patch_status(claim, &status).await
     }
 
-    /// Patches the status from a stale copy, as Karpenter's main write does: whatever others
-    /// added is gone.
+    /// Patches the status from a stale copy, as Karpenter's main write does: the changes of other writers are
+    /// lost.
     pub async fn overwrite(&self, claim: &str) -> Result<()> {
         let theirs = ["Launched", "Registered", "Initialized", "Ready"];
         let mut conditions = self.conditions_of(claim).await?;
@@ -243,13 +242,13 @@ impl StandInKarpenter {
         self.report_failure(claim, &error).await
     }
 
-    /// Deletes the VM and then the claim, as Karpenter does with what failed.
+    /// Deletes the VM and then the claim, as Karpenter does after a failure.
     pub async fn clean_up(&self, claim: &str) -> Result<()> {
         self.delete_vm(claim)?;
         self.delete_claim(claim).await
     }
 
-    /// Deletes the VM, and waits until it is gone.
+    /// Deletes the VM, and waits for the end of the operation.
     pub fn delete_vm(&self, claim: &str) -> Result<()> {
         let deleted = self.arm.delete(&format!("{}?forceDeletion=true", Self::vm_path(claim)))?;
         self.arm.finish(&deleted).map(drop)
@@ -264,7 +263,7 @@ impl StandInKarpenter {
         Ok(())
     }
 
-    /// Karpenter's view of a claim whose VM was accepted and whose Node has not been seen.
+    /// Karpenter's conditions for a claim whose VM was accepted and whose Node has not been seen.
     fn conditions(&self) -> Value {
         let now = self.second();
         let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now });
@@ -286,7 +285,7 @@ impl StandInKarpenter {
         ])
     }
 
-    /// The present, as conditions have it.
+    /// The current time in the format of conditions.
     fn second(&self) -> String {
         self.azure.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
@@ -324,8 +323,8 @@ impl StandInKarpenter {
     }
 }
 
-/// An error as Azure's Go SDK words it: the request and a frame come first, so the exit code
-/// lies beyond what Karpenter keeps.
+/// An error in the format of Azure's Go SDK: the request and a frame come first, so that the exit code is
+/// after the text that Karpenter preserves.
 fn sdk_text(error: &Value) -> String {
     let rule = "-".repeat(80);
     let address = format!(

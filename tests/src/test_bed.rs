@@ -1,4 +1,4 @@
-//! What a test runs against: a real control plane, a simulated Azure, and one clock for both.
+//! The environment of a test: a real control plane, a simulated Azure, and one clock for both.
 
 mod builder;
 mod endpoints;
@@ -38,17 +38,17 @@ use crate::order::Order;
 use crate::simulated_clock::SimulatedClock;
 use crate::stand_in_karpenter::StandInKarpenter;
 
-/// A real control plane and a simulated Azure: all of a cluster, or a test's part of a shared one.
+/// A real control plane and a simulated Azure: a whole cluster, or a test's part of a shared cluster.
 ///
 /// # Guarantees
-/// - What only this test bed has is gone when it is dropped: processes, files, tasks.
-/// - Test beds that share a control plane see nothing of each other.
+/// - Everything that only this test bed uses ends when it is dropped: processes, files, tasks.
+/// - Test beds that share a control plane do not see each other's objects.
 pub struct TestBed {
-    /// May do everything.
+    /// A client with all permissions.
     pub client: Client,
-    /// The simulated Azure. Its clock is also that of the controllers.
+    /// The simulated Azure. The controllers use its clock too.
     pub azure: Simulator,
-    /// Karpenter and its Azure provider.
+    /// The stand-in for Karpenter and its Azure provider.
     pub karpenter: StandInKarpenter,
     /// The settings of the controllers that run in the process of the test.
     pub settings: Settings,
@@ -83,13 +83,13 @@ pub async fn shared() -> Result<&'static ControlPlane> {
     SHARED.get_or_try_init(async || builder::control_plane(&[CrdSet::KarpenterAzure]).await).await
 }
 
-/// The same with the definitions of Cluster API.
+/// Like [`shared`], with the definitions of Cluster API.
 pub async fn shared_with_machines() -> Result<&'static ControlPlane> {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED.get_or_try_init(async || builder::control_plane(&builder::WITH_MACHINES).await).await
 }
 
-/// The same with the definitions of flex machines, for tests without a flex controller.
+/// Like [`shared`], with the definitions of flex machines, for tests without a flex controller.
 pub async fn shared_with_flex() -> Result<&'static ControlPlane> {
     static INSTALLED: OnceCell<()> = OnceCell::const_new();
     let plane = shared().await?;
@@ -97,22 +97,22 @@ pub async fn shared_with_flex() -> Result<&'static ControlPlane> {
     Ok(plane)
 }
 
-/// An observer in the process of the test. It stops when it is dropped.
+/// An observer in the process of the test, which stops when this value is dropped.
 pub struct Observer {
     task: JoinHandle<()>,
-    /// The controller that runs.
+    /// The running controller.
     pub controller: Arc<Controller>,
 }
 
 impl Observer {
-    /// Starts to observe.
+    /// Starts the observer.
     pub fn start(controller: Controller) -> Self {
         let controller = Arc::new(controller);
         let observed = controller.clone();
         Self { task: tokio::spawn(async move { observed.observe().await }), controller }
     }
 
-    /// Whether it has ended, which it never should.
+    /// Whether the observer has ended, which must never happen.
     pub fn is_finished(&self) -> bool {
         self.task.is_finished()
     }
@@ -124,13 +124,13 @@ impl Drop for Observer {
     }
 }
 
-/// A controller whose Azure, reached in process, gives it its clock as well.
+/// A controller that reaches Azure in process and uses Azure's clock.
 pub fn controller(azure: &Simulator, client: Client, settings: Settings) -> Controller {
     let clock = Arc::new(SimulatedClock(azure.clone()));
     Controller::new(settings, client, arm::client(azure, "observer"), clock)
 }
 
-/// What `read` finds in Azure, each time that something has changed there.
+/// The result of `read` after each change in Azure.
 pub fn azure_states<S>(
     azure: &Simulator,
     read: impl FnMut(&mut Azure) -> S,
@@ -146,7 +146,7 @@ pub fn azure_states<S>(
 }
 
 impl TestBed {
-    /// A test bed made to measure.
+    /// A builder for a test bed with other options.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -161,7 +161,7 @@ impl TestBed {
         self.control_plane.get()
     }
 
-    /// Its name.
+    /// The name of the test bed.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -171,12 +171,12 @@ impl TestBed {
         format!("{}-{name}", self.name)
     }
 
-    /// Its pool, which has the same name.
+    /// The pool of the test bed, which has the same name.
     pub fn pool(&self) -> &str {
         &self.name
     }
 
-    /// The present moment by the one clock that everything here follows.
+    /// The current time of the clock that all parts of the test bed share.
     pub fn now(&self) -> Timestamp {
         self.azure.clock().now()
     }
@@ -186,18 +186,18 @@ impl TestBed {
         Arm::new(self.azure.clone())
     }
 
-    /// A controller that does not run yet.
+    /// A controller that is not started yet.
     pub fn controller(&self, identity: &str, hook: EffectHook) -> Controller {
         let settings = Settings { identity: identity.to_owned(), ..self.settings.clone() };
         controller(&self.azure, self.client.clone(), settings).with_effect_hook(hook)
     }
 
-    /// Observes with all rights.
+    /// Starts an observer with all permissions.
     pub fn observe(&self) -> Observer {
         self.observe_with(self.client.clone(), EffectHook::default())
     }
 
-    /// Observes with the rights of `client`; `hook` runs after each effect.
+    /// Starts an observer with the permissions of `client`; `hook` runs after each effect.
     pub fn observe_with(&self, client: Client, hook: EffectHook) -> Observer {
         let controller = controller(&self.azure, client, self.settings.clone());
         Observer::start(controller.with_effect_hook(hook))
@@ -213,7 +213,7 @@ impl TestBed {
         Api::namespaced(self.client.clone(), &self.settings.namespace)
     }
 
-    /// Waits until a claim is as wanted.
+    /// Waits until a claim meets a condition.
     pub async fn claim_when(
         &self,
         name: &str,
@@ -225,12 +225,12 @@ impl TestBed {
         found.await?.context("the claim exists")
     }
 
-    /// Launches a claim of the pool whose script fails, as Karpenter does and reports it.
+    /// Launches a claim of the pool whose script fails, and reports the failure like Karpenter.
     pub async fn fail(&self, claim: &str, order: &Order) -> Result<()> {
         self.karpenter.fail(claim, self.pool(), order).await
     }
 
-    /// Waits until a claim has failed, as its condition says.
+    /// Waits until the condition of a claim shows a failure.
     pub async fn failed_claim(&self, claim: &str) -> Result<NodeClaim> {
         let has_failed = |claim: &NodeClaim| {
             let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
@@ -239,7 +239,7 @@ impl TestBed {
         self.claim_when(claim, "a verdict", has_failed).await
     }
 
-    /// The report on a claim, once it is as wanted. Its name cannot be known before.
+    /// The report on a claim, once it meets a condition. Its name is not known in advance.
     pub async fn report_when(
         &self,
         claim: &str,
@@ -256,7 +256,7 @@ impl TestBed {
         self.report_when(claim, BootstrapReport::is_announced).await
     }
 
-    /// Waits until the reports of this test bed are as wanted.
+    /// Waits until the reports of this test bed meet a condition.
     pub async fn reports_when(
         &self,
         what: &str,
@@ -273,7 +273,7 @@ impl TestBed {
         reports.pop().context("the report exists")
     }
 
-    /// Our Events about an object.
+    /// bringup's Events about an object.
     pub async fn events(&self, about: &str) -> Result<Vec<Event>> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
         let found = events.list(&ListParams::default()).await.context("list Events")?;
@@ -292,7 +292,7 @@ impl TestBed {
         found.await?.context("the Node exists")
     }
 
-    /// Waits until what `read` finds in Azure is as wanted.
+    /// Waits until the result of `read` in Azure meets a condition.
     pub async fn azure_when<S: Serialize>(
         &self,
         what: &str,
@@ -302,7 +302,7 @@ impl TestBed {
         Ok(until(what, azure_states(&self.azure, read), is).await?)
     }
 
-    /// A directory that is removed in the end.
+    /// A directory that is deleted with the test bed.
     pub fn directory(&self) -> &Path {
         self.control_plane().directory()
     }
@@ -322,7 +322,7 @@ impl TestBed {
         self.directory().join(endpoints::CA_FILE)
     }
 
-    /// The address at which the clock is advanced and faults are injected.
+    /// The URL for advancing the clock and injecting faults.
     pub fn control_endpoint(&self) -> String {
         self.endpoints.as_ref().map(Endpoints::control).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! Many VMs at once. The client that creates them uses many identities: its rate limits are not under test.
+//! Many VMs at once. The client that creates them uses many identities, because its rate limits are not under
+//! test.
 
 use std::collections::HashMap;
 
@@ -16,13 +17,13 @@ use crate::TestBed;
 use crate::order::Order;
 use crate::stand_in_karpenter::StandInKarpenter;
 
-/// How many requests Karpenter has under way at once.
+/// The number of concurrent requests of Karpenter.
 const PARALLEL_REQUESTS: usize = 32;
-/// What the observer may read: at once, and in a second.
+/// The observer's read budget: at once, and per second.
 const AT_ONCE: f64 = 125.0;
 const A_SECOND: f64 = 12.0;
 
-/// Orders VMs, each as a principal of its own.
+/// Requests VMs, each as a principal of its own.
 #[derive(Debug, Clone)]
 pub struct VmFleet(Simulator);
 
@@ -49,7 +50,7 @@ impl VmFleet {
         self.send("PUT", claim, &extension, Some(&order.extension())).map(drop)
     }
 
-    /// Begins to delete a VM, as Karpenter does it.
+    /// Begins to delete a VM, like Karpenter.
     pub fn delete_vm(&self, claim: &str) -> Result<()> {
         let vm = format!("{}?forceDeletion=true", StandInKarpenter::vm_path(claim));
         self.send("DELETE", claim, &vm, None).map(drop)
@@ -76,7 +77,7 @@ impl VmFleet {
 }
 
 impl TestBed {
-    /// Makes `count` claims at the same time: `work` does all that there is to do for one.
+    /// Creates `count` claims at the same time: `work` performs all steps for one claim.
     pub async fn for_each_claim<F>(&self, count: usize, work: impl Fn(String) -> F) -> Result<()>
     where
         F: Future<Output = Result<()>>,
@@ -85,7 +86,7 @@ impl TestBed {
         stream::iter(all).buffer_unordered(PARALLEL_REQUESTS).try_collect().await
     }
 
-    /// Makes a claim, its NIC and its VM, and reports in its status that the VM is accepted.
+    /// Creates a claim, its NIC and its VM, and reports in its status that the VM is accepted.
     pub async fn launch(&self, claim: &str, pool: &str, order: &Order) -> Result<()> {
         self.karpenter.claim(claim, Some(pool)).await?;
         self.vm_fleet().put_vm(claim, pool, order)?;
@@ -123,7 +124,7 @@ impl TestBed {
 /// The requests of the observer, which is the only reader of VMs.
 #[derive(Debug, Clone)]
 pub struct Reads {
-    /// Every read of a VM: when, and its path in lower case.
+    /// Every read of a VM: its time, and its path in lower case.
     pub of_vms: Vec<(Timestamp, String)>,
     /// Every read of the activity log.
     pub of_activity: Vec<Timestamp>,
@@ -132,7 +133,7 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// What was asked so far.
+    /// The requests so far.
     pub fn of(azure: &Simulator) -> Self {
         azure.with(|azure| {
             let all = azure.journal().requests();
@@ -153,7 +154,7 @@ impl Reads {
         })
     }
 
-    /// How many reads there were of each VM that was read, by its path in lower case.
+    /// The number of reads of each VM, by its path in lower case.
     pub fn by_vm(&self) -> HashMap<&str, usize> {
         let mut counts = HashMap::new();
         for (_, path) in &self.of_vms {
@@ -162,14 +163,14 @@ impl Reads {
         counts
     }
 
-    /// How many reads there were of a claim's VM.
+    /// The number of reads of a claim's VM.
     pub fn of_claim(&self, claim: &str) -> usize {
         let path = StandInKarpenter::vm_path(claim).to_ascii_lowercase();
         self.of_vms.iter().filter(|(_, read)| *read == path).count()
     }
 
-    /// By how many reads our own budget was exceeded at the worst moment, as they arrived. They
-    /// were allowed one by one; a delayed request arrives together with later ones.
+    /// The largest number of reads by which the observer exceeded its own budget, by time of arrival. The
+    /// budget allowed the reads one by one; a delayed request arrives together with later ones.
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of a simulation fit a double")]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
     pub fn beyond_budget(&self) -> usize {

@@ -1,4 +1,4 @@
-//! How fast 10,000 VMs answer reads of their instance view, in process.
+//! The time in which 10,000 VMs answer reads of their instance view, in process.
 
 use std::hint::black_box;
 
@@ -14,7 +14,7 @@ const GROUP: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compu
 
 fn populated() -> Simulator {
     let scenario = Scenario {
-        // The limits are not what is measured.
+        // Rate limits would distort the measurement.
         quirks: Quirks { throttling: false, ..Quirks::default() },
         ..Scenario::default()
     };

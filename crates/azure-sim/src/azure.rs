@@ -110,8 +110,8 @@ pub struct ResourceSummary {
     pub state: String,
     /// The tags of the resource.
     pub tags: BTreeMap<String, String>,
-    /// No other resource uses it and none will delete it. It is a leak, unless its owner still
-    /// plans to delete it.
+    /// No other resource uses this resource and none will delete it: a leaked resource, unless its owner
+    /// still plans to delete it.
     pub orphan: bool,
 }
 
@@ -138,7 +138,7 @@ pub struct Azure {
     pub(crate) operations_started: u64,
     pub(crate) activity: Vec<Entry>,
     pub(crate) graph_window: (i64, u32),
-    /// How many VMs each rule of the scenario has matched.
+    /// The number of VMs that each rule of the scenario has matched.
     pub(crate) rules_met: Vec<u32>,
     pub(crate) programs: Vec<ProgramRun>,
     pub(crate) programs_started: u64,

@@ -9,7 +9,7 @@ use crate::resources::vm::Vm;
 use crate::resources::{later, not_found, text};
 use crate::route::Id;
 
-/// The blob grows in pages of this size; what the guest has not written is NUL.
+/// The blob grows in pages of this size; the part that the guest has not written is NUL.
 const PAGE: usize = 512;
 
 impl Azure {

@@ -1,4 +1,4 @@
-//! One call and its reply, as handlers see them.
+//! One call and its reply, as handlers use them.
 
 use bytes::Bytes;
 use http::{Method, Request, Response, header};

@@ -1,4 +1,4 @@
-//! Injected faults: which requests, how often, and what happens to them.
+//! Injected faults: the affected requests, how often they are affected, and how.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::seed::Seed;
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FaultRule {
-    /// The requests the fault applies to.
+    /// The requests that the fault applies to.
     #[serde(default)]
     pub on: On,
-    /// What happens to these requests.
+    /// The effect on these requests.
     pub fault: Fault,
 }
 
@@ -28,7 +28,7 @@ pub struct On {
     pub path_contains: Option<String>,
     /// Skips this many matching requests first.
     pub after: u32,
-    /// Then applies this many times; without it, every time.
+    /// Then applies to this many requests; to all if absent.
     pub times: Option<u32>,
     /// The share of matching requests that the fault applies to, between 0 and 1.
     pub probability: Option<f64>,
@@ -38,7 +38,7 @@ pub struct On {
     pub until: Option<Span>,
 }
 
-/// What happens to a request. "Before" and "after" are before and after its effect.
+/// The effect of a fault. "Before" and "after" are before and after the effect of the request.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Fault {
@@ -64,16 +64,16 @@ pub enum Fault {
     },
     /// The answer comes this much later.
     Slow(Span),
-    /// The previous answer to the same read comes again; without one, 404 or an empty list.
+    /// The previous answer to the same read is returned; without a previous answer, 404 or an empty list.
     Stale,
     /// A fixed answer, without effect: HTML from a proxy, an operation with an unknown status.
     Answer {
         /// The HTTP status.
         status: u16,
-        /// Headers beside or instead of `content-type: application/json`.
+        /// Headers in addition to or instead of `content-type: application/json`.
         #[serde(default)]
         headers: BTreeMap<String, String>,
-        /// The body, as it stands.
+        /// The body, unchanged.
         #[serde(default)]
         body: String,
     },

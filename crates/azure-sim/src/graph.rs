@@ -1,7 +1,6 @@
-//! Resource Graph: provisioning states with a long delay, ids in lower case, and never a message.
+//! Resource Graph: provisioning states with a long delay, IDs in lower case, and never a message.
 //!
-//! It understands the part of the query language that bringup uses: a type, a resource group, a
-//! provisioning state.
+//! Supports the part of the query language that bringup uses: a type, a resource group, a provisioning state.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -64,7 +64,7 @@ impl Journal {
         &self.requests
     }
 
-    /// How many requests of each kind there were.
+    /// The number of requests of each kind.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         let mut counts = BTreeMap::new();
         for request in &self.requests {

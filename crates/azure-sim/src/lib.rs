@@ -1,5 +1,5 @@
-//! A simulated Azure: ARM, compute, network and the guest. It behaves closely enough that Azure's
-//! own SDKs work against it, and its clock and its faults are under the control of the test.
+//! A simulated Azure: ARM, compute, network and the guest. The simulation is close enough that Azure's own
+//! SDKs work with it, and the test controls its clock and its faults.
 //!
 //! [`azure::Azure`] is one deterministic state machine. [`simulator::Simulator`] gives it a clock.
 //! [`endpoints`] accept requests.

@@ -1,5 +1,5 @@
-//! The life of a VM after its PUT: it powers on, its operation ends, its agent reports, its script
-//! runs, its Node joins; or one of these steps fails.
+//! The life of a VM after its PUT: the VM powers on, its operation ends, its agent reports, its script runs,
+//! its Node joins; or one of these steps fails.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::scenario::{AgentOutcome, Bootstrap, NodeOutcome, OsOutcome, Script, S
 #[derive(Debug)]
 pub(crate) struct Running {
     vm: VmRef,
-    /// The extension that runs it; `None` when cloud-init runs it.
+    /// The extension that runs the program; `None` when cloud-init runs it.
     extension: Option<String>,
     run: u32,
 }
@@ -243,7 +243,7 @@ impl Azure {
         !self.running.is_empty()
     }
 
-    /// Records how a program ended. The result is dropped when its VM is gone or has rebooted.
+    /// Records how a program ended. The result is discarded if its VM is deleted or has rebooted.
     pub fn program_ended(&mut self, run: u64, end: ProgramEnd) {
         let Some(Running { vm: reference, extension, run }) = self.running.remove(&run) else {
             return;

@@ -77,7 +77,7 @@ enum Failure {
 }
 
 impl Failure {
-    /// As in sysexits.h, where it has a matching code.
+    /// The codes of sysexits.h, if there is a matching one.
     fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 64,
@@ -192,8 +192,8 @@ fn with_hint(error: ServeError, option: &str) -> anyhow::Error {
     }
 }
 
-/// Everything that makes the program exit. It is set up before the addresses are printed, so that a
-/// signal that follows them is not lost.
+/// The events that make the program exit. They are set up before the addresses are printed, so that a signal
+/// after the output is not lost.
 struct Shutdown {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
@@ -307,14 +307,14 @@ fn shutdown_message(output: Output, leaked: &[ResourceSummary]) -> String {
     }
 }
 
-/// The one place that writes to standard output. A closed pipe is not an error.
+/// The only function that writes to standard output. A closed pipe is not an error.
 fn print(text: &str) {
     let mut output = io::stdout().lock();
     let _ = writeln!(output, "{}", text.trim_end());
     let _ = output.flush();
 }
 
-/// The one place that writes to standard error.
+/// The only function that writes to standard error.
 fn print_error(line: &str) {
     let _ = writeln!(io::stderr().lock(), "bringup-azure-sim: {line}");
 }

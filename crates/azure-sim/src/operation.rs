@@ -37,7 +37,7 @@ impl Progress {
 #[derive(Debug, Clone)]
 pub(crate) struct Operation {
     pub(crate) provider: Provider,
-    /// The resource it changes, by which throttling counts.
+    /// The resource that the operation changes; throttling counts by resource.
     pub(crate) subject: Key,
     subscription: String,
     location: String,
@@ -74,7 +74,7 @@ impl Azure {
         id
     }
 
-    /// Ends an operation. An operation that has ended does not change any more.
+    /// Ends an operation. An ended operation no longer changes.
     pub(crate) fn end_operation(&mut self, id: &OperationId, progress: Progress) {
         let now = self.now;
         if let Some(operation) = self.operations.get_mut(id)
@@ -98,8 +98,8 @@ impl Azure {
             return reply;
         };
         let version = call.query("api-version").unwrap_or_default();
-        // Real operation URLs have two to four kilobytes. A client that truncates them must fail
-        // here.
+        // Real operation URLs have two to four kilobytes. A client that truncates them must fail in tests,
+        // too.
         let certificate = self.seed.of(&format!("certificate/{}", id.0)).letters(1800);
         let (place, results) = match operation.provider {
             Provider::Compute => ("Microsoft.Compute", "operations"),

@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::resources::vm::Os;
 use crate::scenario::{JsonShape, ScriptRun};
 
-/// The handler keeps the last bytes of each stream.
+/// The handler stores this many bytes from the end of each stream.
 const STREAM_TAIL: usize = 4096;
-/// The scripts keep the last bytes of their log.
+/// The scripts store this many bytes from the end of their log.
 const LOG_TAIL: usize = 3000;
 
 /// When the phases of a boot began.

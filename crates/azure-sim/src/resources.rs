@@ -1,4 +1,4 @@
-//! The resources, one kind per file, and what they share.
+//! The resources, one kind per file, and their shared functions.
 
 pub(crate) mod disk;
 pub(crate) mod extension;
@@ -32,17 +32,17 @@ pub(crate) struct Tombstone {
     body: Value,
 }
 
-/// How many items a page of a list holds.
+/// The number of items in a page of a list.
 const PAGE: usize = 100;
 
 impl Azure {
-    /// Keeps the last body of a deleted resource for delayed reads.
+    /// Stores the last body of a deleted resource for delayed reads.
     pub(crate) fn bury(&mut self, id: &Id, mut body: Value) {
         body["properties"]["provisioningState"] = "Deleting".into();
         self.tombstones.insert(id.key(), Tombstone { id: id.clone(), deleted: self.now, body });
     }
 
-    /// Whether a resource created then is visible to reads that are `lag` behind.
+    /// Whether a resource that was created at this time is visible to reads that are `lag` behind.
     pub(crate) fn shows(&self, created: Timestamp, lag: Duration) -> bool {
         self.now >= later(created, lag)
     }

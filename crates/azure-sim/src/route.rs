@@ -1,15 +1,15 @@
-//! Which resource a path addresses. ARM ignores the case of every segment.
+//! The resource that a path addresses. ARM ignores the case of every segment.
 
 use std::fmt;
 
 use http::Method;
 
-/// The id of a resource. It keeps the casing of its first PUT and compares without regard to case.
+/// The ID of a resource. An ID preserves the casing of its first PUT and compares without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Id {
     pub(crate) subscription: String,
     pub(crate) group: String,
-    /// Provider, types and names: `Microsoft.Compute/virtualMachines/a`.
+    /// Provider, types and names, such as `Microsoft.Compute/virtualMachines/a`.
     pub(crate) tail: String,
 }
 

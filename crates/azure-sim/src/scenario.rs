@@ -1,4 +1,4 @@
-//! A scenario in YAML: the contents of a simulated Azure, and what its VMs do.
+//! A scenario in YAML: the contents of a simulated Azure, and the behaviour of its VMs.
 
 mod boot;
 mod load;
@@ -39,9 +39,9 @@ pub struct Scenario {
     pub quotas: Vec<Quota>,
     /// Capacity limits. A size that is not listed is available.
     pub capacity: Vec<Capacity>,
-    /// What VMs do. The first matching rule decides; a VM without one is healthy.
+    /// The behaviour of VMs. The first matching rule decides; a VM without a rule is healthy.
     pub rules: Vec<Rule>,
-    /// Faults of requests.
+    /// Faults to inject into requests.
     pub faults: Vec<FaultRule>,
     /// Undocumented behaviours of Azure.
     pub quirks: Quirks,

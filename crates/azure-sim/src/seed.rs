@@ -1,5 +1,5 @@
-//! Randomness by name: what is drawn for a VM depends only on the seed and on the VM, not on the
-//! number of draws before. So one more request in a rerun changes nothing else.
+//! Randomness by name: the values for a VM depend only on the seed and on the VM, not on the number of values
+//! drawn before. So an additional request in a rerun changes no other value.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ impl Seed {
         Self(seed)
     }
 
-    /// The draws for one named purpose.
+    /// The random values for one named purpose.
     pub(crate) fn of(self, name: &str) -> Draws {
         // FNV-1a over the seed and the name: stable across platforms and versions of std.
         let hash = self
@@ -27,18 +27,18 @@ impl Seed {
     }
 }
 
-/// A stream of draws for one purpose.
+/// A stream of random values for one purpose.
 #[derive(Debug)]
 pub(crate) struct Draws(fastrand::Rng);
 
 impl Draws {
-    /// Between 0 and 1.
+    /// A number between 0 and 1.
     pub(crate) fn chance(&mut self) -> f64 {
         self.0.f64()
     }
 
-    /// A duration, mostly near the geometric mean of the two bounds and rarely outside them, as
-    /// durations in Azure are.
+    /// A duration, mostly near the geometric mean of the two bounds and rarely outside them, like durations
+    /// in Azure.
     pub(crate) fn around(&mut self, low: f64, high: f64) -> Duration {
         // Twelve uniform draws approximate a normal one, without the platform's logarithm.
         let normal: f64 = (0..12).map(|_| self.0.f64()).sum::<f64>() - 6.0;

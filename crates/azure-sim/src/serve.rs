@@ -21,7 +21,7 @@ use crate::tokens;
 #[derive(Debug, Default)]
 pub(crate) struct Answered(BTreeMap<String, Response<Bytes>>);
 
-/// A test with stale reads uses far fewer paths.
+/// Tests with stale reads use far fewer paths.
 const KEPT_ANSWERS: usize = 4096;
 
 impl Answered {
@@ -179,7 +179,7 @@ impl Azure {
         }
     }
 
-    /// The resource whose rate limit a call draws on.
+    /// The resource whose rate limit applies to a call.
     fn counted_resource(&self, target: &Target) -> String {
         match target {
             Target::Vm(id)
@@ -261,7 +261,7 @@ impl Azure {
         }
     }
 
-    /// The previous answer to the same read; 404 or an empty list when there is none.
+    /// The previous answer to the same read; 404 or an empty list if there is none.
     fn stale(&self, call: &Call<'_>) -> Response<Bytes> {
         let nothing = || match Target::parse(&call.path) {
             Some(
@@ -343,7 +343,7 @@ fn check_api_version(call: &Call<'_>) -> Result<(), ArmError> {
     }
 }
 
-/// `2024-11-01`, or the same with a suffix such as `-preview`.
+/// Whether a text is a version such as `2024-11-01`, optionally with a suffix such as `-preview`.
 fn is_api_version(version: &str) -> bool {
     let date: String = version.chars().take(10).collect();
     date.parse::<jiff::civil::Date>().is_ok()

@@ -1,4 +1,4 @@
-//! The handle that endpoints and tests share: the state machine behind a lock, and its clock.
+//! The simulator that endpoints and tests share: the state machine behind a lock, and its clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,8 +22,8 @@ pub struct Simulator {
 impl Simulator {
     /// A new, empty Azure that follows `scenario`.
     ///
-    /// A manual or accelerated clock starts at the scenario's start. A real one starts at `wall`,
-    /// because it has to agree with the clocks of other programs.
+    /// A manual or accelerated clock starts at the scenario's start. A real clock starts at `wall`, because
+    /// it must agree with the clocks of other programs.
     pub fn new(scenario: Scenario, pace: Pace, wall: Timestamp) -> Self {
         let start = match pace {
             Pace::Real => wall,
@@ -54,7 +54,7 @@ impl Simulator {
         answer
     }
 
-    /// Jumps forward. Every event due until then has been handled on return.
+    /// Advances the clock. Every event due until then has been handled on return.
     pub fn advance(&self, by: Duration) -> Timestamp {
         let now = self.clock.advance(by);
         self.with(|_| ());
@@ -71,7 +71,7 @@ impl Simulator {
     /// answered, the clock jumped, or an event was handled or scheduled; or the next event is due.
     /// Callers notice a VM that joins or a program to start without polling.
     pub async fn changed(&self, changes: &mut watch::Receiver<u64>) {
-        // Azure's clock may be ahead of ours, so its events are due that much earlier here.
+        // Azure's clock may be ahead of ours, so its events are due earlier by our clock.
         let due = self.with(|azure| {
             let ahead = SignedDuration::try_from(azure.ahead).unwrap_or(SignedDuration::MAX);
             let ((at, _), _) = azure.queue.first_key_value()?;
@@ -92,7 +92,7 @@ impl Simulator {
     /// Runs `work` on the state machine after handling all events that are due.
     pub fn with<T>(&self, work: impl FnOnce(&mut Azure) -> T) -> T {
         let mut azure = self.azure.lock().unwrap_or_else(PoisonError::into_inner);
-        // Every handled event leaves the queue and every new one enters it: both are changes.
+        // Every handled event leaves the queue and every new event enters it: both are changes.
         let agenda = |azure: &Azure| (azure.scheduled, azure.queue.len());
         let before = agenda(&azure);
         azure.advance_to(self.clock.now());

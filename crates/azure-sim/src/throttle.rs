@@ -1,5 +1,5 @@
-//! Token buckets: those of the ARM front door refill by the second, those of compute by the minute.
-//! The figures are the documented ones.
+//! Token buckets: the buckets of the ARM front door refill every second, those of compute every minute. The
+//! limits are the documented ones.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ const GET_SUBSCRIPTION_INFO: Policy =
     Policy { name: "GetSubscriptionInfo", resource: None, subscription: (120, 360) };
 
 impl Policy {
-    /// The policy of a call, if compute has one for it.
+    /// The compute policy for a call, if there is one.
     pub(crate) fn of(method: &Method, target: &Target) -> Option<Self> {
         let read = method == Method::GET || method == Method::HEAD;
         let in_scale_set = |id: &Id| id.tail.matches('/').count() > 2;
@@ -92,7 +92,7 @@ impl Policy {
     }
 }
 
-/// The buckets that one request draws on.
+/// The buckets that one request takes tokens from.
 #[derive(Debug)]
 pub(crate) struct Draw<'a> {
     pub(crate) principal: &'a str,
@@ -111,7 +111,7 @@ struct Bucket {
     filled: Timestamp,
 }
 
-/// All buckets. A bucket without draws is full and is not stored.
+/// All buckets. A full bucket is not stored.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     buckets: BTreeMap<String, Bucket>,
@@ -203,7 +203,7 @@ fn until_next_minute(now: Timestamp) -> u64 {
     60 - now.as_second().rem_euclid(60).unsigned_abs()
 }
 
-/// Compute's 429: no outer `error`, and a code that elsewhere means quota.
+/// Compute's 429: no outer `error`, and a code that means quota in other answers.
 pub(crate) fn compute_refusal(policy: &str, cap: u32, wait: u64) -> Reply {
     let measured = json!({ "operationGroup": policy, "allowedRequestCount": cap, "measuredRequestCount": cap + 1 });
     let body = json!({

@@ -1,8 +1,8 @@
-//! The token endpoints that Azure's identity libraries call, and the check of the tokens they
+//! The token endpoints that Azure's identity libraries call, and the check of the tokens that the endpoints
 //! return.
 //!
-//! A token has the form `sim.<expiry in unix seconds>.<subject>`, so that a test can write one.
-//! Secrets and assertions are required, as Entra requires them, but not compared.
+//! A token has the form `sim.<expiry in unix seconds>.<subject>`, so that a test can write one. Secrets and
+//! assertions are required, as Entra requires them, but not compared.
 
 use bytes::Bytes;
 use http::{Method, Request, Response, header};
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use crate::exchange::{ArmError, Call, Reply};
 use crate::seed::Seed;
 
-/// The lifetime of a token. A client checks it against the wall clock, ARM against the simulated
-/// one: a day, which managed identities get from Azure as well, leaves room for jumps.
+/// The lifetime of a token. A client checks it against the wall clock, ARM against the simulated clock: a
+/// day, which is also the lifetime for managed identities in Azure, leaves room for jumps.
 const LIFETIME_SECONDS: i64 = 24 * 60 * 60;
 
 /// Characters of a token's subject that need no encoding.
 const SUBJECT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// The caller, by which ARM counts requests and which error messages name.
+/// The caller. ARM counts requests by caller, and error messages name the caller.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Principal(String);
 
@@ -35,7 +35,7 @@ impl Principal {
 pub(crate) enum Refusal {
     /// The request has no bearer token.
     Missing,
-    /// The token is one of the simulator's and has expired.
+    /// The token is a token of the simulator and has expired.
     Expired { expiry: i64, now: i64 },
 }
 
@@ -144,8 +144,8 @@ fn client_credentials(now: Timestamp, form: &Form) -> Result<Reply, Refused> {
     ))
 }
 
-/// The answer of IMDS and of App Service. `vouched` tells whether the request has the header that
-/// protects against server-side request forgery; without it, `otherwise` is the status.
+/// The answer of IMDS and of App Service. `vouched` is true if the request has the header that protects
+/// against server-side request forgery; without the header, `otherwise` is the status.
 fn managed_identity(now: Timestamp, call: &Call<'_>, vouched: bool, otherwise: u16) -> Reply {
     let refused = |status: u16, description: &str| {
         Reply::json(status, json!({ "error": "invalid_request", "error_description": description }))
@@ -218,7 +218,7 @@ fn parse(token: &str) -> Option<(i64, String)> {
     Some((expiry.parse().ok()?, percent_decode_str(subject).decode_utf8_lossy().into_owned()))
 }
 
-/// A timestamp as ARM writes it in this one message.
+/// A timestamp in the format that ARM uses only in this message.
 fn american(second: i64) -> String {
     let at = Timestamp::from_second(second).unwrap_or(Timestamp::MAX);
     at.strftime("%-m/%-d/%Y %-I:%M:%S %p").to_string()

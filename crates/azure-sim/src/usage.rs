@@ -1,4 +1,4 @@
-//! Core quotas: usage, what is left, and the refusal when it is not enough.
+//! Core quotas: usage, remaining cores, and the refusal of a VM that exceeds them.
 
 use serde_json::json;
 

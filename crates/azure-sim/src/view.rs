@@ -1,4 +1,4 @@
-//! A VM as reads return it: the model and the instance view.
+//! A VM in answers to reads: the model and the instance view.
 
 use serde_json::{Value, json};
 

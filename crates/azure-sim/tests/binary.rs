@@ -1,4 +1,4 @@
-//! The simulator as a program: what it says, how it ends, and how it fails.
+//! The simulator as a program: its output, its exit codes, and its errors.
 #![allow(clippy::unwrap_used, reason = "tests say by a panic what failed")]
 
 mod clients;
@@ -10,7 +10,7 @@ use clients::{HttpsClient, MACHINES, Program, control};
 use rustix::process::Signal;
 use serde_json::json;
 
-/// Runs it to its end and gives its exit code and the lines of its standard error.
+/// Runs the program to its end and returns its exit code and the lines of its standard error.
 fn failed(arguments: &[&str]) -> (i32, Vec<String>) {
     let output = Program::command().args(arguments).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");

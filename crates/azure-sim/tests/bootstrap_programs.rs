@@ -1,4 +1,4 @@
-//! A real program in the place of a VM's bootstrap.
+//! A real program in place of a VM's bootstrap.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "tests say by a panic what failed")]
 
@@ -23,7 +23,7 @@ fn bootstrapping(script: &str) -> Client {
     client
 }
 
-/// Waits for the program's end, and until Azure shows it.
+/// Waits for the end of the program, and until Azure shows its result.
 async fn ended(client: &Client) -> Value {
     let mut changes = client.simulator.changes();
     client.simulator.changed(&mut changes).await;

@@ -1,4 +1,4 @@
-//! The control endpoint, and the clock that follows it.
+//! The control endpoint, and the clock that follows the simulated clock.
 #![allow(clippy::unwrap_used, reason = "tests say by a panic what failed")]
 
 mod clients;
@@ -14,7 +14,7 @@ use clients::{MACHINES, control};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-/// The end of a wait that only a broken test reaches; much less than the jump.
+/// The longest wait, which only a failing test reaches; much less than the jump.
 const FOREVER: Duration = Duration::from_mins(4);
 
 async fn open(pace: Pace) -> (Simulator, ControlServer) {
@@ -86,7 +86,7 @@ async fn a_clock_that_cannot_be_followed_says_why() {
     let address = server.endpoint();
     drop(server);
     let refused = loop {
-        // The port is given back a moment after the server was dropped.
+        // The port becomes free a moment after the server was dropped.
         match FollowedClock::follow(&address).await {
             Ok(_) => tokio::task::yield_now().await,
             Err(error) => break error,

@@ -1,4 +1,4 @@
-//! Injected faults, and the determinism they rest on.
+//! Injected faults, and the determinism that they depend on.
 
 mod common;
 
@@ -115,7 +115,7 @@ fn faults_can_be_bound_to_a_time() {
     assert_eq!(statuses, [404, 404, 503, 404]);
 }
 
-/// A run that touches much of what draws lots.
+/// A run that uses many random values.
 fn run(seed: u64) -> String {
     let client = Client::new(&format!(
         "{ORAS_MISSING}

@@ -1,4 +1,4 @@
-//! The HTTPS server, seen by clients that trust its certificate and by one that does not.
+//! The HTTPS server, used by clients that trust its certificate and by one that does not.
 #![allow(clippy::unwrap_used, reason = "tests say by a panic what failed")]
 
 mod clients;
@@ -39,7 +39,7 @@ impl House {
         Self { simulator, server, client, directory }
     }
 
-    /// As a program is told of a cloud of its own.
+    /// The options that a program uses for a custom cloud.
     fn options(&self) -> ClientOptions {
         let mut cloud = CustomConfiguration::default();
         cloud.authority_host = self.server.endpoint();
@@ -51,14 +51,14 @@ impl House {
         format!("{}{MACHINES}", self.server.endpoint())
     }
 
-    /// Everything that comes back for one request before the connection ends.
+    /// All bytes of the answer to one request, up to the end of the connection.
     async fn raw(&self) -> String {
         let mut stream = self.client.connect(&self.server.endpoint()).await.unwrap();
         let request =
             format!("GET {MACHINES} HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer x\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut came = Vec::new();
-        // That it ends in an error is the point; what came before it counts.
+        // The error at the end is expected; the bytes before it count.
         let _ = stream.read_to_end(&mut came).await;
         String::from_utf8(came).unwrap()
     }

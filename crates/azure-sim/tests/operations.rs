@@ -1,4 +1,4 @@
-//! Operations, deletion, late views, and the services around the VM.
+//! Operations, deletion, delayed views, and the services that a VM uses.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! When Azure says no: reservations, quota, capacity, access, limits.
+//! Requests that Azure refuses: reservations, quota, capacity, access, limits.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Scenario files: what is wrong with one is said with its place.
+//! Scenario files: an error names its position.
 
 use bringup_azure_sim::scenario::{self, ScenarioError};
 

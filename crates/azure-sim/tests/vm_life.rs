@@ -1,4 +1,4 @@
-//! What a VM does after its PUT, as a reader of ARM sees it.
+//! The behaviour of a VM after its PUT, as clients of ARM observe it.
 
 mod common;
 

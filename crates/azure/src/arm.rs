@@ -1,4 +1,4 @@
-//! The client of Azure's resource manager.
+//! The client of Azure Resource Manager (ARM).
 
 mod blob;
 mod exchange;
@@ -23,15 +23,14 @@ use crate::reads::Reads;
 
 pub use writes::{Condition, PollError, Verb, Write};
 
-/// How we introduce ourselves.
 const USER_AGENT: &str = concat!("bringup/", env!("CARGO_PKG_VERSION"));
 
 /// The client. Clones share budget, queue and token.
 ///
 /// # Guarantees
-/// One call is one request, except where a page or a range has to follow; nothing is retried. The
-/// token goes to the endpoint's host and nowhere else. No limit of Azure's that is known is
-/// exceeded by this client and its clones.
+/// One call is one request, except where further pages or ranges follow. The client repeats no request. It
+/// sends the token only to the endpoint's host. The client and its clones together exceed no known limit of
+/// Azure.
 #[derive(Clone)]
 pub struct Arm {
     endpoint: Endpoint,
@@ -42,7 +41,7 @@ pub struct Arm {
 }
 
 impl Arm {
-    /// A client with half of what ARM allows an identity.
+    /// A client that uses half of the requests that ARM allows an identity.
     pub fn new(
         endpoint: Endpoint,
         credential: Arc<dyn TokenCredential>,
@@ -52,7 +51,7 @@ impl Arm {
         Self::with_limits(endpoint, credential, transport, clock, Limits::default())
     }
 
-    /// A client with limits of its own.
+    /// A client with these limits.
     pub fn with_limits(
         endpoint: Endpoint,
         credential: Arc<dyn TokenCredential>,
@@ -78,18 +77,18 @@ impl Arm {
         Self { endpoint, pipeline, transport, reads, clock }
     }
 
-    /// Where requests go.
+    /// The endpoint of the requests.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// The queue before the requests, with its counters.
+    /// The queue of requests, with its counters.
     pub fn reads(&self) -> &Reads {
         &self.reads
     }
 }
 
-/// A transport may show anything; so it is not shown.
+/// Without the transport, whose `Debug` output could contain secrets.
 impl fmt::Debug for Arm {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let management = self.endpoint.management().as_str();
@@ -97,7 +96,7 @@ impl fmt::Debug for Arm {
     }
 }
 
-/// Sets our user agent in place of the one of `azure_core`.
+/// Replaces the user agent of `azure_core` with ours.
 #[derive(Debug)]
 struct Introduce;
 

@@ -1,10 +1,9 @@
-//! How much may be asked of Azure, and when: pure, time comes in as an argument.
+//! How many requests may be sent to Azure, and when. Pure: time is an argument.
 //!
-//! Three meters count every request: the front door's, for the subscription; and, where the
-//! provider has limits of its own, its family's for the subscription and for the one resource.
-//! A request may go when all three agree. What Azure says in headers and refusals only ever
-//! lowers a meter, and only the one it is about: a machine that was asked too often does not keep
-//! others from being asked.
+//! Three meters count every request: one for the subscription's front door, and, if the provider has limits
+//! of its own, one for its family in the subscription and one for its family on the resource. A request may
+//! be sent when all three allow it. Headers and refusals only ever lower a meter, and only the meter that
+//! they apply to: a machine with too many reads does not delay reads of others.
 
 mod call;
 mod meter;
@@ -22,31 +21,31 @@ use meter::{Limit, Meter};
 pub(crate) use signals::retry_after;
 pub use signals::{Signals, Throttling};
 
-/// How long a refusal keeps us away at most. Longer than this, and a claim would live and die without
-/// being looked at: Azure is asked again then, and may refuse again.
+/// The longest wait after a refusal. A longer one could outlast a claim's whole life without a look, so
+/// bringup tries again after this time, and Azure may refuse again.
 const LONGEST_STOP: Duration = Duration::from_mins(5);
 
-/// How many meters are kept before those that say nothing are dropped.
+/// The number of meters from which on idle meters are dropped.
 const MANY_METERS: usize = 1024;
 
-/// How many policies are remembered for [`Budget::remaining`].
+/// The most policies in [`Budget::remaining`].
 const MANY_POLICIES: usize = 64;
 
-/// What we allow ourselves. The default is half of what ARM's front door allows an identity: the
-/// other half is left to its other clients.
+/// The limits that bringup sets for itself. The default is half of what ARM's front door allows an identity:
+/// the other half is for the identity's other clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Reads a second, in the long run, for each subscription.
+    /// The sustained rate of reads a second, for each subscription.
     pub reads_per_second: u32,
-    /// Reads at once.
+    /// The burst of reads.
     pub reads_at_once: u32,
-    /// Writes, and deletes, a second.
+    /// The sustained rate of writes, and of deletes, a second.
     pub writes_per_second: u32,
-    /// Writes, and deletes, at once.
+    /// The burst of writes, and of deletes.
     pub writes_at_once: u32,
-    /// How long to stay away after a refusal of the front door that does not say.
+    /// The wait after a refusal of the front door without `Retry-After`.
     pub door_stop: Duration,
-    /// How long to stay away after a refusal of a provider that does not say.
+    /// The wait after a refusal of a provider without `Retry-After`.
     pub policy_stop: Duration,
 }
 
@@ -63,7 +62,7 @@ impl Default for Limits {
     }
 }
 
-/// What a meter is for. Subscriptions and resources are in lower case.
+/// The key of a meter. Subscriptions and resources are in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Key {
     Door(String, Door),
@@ -74,21 +73,20 @@ pub(crate) enum Key {
 /// All meters.
 ///
 /// # Guarantees
-/// In any stretch of time, no door of a subscription lets more requests pass than its burst and
-/// its rate allow, and no request passes before a moment that Azure named in a refusal that is
-/// about it.
+/// In any period, no door of a subscription lets more requests pass than its burst and rate allow, and no
+/// request passes before the end of a refusal that applies to it.
 #[derive(Debug)]
 pub struct Budget {
     limits: Limits,
     meters: HashMap<Key, Meter>,
-    /// At how many meters those that say nothing are next looked for.
+    /// The number of meters at which idle ones are dropped next.
     many: usize,
     remaining: BTreeMap<String, u64>,
     latest: Timestamp,
 }
 
 impl Budget {
-    /// A budget that nothing was drawn on.
+    /// A full budget.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -99,8 +97,8 @@ impl Budget {
         }
     }
 
-    /// Says what time it is now. A wall clock may be set back: what was due is then due that much
-    /// earlier, instead of in hours.
+    /// Sets the present time. If the wall clock was set back, all due times move back by the same amount, so
+    /// that nothing waits for hours.
     pub fn tick(&mut self, now: Timestamp) {
         let set_back = now.duration_until(self.latest);
         if set_back > SignedDuration::ZERO && self.latest != Timestamp::MIN {
@@ -111,18 +109,18 @@ impl Budget {
         self.latest = now;
     }
 
-    /// The moment from which on `call` may be made; `now` if at once.
+    /// The time from which on `call` may be sent; `now` if at once.
     pub fn ready_at(&self, call: &Call, now: Timestamp) -> Timestamp {
         self.ready_of(&call.keys, now)
     }
 
-    /// Until when Azure's own refusals forbid `call`, where they do.
+    /// The end of Azure's refusals that forbid `call`, if any.
     pub(crate) fn refused_until(&self, call: &Call, now: Timestamp) -> Option<Timestamp> {
         let meters = call.keys.iter().filter_map(|key| self.meters.get(key));
         meters.map(Meter::not_before).max().filter(|until| *until > now)
     }
 
-    /// The same, as far as the front door is concerned.
+    /// The time from which on the front door allows requests.
     pub(crate) fn door_ready_at(&self, door: &Key, now: Timestamp) -> Timestamp {
         self.ready_of([door], now)
     }
@@ -133,12 +131,12 @@ impl Budget {
             .fold(now, Timestamp::max)
     }
 
-    /// Counts a request. Whether it may be made is [`Budget::ready_at`]'s to say.
+    /// Counts a request. The caller must have checked [`Budget::ready_at`].
     pub fn take(&mut self, call: &Call, now: Timestamp) {
         if self.meters.len() >= self.many {
             let limits = self.limits.clone();
             self.meters.retain(|key, meter| !meter.is_idle(limit_of(&limits, key), now));
-            // Not again with each request while that many are in use.
+            // With this many meters in use, do not search for idle ones at each request.
             self.many = MANY_METERS.max(2 * self.meters.len());
         }
         for key in &call.keys {
@@ -147,7 +145,7 @@ impl Budget {
         }
     }
 
-    /// Takes back a [`Budget::take`]: the request was never made.
+    /// Reverts a [`Budget::take`], because the request was never sent.
     pub fn give_back(&mut self, call: &Call) {
         for key in &call.keys {
             let limit = self.limit(key);
@@ -157,7 +155,7 @@ impl Budget {
         }
     }
 
-    /// The request has ended, with or without an answer.
+    /// Records that the request has ended, with or without a response.
     pub fn ended(&mut self, call: &Call) {
         for key in &call.keys {
             if let Some(meter) = self.meters.get_mut(key) {
@@ -166,7 +164,7 @@ impl Budget {
         }
     }
 
-    /// Heeds what an answer says about limits. [`Budget::ended`] comes first.
+    /// Applies the limits in a response. The caller must call [`Budget::ended`] first.
     pub fn heed(&mut self, call: &Call, signals: &Signals, now: Timestamp) {
         for (name, left) in &signals.remaining {
             self.note(name, *left);
@@ -177,7 +175,8 @@ impl Budget {
                 self.lower_all(call, signals, now);
                 return;
             }
-            // A refusal's counters say 0, and its moment says when that ends.
+            // In a refusal the counters are 0, and `Retry-After` is the end of that state, so only the latter
+            // is used.
             Some(Throttling::Door) => (door, self.limits.door_stop),
             Some(Throttling::Policy(name)) if is_for_resource(name) => {
                 (resource, self.limits.policy_stop)
@@ -192,12 +191,13 @@ impl Budget {
         self.meter(key, now).stop(limit, until);
     }
 
-    /// How many requests each policy has left, as Azure last said it; none of single resources.
+    /// The remaining requests of each policy, as last reported by Azure, without policies of single
+    /// resources.
     pub fn remaining(&self) -> &BTreeMap<String, u64> {
         &self.remaining
     }
 
-    /// How many more requests a call could make at once.
+    /// The number of requests like `call` that could be sent at once.
     pub fn available(&self, call: &Call, now: Timestamp) -> u64 {
         call.keys
             .iter()
@@ -212,7 +212,7 @@ impl Budget {
     fn lower_all(&mut self, call: &Call, signals: &Signals, now: Timestamp) {
         let [door, subscription, resource] = &call.keys;
         if let Some(left) = signals.door {
-            // Of what is left, too, half belongs to others.
+            // Half of the remaining requests is for other clients, too.
             self.lower(door, left / 2, now);
         }
         for (name, left) in &signals.remaining {
@@ -259,7 +259,7 @@ fn limit_of(limits: &Limits, key: &Key) -> Option<Limit> {
     }
 }
 
-/// Compute's policies of one resource end so; the others are of the whole subscription.
+/// Whether a policy of Compute applies to one resource; the others apply to the whole subscription.
 fn is_for_resource(policy: &str) -> bool {
     policy.to_ascii_lowercase().ends_with("resource")
 }

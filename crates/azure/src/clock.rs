@@ -1,4 +1,4 @@
-//! Time, as an argument: everything in this crate that waits, waits on a [`Clock`].
+//! Time as an argument: all waits in this crate use a [`Clock`].
 
 use std::fmt;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-/// Says what time it is, and waits.
+/// A source of the present time, and of waits.
 #[async_trait]
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The present moment.
+    /// The present time.
     fn now(&self) -> Timestamp;
 
-    /// Waits until `moment` has come. Dropped, it has had no effect.
+    /// Waits until `moment`. Dropping the future has no effect.
     async fn reach(&self, moment: Timestamp);
 }
 
-/// The clock on the wall.
+/// The wall clock of the system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WallClock;
 
-/// The wall clock can be set during a wait. A wait then lasts at most this much too long.
+/// The wall clock can be set back during a wait. Then the wait lasts at most this much too long.
 const LONGEST_NAP: Duration = Duration::from_mins(1);
 
 #[async_trait]

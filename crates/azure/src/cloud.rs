@@ -1,24 +1,24 @@
-//! The Azure clouds: the address of the resource manager, the authority that issues tokens, and the
-//! scope of the tokens.
+//! The Azure clouds: the endpoint of the resource manager, the authority that issues tokens, and the scope of
+//! the tokens.
 
 use std::fmt;
 use std::str::FromStr;
 
 use azure_core::http::Url;
 
-/// One of the clouds that Microsoft runs.
+/// The clouds that Microsoft operates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cloud {
-    /// Azure.
+    /// The public Azure cloud.
     #[default]
     Public,
-    /// Azure in China, run by 21Vianet.
+    /// Azure in China, operated by 21Vianet.
     China,
-    /// Azure for the government of the United States.
+    /// Azure for the US government.
     UsGovernment,
 }
 
-/// A name that is no cloud's.
+/// The name of no known cloud.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not an Azure cloud: expected public (AzureCloud, AzurePublicCloud), \
@@ -29,7 +29,7 @@ pub struct UnknownCloud(String);
 impl FromStr for Cloud {
     type Err = UnknownCloud;
 
-    /// Takes the names of the Azure CLI, of the Go libraries, and short ones, in any case.
+    /// Accepts the names of the Azure CLI, of the Go libraries, and short ones, in any case.
     fn from_str(name: &str) -> Result<Self, UnknownCloud> {
         match name.trim().to_ascii_lowercase().as_str() {
             "public" | "azure" | "azurecloud" | "azurepublic" | "azurepubliccloud" => {
@@ -57,7 +57,7 @@ impl fmt::Display for Cloud {
 }
 
 impl Cloud {
-    /// Where this cloud is.
+    /// The endpoint of this cloud.
     pub fn endpoint(self) -> Endpoint {
         let (management, authority, storage): (_, _, &[&str]) = match self {
             Self::Public => (
@@ -86,61 +86,61 @@ impl Cloud {
     }
 }
 
-/// An address that cannot be Azure's.
+/// Why an address cannot be an endpoint of Azure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// It is no address at all.
+    /// The text is not a URL.
     #[error("`{address}` is not an address: expected something like https://management.azure.com")]
     NotAnAddress {
-        /// What was given.
+        /// The text.
         address: String,
     },
-    /// Tokens are never sent over an open line.
+    /// The URL is not HTTPS: tokens are never sent unencrypted.
     #[error("{address} is not https, and a token would be sent there")]
     NotHttps {
-        /// What was given.
+        /// The URL.
         address: String,
     },
-    /// It has more than a host.
+    /// The URL has parts besides scheme, host and port.
     #[error("{address} has {what}: expected scheme, host and port alone")]
     TooMuch {
-        /// What was given, without a password.
+        /// The URL, without a password.
         address: String,
-        /// What there is too much of.
+        /// The part that is not allowed.
         what: &'static str,
     },
 }
 
-/// Where requests go, the authority that issues tokens for them, and the scope of these tokens.
+/// The endpoint of requests, the authority that issues tokens for them, and the scope of these tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     management: Url,
     authority: Url,
     scope: String,
-    /// What the hosts of its storage accounts end with.
+    /// The suffixes of the hosts of the cloud's storage accounts.
     storage: Vec<String>,
 }
 
 impl Endpoint {
-    /// The same cloud's rules at another address: a proxy, a private link, a simulator.
+    /// The same cloud at another address: a proxy, a private link, a simulator.
     pub fn at(self, address: &str) -> Result<Self, EndpointError> {
         Ok(Self { management: bare(address)?, ..self })
     }
 
-    /// Tokens from another authority than the cloud's own.
+    /// Uses tokens from another authority than the cloud's own.
     pub fn with_authority(self, address: &str) -> Result<Self, EndpointError> {
         Ok(Self { authority: bare(address)?, ..self })
     }
 
-    /// Consoles are also read from hosts that end with `suffix`, as in a cloud of one's own.
+    /// Allows consoles on hosts with this suffix too, as in a private cloud.
     #[must_use]
     pub fn with_storage(mut self, suffix: &str) -> Self {
         self.storage.push(suffix.trim_start_matches('.').to_ascii_lowercase());
         self
     }
 
-    /// Whether a blob may be read at `address`: in the cloud's storage, or at its resource manager,
-    /// which a proxy or a simulator stands for.
+    /// Whether a blob may be read at `address`: in the cloud's storage, or at its resource manager, which may
+    /// be a proxy or a simulator.
     pub(crate) fn admits_blob(&self, address: &Url) -> bool {
         let host = address.host_str().unwrap_or_default().to_ascii_lowercase();
         let is_storage = |suffix: &String| {
@@ -154,7 +154,7 @@ impl Endpoint {
                 && self.storage.iter().any(is_storage)
     }
 
-    /// Where the resource manager is.
+    /// The URL of the resource manager.
     pub fn management(&self) -> &Url {
         &self.management
     }
@@ -164,7 +164,7 @@ impl Endpoint {
         &self.authority
     }
 
-    /// What a token has to be for.
+    /// The scope that a token must have.
     pub fn scope(&self) -> &str {
         &self.scope
     }
@@ -179,7 +179,7 @@ impl Endpoint {
     }
 }
 
-/// An address of scheme, host and port alone.
+/// A URL that consists of scheme, host and port only.
 fn bare(text: &str) -> Result<Url, EndpointError> {
     let not_an_address = || EndpointError::NotAnAddress { address: text.to_owned() };
     let mut url = Url::parse(text.trim()).map_err(|_| not_an_address())?;

@@ -15,21 +15,21 @@ use azure_identity::{
 
 use crate::cloud::Endpoint;
 
-/// The kinds of identity there are for us.
+/// The supported kinds of identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialKind {
-    /// A Kubernetes service account that Entra trusts.
+    /// Workload identity: a Kubernetes service account that Entra trusts.
     WorkloadIdentity,
-    /// An identity of the machine this runs on.
+    /// A managed identity of the machine that runs this process.
     ManagedIdentity {
-        /// Which one, of those that were assigned; the machine's own, if absent.
+        /// The client ID of a user-assigned identity; absent: the system-assigned one.
         client_id: Option<String>,
     },
-    /// The user of the Azure CLI.
+    /// The user who is logged in to the Azure CLI.
     AzureCli,
 }
 
-/// A name that is no kind of credential.
+/// The name of no kind of credential.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a kind of credential: expected workload-identity, managed-identity, \
@@ -69,10 +69,10 @@ impl fmt::Display for CredentialKind {
     }
 }
 
-/// Why there is no credential of the kind that was chosen.
+/// Why a credential could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
-    /// The webhook of workload identity did not see to this pod.
+    /// The webhook of workload identity has not configured this pod.
     #[error(
         "workload identity needs {}, which {} not set: label the pod \
          azure.workload.identity/use=true and annotate its service account with \
@@ -81,38 +81,38 @@ pub enum CredentialError {
         if variables.len() == 1 { "is" } else { "are" }
     )]
     Variables {
-        /// What is not set.
+        /// The missing environment variables.
         variables: Vec<&'static str>,
     },
-    /// The service account's token is not where it should be.
+    /// The service account's token cannot be read.
     #[error(
         "cannot read the service account's token {}, which AZURE_FEDERATED_TOKEN_FILE names: \
          is the volume of workload identity mounted?",
         path.display()
     )]
     TokenFile {
-        /// Where it should be.
+        /// The path of the token.
         path: PathBuf,
-        /// Why it cannot be read.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// There is no Azure CLI.
+    /// The Azure CLI is not installed.
     #[error(
         "az is not in PATH: install the Azure CLI and run `az login`, or choose another credential"
     )]
     NoAzureCli,
-    /// The identity library does not take it.
+    /// The identity library refuses the configuration.
     #[error("cannot use {kind} as credential")]
     Refused {
-        /// Which kind.
+        /// The kind of the credential.
         kind: CredentialKind,
-        /// Why not.
+        /// The error of the library.
         source: azure_core::Error,
     },
 }
 
 impl CredentialKind {
-    /// The credential. `environment` looks a variable up: `|name| std::env::var(name).ok()`.
+    /// Creates the credential. `environment` reads a variable: `|name| std::env::var(name).ok()`.
     pub fn credential(
         &self,
         endpoint: &Endpoint,
@@ -176,7 +176,8 @@ fn workload_identity(
     })
 }
 
-/// Our transport, the endpoint's authority, and one try: the caller retries when it needs a token.
+/// Options with our transport, the endpoint's authority, and a single attempt: the caller retries when it
+/// needs a token.
 fn client_options(endpoint: &Endpoint, transport: Arc<dyn HttpClient>) -> ClientOptions {
     let mut cloud = CustomConfiguration::default();
     cloud.authority_host = endpoint.authority().to_string();

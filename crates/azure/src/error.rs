@@ -1,4 +1,4 @@
-//! One taxonomy for everything that can go wrong between us and Azure.
+//! One classification of all errors between bringup and Azure.
 
 mod authorization;
 mod failure;
@@ -11,50 +11,49 @@ pub use failure::ArmFailure;
 
 use crate::scrub::scrub;
 
-/// What kind of trouble it is: what a caller decides by.
+/// The kind of an error, by which callers decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The resource does not exist, according to the front door or the provider.
     NotFound,
-    /// We are known and not allowed.
+    /// Azure knows the identity, and the identity lacks a permission.
     Forbidden {
-        /// The permission that is missing, such as `Microsoft.Compute/virtualMachines/read`.
+        /// The missing permission, such as `Microsoft.Compute/virtualMachines/read`.
         action: Option<String>,
-        /// Where it is missing.
+        /// The scope in which the permission is missing.
         scope: Option<String>,
     },
-    /// There is no token, or it is not accepted.
+    /// No token could be obtained, or Azure does not accept the token.
     Unauthenticated,
-    /// Too many requests.
+    /// Azure throttled the request.
     Throttled {
-        /// The policy that says so; absent: the front door.
+        /// The policy that throttles; absent: the front door.
         policy: Option<String>,
-        /// How long to stay away.
+        /// How long to wait before the next request.
         retry_after: Option<Duration>,
     },
-    /// The state of the resource does not allow it.
+    /// The state of the resource does not allow the request.
     Conflict,
-    /// Azure is not well. A write may have been accepted all the same.
+    /// Azure has an internal problem. A write may have been accepted all the same.
     Unavailable {
-        /// How long to stay away.
+        /// How long to wait before the next request.
         retry_after: Option<Duration>,
     },
-    /// No answer came, or only a part of one. A write may have been accepted all the same.
+    /// No response arrived, or only a part of one. A write may have been accepted all the same.
     Network,
-    /// The answer is not what was asked for.
+    /// The response cannot be parsed as expected.
     Malformed {
-        /// What is wrong with it.
+        /// The problem with the response.
         what: &'static str,
     },
-    /// Azure understood and refused: see [`ArmError::code`].
+    /// Azure refused the request for another reason: see [`ArmError::code`].
     Rejected,
 }
 
-/// A request that did not give what was asked for.
+/// The error of a request.
 ///
-/// Its text says what was attempted and what Azure answered; it never holds a token or a
-/// signature.
+/// Its text contains the attempted action and Azure's answer, but never a token or a signature.
 #[derive(Debug)]
 pub struct ArmError(Box<Inner>);
 
@@ -68,7 +67,7 @@ struct Inner {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// What of an answer that is not a success is looked at.
+/// The fields of an error response that bringup uses.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
@@ -79,7 +78,7 @@ pub(crate) struct Refusal {
 }
 
 impl ArmError {
-    /// An answer that is not a success.
+    /// The error of a response that is not a success.
     pub(crate) fn refused(attempted: impl Into<String>, refusal: Refusal) -> Self {
         let Refusal { status, failure, policy, retry_after, request_id } = refusal;
         let failure = failure.scrubbed();
@@ -106,7 +105,7 @@ impl ArmError {
         }))
     }
 
-    /// An answer that is a success and cannot be read.
+    /// The error of a successful response that cannot be parsed.
     pub(crate) fn malformed(
         attempted: impl Into<String>,
         status: u16,
@@ -123,10 +122,11 @@ impl ArmError {
         }))
     }
 
-    /// What `azure_core` says when there is no answer to look at.
+    /// The error of a request without a response.
     pub(crate) fn unanswered(attempted: impl Into<String>, error: azure_core::Error) -> Self {
         let kind = match error.kind() {
-            // Only a credential gets here with an answer: ours are looked at, not raised.
+            // Only a credential causes an error with a response here: responses to our own requests are no
+            // errors.
             azure_core::error::ErrorKind::Credential
             | azure_core::error::ErrorKind::HttpResponse { .. } => ErrorKind::Unauthenticated,
             _ => ErrorKind::Network,
@@ -141,22 +141,22 @@ impl ArmError {
         }))
     }
 
-    /// What kind of trouble it is.
+    /// The kind of the error.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
-    /// The HTTP status, if an answer came.
+    /// The HTTP status, if a response arrived.
     pub fn status(&self) -> Option<u16> {
         self.0.status
     }
 
-    /// What Azure says: code, message and details, without signatures and tokens.
+    /// Azure's code, message and details, without signatures and tokens.
     pub fn failure(&self) -> &ArmFailure {
         &self.0.failure
     }
 
-    /// ARM's code, such as `ResourceNotFound`.
+    /// ARM's error code, such as `ResourceNotFound`.
     pub fn code(&self) -> Option<&str> {
         self.0.failure.code.as_deref()
     }
@@ -166,12 +166,12 @@ impl ArmError {
         self.0.failure.message.as_deref()
     }
 
-    /// What Microsoft's support asks for.
+    /// The request ID, for Microsoft's support.
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// How long Azure wants to be left alone.
+    /// How long Azure asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self.0.kind {
             ErrorKind::Throttled { retry_after, .. } | ErrorKind::Unavailable { retry_after } => {
@@ -187,7 +187,7 @@ impl ArmError {
         }
     }
 
-    /// Whether the resource is not there.
+    /// Whether the resource does not exist.
     pub fn is_not_found(&self) -> bool {
         self.0.kind == ErrorKind::NotFound
     }

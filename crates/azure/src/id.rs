@@ -1,4 +1,4 @@
-//! Ids of resources: parsed at the door, compared without regard to case, shown as first seen.
+//! Resource IDs: parsed where they enter, compared without regard to case, and displayed as first seen.
 
 mod name;
 mod provider_id;
@@ -11,58 +11,58 @@ pub use name::{Name, NameError};
 pub use provider_id::{ProviderId, ProviderIdError, Scheme};
 pub use typed::{InstanceId, MachineId, ScaleSetInstanceId, VirtualMachineId};
 
-/// Why a text is no id, or not the id of what was expected.
+/// Why a text is no resource ID, or not the ID of the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// A fixed word is missing.
+    /// A fixed segment is missing.
     #[error("expected `{expected}` as segment {at} of the resource id `{id}`, found {}", found.as_deref().map_or("its end".to_owned(), |found| format!("`{found}`")))]
     Expected {
-        /// The whole text.
+        /// The text.
         id: String,
-        /// Which segment, from 1.
+        /// The number of the segment, from 1.
         at: usize,
-        /// The word.
+        /// The expected segment.
         expected: &'static str,
-        /// What is there instead.
+        /// The segment that was found.
         found: Option<String>,
     },
-    /// A segment cannot be a name.
+    /// A segment is not a valid name.
     #[error("segment {at} of the resource id `{id}` is not a name")]
     Name {
-        /// The whole text.
+        /// The text.
         id: String,
-        /// Which segment, from 1.
+        /// The number of the segment, from 1.
         at: usize,
-        /// Why not.
+        /// The problem with the name.
         source: NameError,
     },
-    /// A type has no name behind it.
+    /// A type is not followed by a name.
     #[error("the resource id `{id}` ends with the type `{kind}` and no name")]
     NameMissing {
-        /// The whole text.
+        /// The text.
         id: String,
-        /// The type.
+        /// The type without a name.
         kind: String,
     },
-    /// It is the id of something else.
+    /// The ID of a resource of another type.
     #[error("`{id}` is the id of a {found}, not of a {expected}")]
     OtherType {
-        /// The whole text.
+        /// The text.
         id: String,
-        /// What it is.
+        /// The type that was found.
         found: String,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
     },
 }
 
-/// The id of any resource in a resource group.
+/// The ID of any resource in a resource group.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId {
     subscription: Name,
     resource_group: Name,
     namespace: Name,
-    /// Types and names, outermost first; never empty.
+    /// Pairs of type and name, outermost first; never empty.
     path: Vec<(Name, Name)>,
 }
 
@@ -81,23 +81,23 @@ impl ResourceId {
         }
     }
 
-    /// Its subscription.
+    /// The resource's subscription.
     pub fn subscription(&self) -> &Name {
         &self.subscription
     }
 
-    /// Its resource group.
+    /// The resource group of the resource.
     pub fn resource_group(&self) -> &Name {
         &self.resource_group
     }
 
-    /// Its own name.
+    /// The last name in the ID: that of the resource itself.
     pub fn name(&self) -> &Name {
-        // Never empty: both ways to make one see to that.
+        // Never empty: both constructors check that.
         self.path.last().map_or(&self.namespace, |(_, name)| name)
     }
 
-    /// Its full type, such as `Microsoft.Compute/virtualMachines`.
+    /// The full type, such as `Microsoft.Compute/virtualMachines`.
     pub fn kind(&self) -> String {
         let mut kind = self.namespace.to_string();
         for (part, _) in &self.path {
@@ -107,14 +107,14 @@ impl ResourceId {
         kind
     }
 
-    /// The virtual machine that this is, or is part of.
+    /// The virtual machine that this resource is, or is part of.
     pub(crate) fn machine(&self) -> Option<Self> {
         let (kind, _) = self.path.first()?;
         (self.namespace == *typed::COMPUTE && *kind == *"virtualMachines")
             .then(|| Self { path: self.path[..1].to_vec(), ..self.clone() })
     }
 
-    /// What a request's path has to be.
+    /// The ID as the path of a request.
     pub(crate) fn url_path(&self) -> String {
         let mut path = format!(
             "/subscriptions/{}/resourceGroups/{}/providers/{}",
@@ -131,7 +131,7 @@ impl ResourceId {
         path
     }
 
-    /// The names, if the types are these.
+    /// The names in the ID, if the types are exactly these.
     fn names<const N: usize>(&self, namespace: &str, kinds: [&str; N]) -> Option<[&Name; N]> {
         let fits = self.namespace == *namespace
             && self.path.len() == N
@@ -176,7 +176,7 @@ impl FromStr for ResourceId {
     }
 }
 
-/// What is left of an id while it is read.
+/// The segments of an ID that are not parsed yet.
 struct Segments<'a> {
     id: &'a str,
     rest: Option<&'a str>,

@@ -1,14 +1,14 @@
-//! The Azure that bringup needs: typed reads of virtual machines and what is known of their
-//! bootstrap, within a read budget, and operations that survive a restart.
+//! Access to Azure: typed reads of virtual machines and of the evidence of their bootstrap, within a read
+//! budget, and operations that survive a restart.
 //!
-//! [`Arm`] is the client. One call is one request: nothing is retried in here, because the caller that
-//! asks knows better whether the answer still matters, and requeues. What Azure would throttle
-//! waits in [`Reads`] instead, most urgent first.
+//! [`Arm`] is the client. One call is one request, and the client repeats none: the caller knows better
+//! whether the answer still matters, and requeues. Requests that Azure would throttle wait in [`Reads`]
+//! instead, most urgent first.
 //!
 //! ```text
-//! Arm ── asks ──▶ Reads (priority, oldest first) ── asks ──▶ Budget (pure: tokens, stops)
-//!  │                                                            ▲
-//!  └──────── one request ──▶ HttpClient ── headers, 429 ────────┘
+//! Arm ── turn? ──▶ Reads (priority, oldest first) ── allowed? ──▶ Budget (pure: tokens, stops)
+//!  │                                                                ▲
+//!  └──────── one request ──▶ HttpClient ── headers, 429 ────────────┘
 //! ```
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
@@ -27,9 +27,9 @@ pub mod scope;
 mod scrub;
 pub mod transport;
 
-/// Whatever gives tokens.
+/// The source of tokens.
 pub use azure_core::credentials::TokenCredential;
-/// Whatever carries requests.
+/// The HTTP transport.
 pub use azure_core::http::HttpClient;
 
 pub use arm::Arm;

@@ -1,8 +1,7 @@
-//! What Azure answers, as far as bringup looks at it.
+//! Typed views of Azure's responses, with the fields that bringup uses.
 //!
-//! Everything is optional that Azure may leave out, and Azure may leave out everything: a key that
-//! is absent, null or of an unexpected type is `None` or empty, never an error. The answer itself
-//! is kept as well, for evidence.
+//! Every field that Azure may omit is optional, and Azure may omit any field: a key that is absent, null or
+//! of an unexpected type is `None` or empty, never an error. The whole response is stored too, as evidence.
 
 mod activity;
 mod boot_diagnostics;

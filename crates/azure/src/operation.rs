@@ -1,4 +1,5 @@
-//! Operations that run on in Azure: the address says all, so a restart loses nothing.
+//! Long-running operations of Azure. The URL of an operation is its whole state, so an operation survives a
+//! restart.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,34 +10,34 @@ use serde_json::Value;
 use crate::cloud::Endpoint;
 use crate::error::ArmFailure;
 
-/// Longer than any address that Azure gives (two to four kilobytes).
+/// The most bytes in a URL: longer than any URL of Azure (two to four kilobytes).
 const LONGEST: usize = 16 * 1024;
 
-/// Why an address is not followed.
+/// Why a URL is not requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// It is no address.
+    /// The text is not a URL.
     #[error("the address of the operation is not an address")]
     NotAnAddress,
-    /// Longer than any address of Azure's.
+    /// The text is longer than any URL of Azure.
     #[error("the address of the operation is longer than {LONGEST} bytes")]
     TooLong,
-    /// Our token would be sent to another host.
+    /// The URL leads to another host, which would receive our token.
     #[error("the operation is at {found}, not at {expected}, and a token would be sent there")]
     OtherHost {
-        /// Where it leads.
+        /// The host in the URL.
         found: String,
-        /// Where it may lead.
+        /// The endpoint's host.
         expected: String,
     },
 }
 
-/// The URL of an operation. It contains a signature, which is never shown.
+/// The URL of an operation. It contains a signature, which is never logged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OperationAddress(Url);
 
 impl OperationAddress {
-    /// Reads an address that was answered, or stored.
+    /// Parses a URL from a response or from storage.
     pub fn parse(text: &str, endpoint: &Endpoint) -> Result<Self, AddressError> {
         if text.len() > LONGEST {
             return Err(AddressError::TooLong);
@@ -47,7 +48,7 @@ impl OperationAddress {
         Ok(address)
     }
 
-    /// Whether a token may be sent there.
+    /// Whether a token may be sent to this URL.
     pub(crate) fn check(&self, endpoint: &Endpoint) -> Result<(), AddressError> {
         if endpoint.admits(&self.0) {
             return Ok(());
@@ -59,7 +60,7 @@ impl OperationAddress {
         })
     }
 
-    /// The whole address with its signature, to be stored and nothing else.
+    /// The whole URL with its signature. For storage only.
     pub fn to_store(&self) -> &str {
         self.0.as_str()
     }
@@ -68,7 +69,7 @@ impl OperationAddress {
         &self.0
     }
 
-    /// Whether it answers the result of the operation (`Location`) instead of its state
+    /// Whether the URL returns the operation's result (`Location`) instead of its state
     /// (`Azure-AsyncOperation`).
     pub(crate) fn is_of_result(&self) -> bool {
         let path = self.0.path().to_ascii_lowercase();
@@ -92,42 +93,42 @@ impl fmt::Display for OperationAddress {
     }
 }
 
-/// How a write was answered.
+/// The response to a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
     /// The HTTP status.
     pub status: u16,
-    /// The body; null if there is none.
+    /// The body; null if the response has none.
     pub body: Value,
-    /// The operation that runs on, if one does; or why its address is not followed. The write was
-    /// accepted either way.
+    /// The operation that the write started, if any; or why its URL is not requested. Azure accepted the
+    /// write in both cases.
     pub operation: Result<Option<OperationAddress>, AddressError>,
-    /// How long to wait before asking about it.
+    /// How long to wait before the first poll.
     pub retry_after: Option<Duration>,
 }
 
-/// Where an operation stands.
+/// The state of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationState {
-    /// It runs, or does not say otherwise: only words that are known to be the end are the end.
+    /// The operation is in progress. Any status other than the known final ones counts as in progress.
     Running {
-        /// How long to wait before asking again.
+        /// How long to wait before the next poll.
         retry_after: Option<Duration>,
-        /// The word it is in, if it says one.
+        /// The status, if the response contains one.
         status: Option<String>,
     },
-    /// It is done; with what it gives, null mostly.
+    /// The operation succeeded, with this result (mostly null).
     Succeeded(Value),
-    /// It failed.
+    /// The operation failed.
     Failed(ArmFailure),
-    /// A newer operation replaced it, or a client cancelled it.
+    /// A newer operation replaced this one, or a client cancelled it.
     Canceled(ArmFailure),
-    /// Azure does not know it any more: look at the resource instead.
+    /// Azure no longer knows the operation: read the resource instead.
     Expired,
 }
 
 impl OperationState {
-    /// Reads what the address answered with a status between 200 and 299.
+    /// The state in a response with a status between 200 and 299.
     pub(crate) fn of(
         address: &OperationAddress,
         status: u16,
@@ -145,7 +146,7 @@ impl OperationState {
             Some("succeeded") => Self::Succeeded(body),
             Some("failed") => Self::Failed(failure()),
             Some("canceled" | "cancelled") => Self::Canceled(failure()),
-            // The result itself: whatever it is, it is there.
+            // The response is the result itself, in any form.
             None if address.is_of_result() || status == 204 => Self::Succeeded(body),
             _ => Self::Running { retry_after, status: word },
         }

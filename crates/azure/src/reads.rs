@@ -1,9 +1,9 @@
-//! The queue in front of the budget: the most urgent read is sent first, then the one that waits
-//! longest.
+//! The queue in front of the budget: the most urgent read is sent first; of equally urgent ones, the one that
+//! has waited longest.
 //!
-//! No task runs behind the queue. One of the waiting callers keeps the time for all: it admits the
-//! reads that may start, waits for the next moment or for a change, and hands over to another
-//! caller when its own turn has come or when it is dropped.
+//! The queue has no task of its own. One of the waiting callers acts for all: it admits the reads that may
+//! start, waits for the next time or change, and hands over to another caller when its own turn comes or when
+//! it is dropped.
 
 mod ticket;
 
@@ -19,24 +19,24 @@ use crate::clock::Clock;
 pub use ticket::Pass;
 use ticket::Ticket;
 
-/// Why something is asked. The first is the most urgent.
+/// The reason for a read, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Something has just happened, and the evidence will be gone in a moment.
+    /// An event has just happened, and the evidence may be deleted within seconds.
     Event,
-    /// It is being deleted: a last look.
+    /// The resource is being deleted: a last look.
     Deletion,
-    /// A capture that has to be made by a deadline.
+    /// A read that must be made before a deadline.
     Forced,
-    /// It is time to look again.
+    /// A regular read according to a schedule.
     Schedule,
 }
 
 impl Priority {
-    /// All of them, the most urgent first.
+    /// All priorities, the most urgent first.
     pub const ALL: [Self; 4] = [Self::Event, Self::Deletion, Self::Forced, Self::Schedule];
 
-    /// A word for a label.
+    /// The value of a metric label.
     pub fn name(self) -> &'static str {
         match self {
             Self::Event => "event",
@@ -46,18 +46,18 @@ impl Priority {
         }
     }
 
-    /// This priority, counted as waiting since `moment` instead of since it is asked.
+    /// A turn with this priority that counts as waiting since `moment`.
     pub fn since(self, moment: Timestamp) -> Turn {
         Turn { priority: self, since: Some(moment) }
     }
 }
 
-/// The place of a read in the queue: by priority, then by how long it has waited.
+/// The position of a read in the queue: by priority, then by waiting time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// How urgent it is.
+    /// The priority.
     pub priority: Priority,
-    /// Since when it waits; since it is asked, if absent.
+    /// The start of the waiting time; absent: when the read joins the queue.
     pub since: Option<Timestamp>,
 }
 
@@ -67,23 +67,23 @@ impl From<Priority> for Turn {
     }
 }
 
-/// What was asked, what waits, what is left.
+/// The queue's counters: requests, waiting reads, remaining requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests by what they do and what was answered; without a status, nothing was.
+    /// Requests by operation and HTTP status; without a status if no response arrived.
     pub requests: BTreeMap<(Operation, Option<u16>), u64>,
-    /// How many wait, by priority; every priority is there.
+    /// Waiting reads by priority, including priorities without any.
     pub waiting: BTreeMap<Priority, usize>,
-    /// What policies of subscriptions have left, as Azure last said it.
+    /// The remaining requests of each subscription policy, as last reported by Azure.
     pub remaining: BTreeMap<String, u64>,
 }
 
 /// The queue. Clones share it.
 ///
 /// # Guarantees
-/// Of all that may be asked at a moment, the most urgent is asked, and of equals the one that has
-/// waited longest. One that is dropped while it waits, or after its turn has come and before it
-/// asked, takes nothing from the budget.
+/// Of all reads that the budget allows, the most urgent is sent first, and of equally urgent ones the one
+/// that has waited longest. A read that is dropped while it waits, or after its turn has come and before it
+/// is sent, uses nothing of the budget.
 #[derive(Debug, Clone)]
 pub struct Reads {
     shared: Arc<Shared>,
@@ -95,20 +95,20 @@ struct Shared {
     state: Mutex<State>,
     changed: Notify,
     timekeeper: tokio::sync::Mutex<()>,
-    /// Changes with each refusal.
+    /// Notifies of each refusal.
     refusals: watch::Sender<()>,
 }
 
 #[derive(Debug)]
 struct State {
     budget: Budget,
-    /// By front door: where that is closed, the reads behind it are skipped.
+    /// Queues by front door: while a door is closed, all reads behind it are skipped at once.
     queues: HashMap<Key, BTreeMap<Place, Waiter>>,
     asked: u64,
     requests: BTreeMap<(Operation, Option<u16>), u64>,
 }
 
-/// A place in the queue; the last part keeps the order of asking.
+/// A position in the queue. The last field keeps reads with the same time in their order of arrival.
 type Place = (Priority, Timestamp, u64);
 
 #[derive(Debug)]
@@ -118,7 +118,7 @@ struct Waiter {
 }
 
 impl Reads {
-    /// An empty queue before a full budget.
+    /// An empty queue in front of a full budget.
     pub fn new(limits: Limits, clock: Arc<dyn Clock>) -> Self {
         let state = State {
             budget: Budget::new(limits),
@@ -137,7 +137,7 @@ impl Reads {
         }
     }
 
-    /// Waits until `call` may be made. Dropped, it gives its turn back.
+    /// Waits until `call` may be sent. If the future is dropped, its turn is returned to the budget.
     pub async fn pass(&self, call: Call, turn: impl Into<Turn>) -> Pass {
         let (ticket, mut admitted) = Ticket::queue(&self.shared, call, turn.into());
         tokio::select! {
@@ -162,7 +162,8 @@ impl Reads {
         ticket.redeem()
     }
 
-    /// Waits until a refusal of Azure's forbids `call` until later than `than`; answers until when.
+    /// Waits until a refusal by Azure forbids `call` until later than `than`, and returns the new end of the
+    /// refusal.
     pub async fn refused_beyond(&self, call: &Call, than: Timestamp) -> Timestamp {
         let mut refusals = self.shared.refusals.subscribe();
         loop {
@@ -170,12 +171,12 @@ impl Reads {
             if let Some(until) = until.filter(|until| *until > than) {
                 return until;
             }
-            // The sender lives as long as this queue.
+            // Cannot fail: this queue holds the sender.
             let _ = refusals.changed().await;
         }
     }
 
-    /// What was asked so far, and what waits now.
+    /// The requests so far, and the waiting reads.
     pub fn counters(&self) -> Counters {
         let state = self.shared.lock();
         let mut waiting: BTreeMap<_, _> =
@@ -190,7 +191,7 @@ impl Reads {
         }
     }
 
-    /// Counts a request that no limit of ours is about.
+    /// Counts a request to which no limit applies.
     pub(crate) fn count(&self, operation: Operation, status: Option<u16>) {
         self.shared.lock().count(operation, status);
     }
@@ -198,7 +199,7 @@ impl Reads {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing is left half done where a panic could strike.
+        // A poisoned lock is still usable: no panic can leave the state inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -209,7 +210,7 @@ impl Shared {
 }
 
 impl State {
-    /// Admits all reads that may start, in order, and returns when to look again.
+    /// Admits all reads that may start, in order, and returns when to call this function again.
     fn dispatch(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.budget.tick(now);
         self.queues.retain(|_, queue| !queue.is_empty());
@@ -241,10 +242,10 @@ fn serve(
             soonest = Some(soonest.map_or(ready, |soonest| soonest.min(ready)));
         } else if let Some(waiter) = queue.remove(&place) {
             budget.take(&waiter.call, now);
-            // If the receiver is gone, its ticket is being dropped and returns the pass.
+            // If the receiver was dropped, its ticket is being dropped too, and returns the turn.
             let _ = waiter.admit.send(());
         }
-        // A read that was skipped stays so: sending others frees no tokens.
+        // A skipped read need not be checked again: sending other reads frees no tokens.
         from = Bound::Excluded(place);
     }
     soonest

@@ -1,7 +1,7 @@
-//! Which subscriptions and resource groups may be used.
+//! The subscriptions and resource groups that bringup may use.
 //!
-//! Ids of Azure resources arrive in objects that tenants can write. An id outside the allowed scopes
-//! is refused before any request is made.
+//! IDs of Azure resources come from objects that tenants can write. bringup refuses an ID outside the allowed
+//! scopes before it sends any request.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use crate::id::{Name, NameError};
 
-/// A subscription, or one resource group of it. Written as `SUBSCRIPTION` or `SUBSCRIPTION/GROUP`.
+/// A subscription, or one of its resource groups. Written as `SUBSCRIPTION` or `SUBSCRIPTION/GROUP`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
     subscription: Name,
@@ -61,7 +61,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A set of scopes. Empty, it allows nothing.
+/// A set of scopes. An empty set allows nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scopes(BTreeSet<Scope>);
 
@@ -71,7 +71,7 @@ impl Scopes {
         self.0.iter().any(|scope| scope.allows(subscription, resource_group))
     }
 
-    /// Whether nothing is allowed.
+    /// Whether the set is empty, and so allows nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,8 +1,8 @@
-//! What must never stand in an error or a log line, and may well stand in what Azure answers:
-//! signatures of addresses, and tokens.
+//! Removes secrets that Azure's responses may contain, and that errors and log lines must not: signatures in
+//! URLs, and tokens.
 
-/// A text without signatures and tokens. What is not recognised stays: this is the last fence of
-/// an error message, not the redaction of evidence.
+/// Removes signatures and tokens from a text. Unknown secrets stay: this is the last safeguard for error
+/// messages, not the redaction of evidence.
 pub(crate) fn scrub(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -15,7 +15,7 @@ pub(crate) fn scrub(text: &str) -> String {
     clean
 }
 
-/// Where the first secret starts, and how long it is.
+/// The position and the length of the first secret.
 fn next_secret(text: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     (0..bytes.len()).filter(|at| text.is_char_boundary(*at)).find_map(|at| {
@@ -27,7 +27,7 @@ fn next_secret(text: &str) -> Option<(usize, usize)> {
             let length = value.find(ends_secret).unwrap_or(value.len());
             return (length > 0).then_some((at + prefix.len(), length));
         }
-        // A JSON web token: its header, a JSON object, always encodes to this.
+        // A JSON web token starts with the encoding of a JSON object, which is always this.
         let token = rest.starts_with("eyJ").then(|| rest.find(ends_token).unwrap_or(rest.len()))?;
         (token > 16).then_some((at, token))
     })

@@ -1,4 +1,4 @@
-//! The line to Azure: HTTPS by `reqwest`, with rustls and aws-lc-rs.
+//! The HTTPS transport: `reqwest` with rustls and aws-lc-rs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,52 +12,53 @@ use azure_core::http::{AsyncRawResponse, Body, HttpClient, Request};
 use azure_core::{Error, Result};
 use futures::stream;
 
-/// An instance view comes within a second or two; after that, a retry is better.
+/// The timeout of a response. An instance view arrives within a second or two, so after this time a retry is
+/// better.
 const WHOLE_ANSWER: Duration = Duration::from_mins(1);
 const CONNECTED: Duration = Duration::from_secs(10);
 
-/// Why there is no line to Azure.
+/// Why the transport could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
-    /// The file with the certificate is not there, or not ours to read.
+    /// The CA file does not exist, or cannot be read.
     #[error("cannot read the CA file {}", path.display())]
     ReadCa {
-        /// Which file.
+        /// The path of the CA file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The file holds no certificate.
+    /// The CA file contains no certificate.
     #[error(
         "the CA file {} holds no PEM certificate: expected -----BEGIN CERTIFICATE-----",
         path.display()
     )]
     NoCertificate {
-        /// Which file.
+        /// The path of the CA file.
         path: PathBuf,
     },
-    /// The file holds something that looks like a certificate and is none.
+    /// A certificate in the CA file cannot be parsed.
     #[error("the CA file {} holds a certificate that cannot be used", path.display())]
     BadCertificate {
-        /// Which file.
+        /// The path of the CA file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the certificate.
         source: reqwest::Error,
     },
-    /// TLS could not be set up, for want of trusted certificates mostly.
+    /// TLS could not be configured, mostly because no trusted certificates were found.
     #[error("cannot set up TLS")]
     Tls {
-        /// Why not.
+        /// The error of the library.
         source: reqwest::Error,
     },
 }
 
-/// Opens the line. What the CA file holds is trusted beside what the system trusts.
+/// Creates the transport. It trusts the certificates in the CA file in addition to those of the system.
 pub fn https(ca_file: Option<&Path>) -> std::result::Result<Arc<dyn HttpClient>, TransportError> {
     let mut builder = reqwest::Client::builder()
         .connect_timeout(CONNECTED)
         .timeout(WHOLE_ANSWER)
-        // A redirect would carry the token along.
+        // Following a redirect would send the token to another host.
         .redirect(reqwest::redirect::Policy::none());
     if let Some(path) = ca_file {
         builder = builder.tls_certs_merge(certificates(path)?);
@@ -78,8 +79,8 @@ fn certificates(path: &Path) -> std::result::Result<Vec<reqwest::Certificate>, T
     Ok(certificates)
 }
 
-/// Not `azure_core`'s own client on `reqwest`: that one's errors hold the whole address, and so
-/// the signature of a blob.
+/// Replaces `azure_core`'s own client on `reqwest`, whose errors contain the whole URL, and so the signature
+/// of a blob.
 #[derive(Debug)]
 struct Line(reqwest::Client);
 
@@ -107,7 +108,7 @@ impl HttpClient for Line {
         let status = response.status().as_u16();
         let mut headers = Headers::new();
         for (name, value) in response.headers() {
-            // The client reads no header whose value is not text.
+            // The client parses no header whose value is not text.
             if let Ok(value) = value.to_str() {
                 headers.insert(
                     HeaderName::from(name.as_str().to_owned()),

@@ -54,7 +54,7 @@ async fn a_host_that_nobody_vouches_for_gets_no_token() {
     let simulator = Simulator::manual(Scenario::default());
     let ca = directory.path().join("ca.pem");
     let server = HttpsServer::start(simulator.clone(), ANY_PORT, &ca).await.unwrap();
-    // A CA, but another one's.
+    // A valid CA, but not the one that signed the server's certificate.
     let other = directory.path().join("other.pem");
     let _other = HttpsServer::start(simulator.clone(), ANY_PORT, &other).await.unwrap();
     let endpoint = Cloud::Public.endpoint().at(&server.endpoint()).unwrap();

@@ -1,4 +1,4 @@
-//! Answers that are anything at all: never an error for the whole, never a panic.
+//! Responses with arbitrary values in their fields: parsing never fails as a whole, and never panics.
 #![allow(clippy::unwrap_used, reason = "tests say by a panic what failed")]
 
 use bringup_azure::model::{BootDiagnostics, Machine, VirtualMachine};
@@ -25,7 +25,7 @@ fn whole() -> Value {
     })
 }
 
-/// All places in a value, by pointer.
+/// The JSON pointers of all places in a value.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     let inner: Vec<(String, &Value)> = match value {

@@ -1,4 +1,4 @@
-//! Operations: followed, resumed, lost, and never followed elsewhere.
+//! Operations: polled, resumed, lost, and never polled at another host.
 #![allow(clippy::unwrap_used, reason = "tests say by a panic what failed")]
 
 mod common;
@@ -119,7 +119,7 @@ async fn an_answer_that_says_nothing_is_no_end_and_a_broken_one_is_an_error() {
 #[tokio::test]
 async fn a_token_follows_no_address_that_leads_elsewhere() {
     let world = World::new("");
-    // Stored when another cloud was configured.
+    // The URL was stored while another cloud was configured.
     let text = "https://management.chinacloudapi.cn/subscriptions/s/providers/P/locations/l/operations/o?s=SIGNATURE";
     let foreign = OperationAddress::parse(text, &Cloud::China.endpoint()).unwrap();
     let error = world.arm.poll(&foreign, Priority::Event).await.unwrap_err();

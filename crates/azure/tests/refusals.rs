@@ -1,4 +1,4 @@
-//! What is not a good answer, and what becomes of it.
+//! Responses that are not successful, and the resulting errors.
 #![allow(clippy::unwrap_used, reason = "tests say by a panic what failed")]
 
 mod common;
@@ -15,7 +15,7 @@ async fn read(world: &World) -> Result<(), ArmError> {
     world.arm.virtual_machine(&vm("a"), Priority::Event).await.map(drop)
 }
 
-/// The error of a read that meets this fault.
+/// The error of a read after this fault.
 async fn met(fault: Value) -> ArmError {
     let world = World::new("");
     world.create_vm("a", "1").await;
@@ -85,7 +85,7 @@ async fn an_answer_that_is_not_what_was_asked_for_is_malformed() {
         assert!(matches!(error.kind(), ErrorKind::Malformed { .. }), "{body}: {error}");
         assert!(error.to_string().contains(says), "{body}: {error}");
     }
-    // A proxy's page with an error is an error first.
+    // An error status takes precedence over the HTML page of a proxy.
     let error = met(answer(502, "<html>Bad gateway</html>")).await;
     assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");
     assert!(!error.to_string().contains("html"), "{error}");

@@ -1,4 +1,4 @@
-//! The serial log, from a host that must never see a token.
+//! Reads of the serial log, from a host that must never receive a token.
 #![allow(clippy::unwrap_used, reason = "tests say by a panic what failed")]
 
 mod common;
@@ -17,7 +17,7 @@ async fn address(world: &World) -> SasAddress {
 }
 
 async fn booted() -> World {
-    // Longer than a page or two.
+    // Longer than two pages.
     let console = format!("{}something went wrong", "all is well so far. ".repeat(100));
     let world = World::new(&ORAS_MISSING.replace("cloud-init: something went wrong", &console));
     world.bootstrap("a", "202601.27.0").await;

@@ -1,4 +1,4 @@
-//! However much is asked at once: the simulator, which counts as Azure does, never refuses.
+//! However many reads wait at once, the simulator, which counts like Azure, never throttles one.
 #![allow(clippy::unwrap_used, reason = "tests say by a panic what failed")]
 
 mod common;
@@ -20,7 +20,7 @@ async fn a_thousand_reads_at_once_are_never_one_too_many() {
     assert_eq!(world.refused_as_too_many(), 0);
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 5);
     assert!(answers.iter().filter_map(|answer| answer.as_ref().err()).all(ArmError::is_not_found));
-    // 125 at once and 12 a second.
+    // A burst of 125, then 12 a second.
     let seconds = start.duration_until(world.now()).as_secs();
     assert!((72..=76).contains(&seconds), "{seconds}");
 }

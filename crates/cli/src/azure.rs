@@ -1,4 +1,4 @@
-//! How Azure is reached, for every command that reads from it.
+//! The options for access to Azure, shared by every command that reads from Azure.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) fn of_a_person(credential: Arg) -> Arg {
 }
 
 impl AzureArguments {
-    /// A client of Azure's resource manager within these limits.
+    /// A client for Azure Resource Manager within these limits.
     pub(crate) fn arm(&self, limits: Limits, clock: Arc<WallClock>) -> anyhow::Result<Arm> {
         let mut endpoint = self.azure_cloud.endpoint();
         if let Some(address) = &self.azure_endpoint {

@@ -39,7 +39,7 @@ is logged in to the Azure CLI, unless --azure-credential is set.
 Exit codes: 0 the log was printed, 64 no object or several objects of that name,
 1 the log cannot be read.";
 
-/// How long to wait before it is said what is waited for.
+/// The delay before a message tells the user what the command waits for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// `boot-log`.
@@ -69,7 +69,6 @@ enum Boot {
     All,
 }
 
-/// Reads, and prints.
 pub(crate) fn run(typed: BootLogArguments, program: Program) -> Result<Exit, Failure> {
     let clock = Arc::new(WallClock);
     let arm = typed.azure.arm(Limits::default(), clock.clone()).map_err(|error| {
@@ -101,7 +100,7 @@ pub(crate) fn run(typed: BootLogArguments, program: Program) -> Result<Exit, Fai
     Ok(Exit::Fine)
 }
 
-/// Which VM is meant, and what it was made for.
+/// The VM that the name refers to, and the object that the VM was created for.
 async fn whose(
     typed: &str,
     choice: &Choice,
@@ -145,7 +144,7 @@ async fn whose(
     Err(failure.detail(safe::line(why)))
 }
 
-/// Waits, and says for what if it takes long.
+/// Waits; calls `say` if the wait takes long.
 async fn patiently<T>(work: impl Future<Output = T>, patience: Duration, say: impl FnOnce()) -> T {
     let mut work = std::pin::pin!(work);
     tokio::select! {
@@ -168,7 +167,7 @@ fn read(seen: &Observation) -> Option<Log<'_>> {
     Some(Log { text: log.and_then(Piece::text)?, size: asked?.detail.as_str() })
 }
 
-/// Why there is no log.
+/// The error when there is no log.
 fn missing(name: &str, seen: &Observation, program: Program) -> Failure {
     let about = |wanted: &str| seen.collectors.iter().find(|asked| asked.name == wanted);
     let Some(asked) = about(collector::SERIAL_LOG).or_else(|| about(collector::VM)) else {

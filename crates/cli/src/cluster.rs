@@ -1,6 +1,6 @@
-//! The cluster that is asked: found, and connected to.
+//! Finds the cluster and connects to it.
 //!
-//! Nothing of this is made for commands that need no cluster, which start in no time.
+//! Commands that need no cluster use nothing of this module, so they start quickly.
 
 mod machines;
 mod read;
@@ -19,39 +19,39 @@ pub(crate) use trouble::Unseen;
 use crate::failure::Failure;
 use crate::program::Program;
 
-/// How long a connection may take.
+/// The longest wait for a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// How long an answer may take.
+/// The longest wait for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
-/// Which cluster is meant.
+/// The options that select a cluster.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Choice {
     pub(crate) kubeconfig: Option<PathBuf>,
     pub(crate) context: Option<String>,
-    /// The namespace whose Machines and reports count; all, where none is named.
+    /// The namespace of Machines and reports; `None` means all namespaces.
     pub(crate) namespace: Option<String>,
 }
 
-/// A cluster that can be asked.
+/// A cluster with a client.
 #[derive(Clone)]
 pub(crate) struct Cluster {
     client: Client,
-    /// Where its API server is.
+    /// The address of the API server.
     address: String,
-    /// The namespace whose Machines and reports count; all, where none is named.
+    /// The namespace of Machines and reports; `None` means all namespaces.
     pub(crate) namespace: Option<String>,
     pub(crate) program: Program,
 }
 
-/// Does what has to wait for a cluster.
+/// Runs the requests to a cluster to their end.
 pub(crate) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the asynchronous runtime")?.block_on(work)
 }
 
 impl Cluster {
-    /// Finds the cluster. Whether it answers shows when it is asked.
+    /// Finds the cluster. This function sends no request: a wrong address shows at the first request.
     pub(crate) async fn find(choice: &Choice, program: Program) -> Result<Self, Failure> {
         let mut config = config(choice).await?;
         config.connect_timeout = Some(CONNECT_LIMIT);
@@ -64,7 +64,7 @@ impl Cluster {
         Ok(Self { client, address, namespace: choice.namespace.clone(), program })
     }
 
-    /// The Kubernetes client, for other callers.
+    /// The Kubernetes client.
     pub(crate) fn client(&self) -> Client {
         self.client.clone()
     }
@@ -82,7 +82,7 @@ async fn config(choice: &Choice) -> Result<Config, Failure> {
         Err(error) => Err(error),
     };
     chosen.or_else(|error| {
-        // In a pod there is no kubeconfig, and none is needed.
+        // In a pod, a kubeconfig neither exists nor is needed.
         let said = choice.kubeconfig.is_some() || choice.context.is_some();
         let inside = if said { None } else { Config::incluster_env().ok() };
         inside.ok_or_else(|| trouble::kubeconfig(&error))

@@ -1,5 +1,5 @@
-//! `bringup controller`: observes the cluster and says on each claim why its node does not come
-//! up.
+//! `bringup controller`: observes the cluster and reports on each NodeClaim and Machine why its node does not
+//! come up.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -192,7 +192,7 @@ struct FlexArguments {
 }
 
 impl FlexArguments {
-    /// What is to be made, if anything is.
+    /// The settings for creating VMs, if enabled.
     fn provisioning(self) -> anyhow::Result<Option<Provisioning>> {
         if !self.flex {
             return Ok(None);
@@ -235,7 +235,7 @@ enum LogForm {
     Text,
 }
 
-/// Runs until it is told to stop.
+/// Runs until the process is stopped.
 pub(crate) fn run(arguments: ControllerArguments) -> Result<Exit, Failure> {
     log(arguments.log_format, arguments.log_level);
     let signatures = crate::signatures::read(arguments.signatures.as_deref())?;
@@ -293,7 +293,7 @@ async fn client(kubeconfig: Option<&std::path::Path>) -> anyhow::Result<Client> 
     Client::try_from(config).context("cannot create the Kubernetes client")
 }
 
-/// Comes when the process is asked to end.
+/// Completes when the process receives a signal to stop.
 async fn stopped() {
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         return std::future::pending().await;
@@ -312,7 +312,7 @@ fn log(form: LogForm, level: tracing::Level) {
     }
 }
 
-/// A name that no other replica has: the pod's, or one made of the process.
+/// A name that no other replica has: the host name of the pod, or a name with the process ID.
 fn host_name() -> String {
     std::env::var("HOSTNAME")
         .ok()
@@ -320,7 +320,7 @@ fn host_name() -> String {
         .unwrap_or_else(|| format!("bringup-{}", std::process::id()))
 }
 
-/// `90s`, `15m`, `2h` or `7d`.
+/// Parses `90s`, `15m`, `2h` or `7d`.
 pub(crate) fn length_of_time(text: &str) -> Result<SignedDuration, String> {
     let wrong = || {
         format!(

@@ -1,4 +1,4 @@
-//! `bringup diagnose`: files in, a diagnosis out.
+//! `bringup diagnose`: diagnoses evidence from files.
 
 use anyhow::Context as _;
 use bringup_contract::Os;
@@ -12,7 +12,7 @@ use crate::input::{self, Document};
 use crate::request::{About, Diagnose};
 use crate::{output, private_file, signatures, sniff, stored};
 
-/// Reads, diagnoses, stores what is to be stored, and answers.
+/// Reads the evidence, diagnoses it, stores it if requested, and prints the answer.
 pub(crate) fn run(options: &Diagnose) -> Result<Exit, Failure> {
     let evidence = gather(input::read(&options.inputs)?, options)?;
     if let Some(path) = &options.store {

@@ -39,7 +39,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// The doc comment at the head of a rule's source.
+/// The doc comment at the beginning of a rule's source file.
 fn prose(cause: Cause, rules: &Path) -> anyhow::Result<String> {
     if explain::rule_of(cause).is_none() {
         return Ok(format!("{}\n", cause.meaning()));
@@ -50,7 +50,7 @@ fn prose(cause: Cause, rules: &Path) -> anyhow::Result<String> {
     let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
     Ok(lines.fold(String::new(), |text, line| {
         let line = line.strip_prefix(' ').unwrap_or(line);
-        // The page has the one heading of the first level.
+        // The page already has a heading of the first level.
         text + if line.starts_with("# ") { "#" } else { "" } + line + "\n"
     }))
 }
@@ -66,7 +66,7 @@ fn snake_case(reason: &str) -> String {
     name
 }
 
-/// What to do comes first: that is what a reader of a runbook wants.
+/// The remedy comes first: readers of a runbook need it most.
 fn cause_page(cause: Cause, prose: &str) -> String {
     let entry = explain::cause_entry(cause);
     let (summary, sections) = prose.split_once("\n## ").unwrap_or((prose, ""));
@@ -152,7 +152,7 @@ fn parts(sign: &Sign) -> String {
     text
 }
 
-/// A bar would end the cell of a table.
+/// A `|` would end the cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
@@ -211,7 +211,7 @@ fn code_section(code: &CodeEntry) -> String {
     text
 }
 
-/// Texts of the catalogue are plain; what Markdown would take for markup is escaped.
+/// Escapes characters with a meaning in Markdown: texts of the catalogue are plain.
 fn markup_free(text: &str) -> String {
     text.replace('<', "\\<").replace('*', "\\*")
 }

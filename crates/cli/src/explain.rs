@@ -1,4 +1,4 @@
-//! `bringup explain`: what a code, a constant or a cause means.
+//! `bringup explain`: explains an exit code, a constant or a cause.
 
 use anyhow::Context as _;
 use bringup_contract::arm::{self, ArmCode};
@@ -14,10 +14,10 @@ use crate::failure::{Exit, Failure};
 use crate::request::{Explain, Topic};
 use crate::{explain_text, output};
 
-/// How alike a name must be to be offered, of 1.
+/// The least similarity of a suggested name, from 0 to 1.
 const ALIKE: f64 = 0.8;
 
-/// What is known of a topic.
+/// The explanation of a topic.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Explanation {
@@ -29,13 +29,13 @@ pub(crate) struct Explanation {
     pub(crate) cause: Option<CauseEntry>,
 }
 
-/// A number on one system.
+/// An exit code on one operating system.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CodeEntry {
     pub(crate) os: Os,
     pub(crate) code: i32,
-    /// What it is called now, or on the image; several if that does not decide.
+    /// The current name, or the name on the image; several if the name is ambiguous.
     pub(crate) constants: Vec<&'static str>,
     pub(crate) meanings: Vec<MeaningEntry>,
     pub(crate) misleading: Option<&'static str>,
@@ -43,7 +43,7 @@ pub(crate) struct CodeEntry {
     pub(crate) candidate_causes: Vec<CauseEntry>,
 }
 
-/// What a number means or meant.
+/// A current or former meaning of a number.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MeaningEntry {
@@ -57,19 +57,18 @@ pub(crate) struct MeaningEntry {
     pub(crate) can_surface: bool,
 }
 
-/// Whether a meaning counts.
+/// Whether a meaning is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Standing {
-    /// It holds now.
+    /// The meaning is valid now.
     Current,
-    /// It was proposed, and belongs to no image.
+    /// The meaning was only proposed; no image uses it.
     Proposed,
-    /// It held once.
+    /// The meaning is no longer valid.
     Past,
 }
 
-/// A cause.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CauseEntry {
@@ -80,11 +79,11 @@ pub(crate) struct CauseEntry {
     pub(crate) meaning: &'static str,
     pub(crate) title: Option<&'static str>,
     pub(crate) remedy: Option<&'static str>,
-    /// The codes that have been seen with it.
+    /// The exit codes that this cause has been observed with.
     pub(crate) codes: Vec<CodeName>,
 }
 
-/// A code, named.
+/// A code with its name.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct CodeName {
     pub(crate) os: Os,
@@ -92,7 +91,6 @@ pub(crate) struct CodeName {
     pub(crate) constant: Option<&'static str>,
 }
 
-/// Answers.
 pub(crate) fn run(options: &Explain) -> Result<Exit, Failure> {
     let text = match (&options.topic, options.form) {
         (Topic::One(topic), form) => {
@@ -204,7 +202,7 @@ fn meaning_entry(meaning: &'static Meaning) -> MeaningEntry {
     }
 }
 
-/// A cause with what its rule says and the codes it hides behind.
+/// A cause with the text of its rule and the codes it has been observed with.
 pub(crate) fn cause_entry(cause: Cause) -> CauseEntry {
     let rule = rule_of(cause);
     let codes = [Os::Linux, Os::Windows].into_iter().flat_map(|os| {
@@ -264,7 +262,7 @@ fn unknown(topic: &str, systems: &[Os]) -> Failure {
     }
 }
 
-/// The names that are most like one.
+/// The most similar names.
 fn near(topic: &str) -> Vec<&'static str> {
     let bare = |name: &str| -> String {
         let name = name.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! An explanation as a person reads it.
+//! Formats an explanation for human readers.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use bringup_explain::words;
 
 use crate::explain::{CauseEntry, CodeEntry, Explanation, MeaningEntry, Standing, os_in_words};
 
-/// One topic.
+/// The explanation of one topic.
 pub(crate) fn one(explanation: &Explanation) -> String {
     let mut parts: Vec<String> =
         explanation.codes.iter().map(|entry| code(entry, explanation)).collect();
@@ -78,7 +78,7 @@ fn field(label: &str, value: &str) -> String {
     hang(value, &format!("    {label:<10}"), &" ".repeat(14))
 }
 
-/// When a meaning holds, in words.
+/// The time in which a meaning is valid.
 pub(crate) fn when(entry: &MeaningEntry) -> String {
     match (entry.standing, entry.valid_from, entry.valid_to) {
         (Standing::Proposed, _, _) => "none: requested, never merged".to_owned(),
@@ -107,7 +107,7 @@ fn cause(entry: &CauseEntry) -> String {
     text
 }
 
-/// Everything, a line each.
+/// All codes and causes, one per line.
 pub(crate) fn list(codes: &[CodeEntry], causes: &[CauseEntry]) -> String {
     let mut text = String::new();
     let mut system = None;

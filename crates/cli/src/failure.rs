@@ -1,4 +1,4 @@
-//! How a command ends: with what exit code, and when it cannot do its work, with what words.
+//! How a command ends: the exit codes, and the error message of a command that fails.
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ pub(crate) enum Exit {
     NoCause = 11,
     /// The command line is wrong.
     Usage = 64,
-    /// The input cannot be used.
+    /// The input is invalid.
     Input = 65,
 }
 
@@ -35,13 +35,13 @@ impl From<&Diagnosis> for Exit {
         match diagnosis.verdict {
             Verdict::Succeeded | Verdict::Running => Self::Fine,
             Verdict::Failed if diagnosis.cause.reason != Cause::Unknown => Self::Cause,
-            // Not to know how it ended is no reason to call it fine.
+            // An unknown result must not count as a success.
             Verdict::Failed | Verdict::Unknown => Self::NoCause,
         }
     }
 }
 
-/// Why a command could not do its work: in short, why, and what to do.
+/// The error of a command: a short message, the reason, and what to do.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -55,40 +55,40 @@ impl Failure {
         Self { exit, primary: primary.into(), detail: None, hint: None }
     }
 
-    /// Something else.
+    /// Any other error.
     pub(crate) fn error(primary: impl Into<String>) -> Self {
         Self::new(Exit::Error, primary)
     }
 
-    /// The command line is wrong.
+    /// A wrong command line.
     pub(crate) fn usage(primary: impl Into<String>) -> Self {
         Self::new(Exit::Usage, primary)
     }
 
-    /// The input cannot be used.
+    /// An invalid input.
     pub(crate) fn input(primary: impl Into<String>) -> Self {
         Self::new(Exit::Input, primary)
     }
 
-    /// With another exit code.
+    /// Sets the exit code.
     pub(crate) fn exit(mut self, exit: Exit) -> Self {
         self.exit = exit;
         self
     }
 
-    /// Why.
+    /// Adds the reason.
     pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// What to do.
+    /// Adds what to do.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// All of it.
+    /// The complete message.
     pub(crate) fn text(&self) -> String {
         let mut text = hang(&self.primary, "error: ", "       ");
         for (label, part) in [("  why: ", &self.detail), ("  hint: ", &self.hint)] {

@@ -1,4 +1,4 @@
-//! `bringup flex`: machines that bringup makes, and what is left of them in Azure.
+//! `bringup flex`: the machines that bringup creates, and their orphaned resources in Azure.
 
 mod status;
 mod sweep;
@@ -66,7 +66,7 @@ pub(crate) struct SweepArguments {
     cluster: ClusterArguments,
 }
 
-/// Does what was typed.
+/// Runs the command.
 pub(crate) fn run(command: FlexCommand, program: Program) -> Result<Exit, Failure> {
     match command {
         FlexCommand::Status(typed) => status::run(typed, program),
@@ -74,7 +74,7 @@ pub(crate) fn run(command: FlexCommand, program: Program) -> Result<Exit, Failur
     }
 }
 
-/// Why machines cannot be seen.
+/// The error when machines cannot be listed.
 fn unseen(unseen: Unseen) -> Failure {
     match unseen {
         Unseen::NotServed => Failure::error(

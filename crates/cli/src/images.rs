@@ -1,4 +1,4 @@
-//! How images fared: the quickest hint whether it is the image's fault.
+//! Compares the results of node images: the quickest hint whether the image causes a failure.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use crate::cluster::ClaimRow;
 
-/// How many images are shown.
+/// The number of images that are shown.
 const MOST: usize = 5;
 
-/// An image, as far as its id says which. Images of different families are built on the same
-/// days, and a version alone would mix them up.
+/// The family and version of an image. Images of different families are built on the same days, so a version
+/// alone is ambiguous.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub(crate) struct Image {
     pub(crate) version: String,
@@ -23,20 +23,20 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// The image that an id names: `…/images/V3gen2/versions/202601.27.0`.
+    /// The image in an ID such as `…/images/V3gen2/versions/202601.27.0`.
     pub(crate) fn of_id(id: &str) -> Option<Self> {
         let version = ImageVersion::find(id)?.to_string();
         let family = bringup_explain::family(id).map(ToOwned::to_owned);
         Some(Self { version, family })
     }
 
-    /// The image that a report names.
+    /// The image in a report.
     pub(crate) fn of_report(report: &BootstrapReport) -> Option<Self> {
         let named = report.spec.image.as_deref().and_then(Self::of_id);
         named.or_else(|| Some(Self { version: report.spec.image_version.clone()?, family: None }))
     }
 
-    /// `V3gen2 202601.27.0`.
+    /// The name for users, such as `V3gen2 202601.27.0`.
     pub(crate) fn words(&self) -> String {
         match &self.family {
             Some(family) => format!("{family} {}", self.version),
@@ -45,7 +45,7 @@ impl Image {
     }
 }
 
-/// One attempt to bring a node up, and how it ended.
+/// An attempt to bring up a node, and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attempt {
     pub(crate) image: Image,
@@ -54,7 +54,7 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// The failure that a report is about, unless the node came up after all.
+    /// The failure that a report describes, unless the node came up later.
     pub(crate) fn of_report(report: &BootstrapReport) -> Option<Self> {
         match report.phase() {
             Open::Known(Phase::Superseded) => None,
@@ -66,21 +66,21 @@ impl Attempt {
         }
     }
 
-    /// The success of a NodeClaim whose Node is there.
+    /// The success of a NodeClaim with an existing Node.
     pub(crate) fn of_claim(claim: &ClaimRow) -> Option<Self> {
         let image = claim.image.as_deref().and_then(Image::of_id)?;
         claim.registered.then(|| Self { image, pool: claim.pool.clone(), joined: true })
     }
 }
 
-/// The pool of what a report is about.
+/// The pool of the object that a report describes.
 pub(crate) fn pool(report: &BootstrapReport) -> Option<&str> {
     let parent = report.spec.parent_ref.as_ref().filter(|parent| parent.kind == "NodePool");
     let label = || Some(report.metadata.labels.as_ref()?.get(POOL_LABEL)?.as_str());
     parent.map(|parent| parent.name.as_str()).or_else(label)
 }
 
-/// How an image fared.
+/// The results of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Fared {
@@ -88,11 +88,11 @@ pub(crate) struct Fared {
     pub(crate) image: Image,
     pub(crate) failed: usize,
     pub(crate) joined: usize,
-    /// It is the image that is asked about.
+    /// Whether this is the image of the failed node.
     pub(crate) at_hand: bool,
 }
 
-/// How the image at hand fared, and others: those of the same pool first, the newest first.
+/// The results of the failed node's image and of others: images of the same pool first, the newest first.
 pub(crate) fn compare(
     at_hand: &Image,
     pool: Option<&str>,
@@ -120,7 +120,7 @@ pub(crate) fn compare(
     fared.collect()
 }
 
-/// `202601.27.0: 3 of 3 failed`, one for each image; families only where there are several.
+/// One text per image, such as `202601.27.0: 3 of 3 failed`; the family only if there are several.
 pub(crate) fn in_words(images: &[Fared]) -> Vec<String> {
     let mixed = images.iter().any(|one| one.image.family != images[0].image.family);
     let words = images.iter().map(|one| {

@@ -1,4 +1,4 @@
-//! From files to texts: bounded, and with a clear word where a file is no text.
+//! Reads input files: with a size limit, and with a clear error for a file that is not text.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -7,22 +7,21 @@ use std::path::Path;
 use crate::failure::Failure;
 use crate::request::{Input, Place};
 
-/// More than this, all inputs together, is refused rather than cut: what would be left out could
-/// be the line that decides.
+/// A larger total input is refused rather than cut: the missing part could contain the decisive line.
 const LIMIT: u64 = 64 * 1024 * 1024;
-/// This much of a file says whether it is text.
+/// The number of bytes that decide whether a file is text.
 const SAMPLE: usize = 64 * 1024;
 
-/// A text, and what it is called.
+/// A text and its name.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) name: String,
     pub(crate) serial: bool,
-    /// Empty where the file was.
+    /// Empty if the file was empty.
     pub(crate) text: String,
 }
 
-/// Reads everything. An empty file among others is a piece that is missing; alone it is no input.
+/// Reads all inputs. An empty file among others counts as missing evidence; a single empty file is an error.
 pub(crate) fn read(inputs: &[Input]) -> Result<Vec<Document>, Failure> {
     let mut left = LIMIT;
     let mut texts = Vec::new();
@@ -79,7 +78,7 @@ fn bounded(reader: impl Read, left: u64, name: &str) -> Result<Vec<u8>, Failure>
     Ok(bytes)
 }
 
-/// Text from bytes: UTF-8, broken or not, or UTF-16 as PowerShell writes it.
+/// Decodes UTF-8, valid or not, or UTF-16, which PowerShell writes.
 fn decode(bytes: Vec<u8>, name: &str) -> Result<String, Failure> {
     let text = match bytes.as_slice() {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
@@ -101,7 +100,8 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     String::from_utf16_lossy(&units)
 }
 
-/// Consoles have stray bytes and NUL tails; a file that is mostly such is no text.
+/// Serial console logs contain single control bytes and NUL at the end; a file with mostly such bytes is not
+/// text.
 fn refuse_binary(bytes: &[u8], name: &str) -> Result<(), Failure> {
     for (magic, kind, hint) in [
         (&[0x1f, 0x8b][..], "gzip", "unpack it first: `gunzip -c FILE | bringup diagnose`"),

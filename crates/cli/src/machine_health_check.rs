@@ -1,5 +1,5 @@
-//! `bringup machine-health-check`: prints the MachineHealthCheck with which Cluster API replaces
-//! machines by our verdict.
+//! `bringup machine-health-check`: prints a MachineHealthCheck, with which Cluster API replaces machines
+//! according to our verdict.
 
 use bringup_objects::cluster_api::{CONTROL_PLANE_LABEL, DEPLOYMENT_LABEL, REPLACEMENT_USEFUL};
 use clap::Args;
@@ -21,9 +21,9 @@ The check requires Cluster API 1.12 or newer and a controller with --machines.
 The command only prints the check, and changes nothing in a cluster. See
 docs/cluster-api.md.";
 
-/// How long a verdict stands before its machine goes: what is collected is stored by then.
+/// The time from the verdict to the deletion of the machine, in which the evidence is stored.
 const SETTLED: u32 = 30;
-/// Cluster API takes nothing shorter.
+/// The shortest timeout that Cluster API accepts.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(30);
 
 /// `machine-health-check`.
@@ -51,7 +51,6 @@ pub(crate) struct MachineHealthCheckArguments {
     max_unhealthy: String,
 }
 
-/// Prints it.
 pub(crate) fn run(arguments: &MachineHealthCheckArguments) -> Result<Exit, Failure> {
     output::answer(&manifest(arguments)).map_err(|error| Failure::error(format!("{error:#}")))?;
     Ok(Exit::Fine)
@@ -116,7 +115,7 @@ fn exists(label: &str) -> String {
     format!("matchExpressions:\n    - key: {label}\n      operator: Exists")
 }
 
-/// A name in YAML, where some would be numbers or truth values.
+/// A name as a YAML scalar; names that YAML would read as numbers or truth values are quoted.
 fn scalar(name: &str) -> String {
     const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     if name.starts_with(|first: char| first.is_ascii_digit()) || WORDS.contains(&name) {
@@ -126,7 +125,7 @@ fn scalar(name: &str) -> String {
     }
 }
 
-/// A name as Kubernetes takes it, for objects and as the value of a label.
+/// Validates a name of a Kubernetes object, which is also used as the value of a label.
 fn name(text: &str) -> Result<String, String> {
     let is_edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_inner = |byte: u8| is_edge(byte) || byte == b'-' || byte == b'.';

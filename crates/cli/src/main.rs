@@ -1,4 +1,4 @@
-//! `bringup`: says what an exit code means, and why a node did not come up.
+//! `bringup`: explains exit codes, and why a node did not come up.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
 
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     let arguments = match typed.and_then(|typed| Arguments::from_arg_matches(&typed)) {
         Ok(arguments) => arguments,
         Err(said) => {
-            // Help and version come this way as well, and are no errors.
+            // clap returns help and version as errors, too.
             let exit = if said.use_stderr() { Exit::Usage } else { Exit::Fine };
             let _ = said.print();
             return exit.into();

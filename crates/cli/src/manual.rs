@@ -1,4 +1,4 @@
-//! What is made from the table of commands: completions and manual pages.
+//! Prints completions and manual pages, generated from the table of commands.
 
 use anyhow::Context as _;
 use clap::CommandFactory as _;
@@ -34,7 +34,7 @@ pub(crate) fn page(command: Option<&str>) -> Result<Exit, Failure> {
             })?
         }
     };
-    // `bringup-diagnose`, as the page of a command is called.
+    // The name of a command's page, such as `bringup-diagnose`.
     let title = chosen.get_bin_name().unwrap_or("bringup").replace(' ', "-");
     let mut roff = Vec::new();
     clap_mangen::Man::new(chosen)

@@ -1,4 +1,4 @@
-//! `bringup nodeconfig`: reads a node's configuration and makes of it what a VM needs.
+//! `bringup nodeconfig`: reads a node's configuration and makes the inputs of a VM from it.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -52,7 +52,7 @@ const SCALE_SET_EXAMPLES: &str = "Examples:
   bringup nodeconfig scale-set config.json > scale-set.json
   bringup nodeconfig scale-set config.json --capacity 3 --format cloud-config";
 
-/// No configuration is as large; more is not even read.
+/// The largest file that is read; every configuration is far smaller.
 const MOST: u64 = 64 * 1024 * 1024;
 
 /// `nodeconfig`.
@@ -148,7 +148,7 @@ impl From<CustomDataFormat> for Form {
     }
 }
 
-/// Does what was asked.
+/// Runs the command.
 pub(crate) fn run(command: &NodeConfigCommand) -> Result<Exit, Failure> {
     match command {
         NodeConfigCommand::Validate(typed) => validate(&typed.file),
@@ -169,7 +169,7 @@ pub(crate) fn run(command: &NodeConfigCommand) -> Result<Exit, Failure> {
     }
 }
 
-/// Says something beside the answer. Where that fails, the answer is left.
+/// Prints a note to standard error. If printing fails, the answer is still complete.
 fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "note: {text}");
 }
@@ -240,7 +240,7 @@ fn made(config: &NodeConfig, form: Form) -> Result<NodeBootstrapping, Failure> {
     Ok(made)
 }
 
-/// Reads a configuration, and says what was tolerated.
+/// Reads a configuration, and prints notices about tolerated contents.
 fn read(path: &Path) -> Result<NodeConfig, Failure> {
     let config = parse(path)?;
     for notice in &config.notices {

@@ -1,4 +1,4 @@
-//! The one place that prints.
+//! The only module that prints.
 
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use bringup_explain::Explanation;
 use bringup_explain::layout::hang;
 
-/// Prints an answer. A reader that has seen enough (`| head`) is no error.
+/// Prints an answer. A reader that closes the pipe early (`| head`) is not an error.
 pub(crate) fn answer(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -17,8 +17,8 @@ pub(crate) fn answer(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// An explanation as the standard output wants it: with colour on a terminal or with `CLICOLOR_FORCE`, plain
-/// elsewhere and with `NO_COLOR`.
+/// An explanation for the standard output: with colour on a terminal or with `CLICOLOR_FORCE`, plain
+/// otherwise and with `NO_COLOR`.
 pub(crate) fn explained(explanation: &Explanation) -> String {
     let is_set =
         |name| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
@@ -29,12 +29,12 @@ pub(crate) fn explained(explanation: &Explanation) -> String {
     }
 }
 
-/// Prints what is no part of the answer, beside it.
+/// Prints a note to standard error.
 pub(crate) fn aside(text: &str) {
     let _ = io::stderr().lock().write_all(hang(text, "", "  ").as_bytes());
 }
 
-/// Prints why there is no answer. Where even that fails, the exit code is left.
+/// Prints an error. If printing fails, only the exit code remains.
 pub(crate) fn failure(failure: &Failure) {
     let _ = io::stderr().lock().write_all(failure.text().as_bytes());
 }

@@ -1,4 +1,4 @@
-//! Files that only their owner may read.
+//! Writes files that only their owner may read.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -9,8 +9,8 @@ use rustix::fs::OFlags;
 
 const MODE: u32 = 0o600;
 
-/// Writes a file for its owner only, also where one with a wider mode exists. A symbolic link to a
-/// file is refused: in a folder that others may write to, it could lead anywhere.
+/// Writes a file that only its owner may read, even if the file exists with a wider mode. A symbolic link to
+/// a file is refused: in a folder that others may write to, the link could point anywhere.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     // A pipe or a terminal, such as /dev/stdout, keeps its own mode and owner.
     if fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir()) {
@@ -23,7 +23,7 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
         Ok(data) if data.is_symlink() => io::Error::other("it is a symbolic link"),
         _ => error,
     })?;
-    // Before there is anything to read. It fails on a file of another user, who could read it.
+    // Set before the content is written. This call fails on a file of another user, who could read it.
     file.set_permissions(Permissions::from_mode(MODE))?;
     file.set_len(0)?;
     file.write_all(content)

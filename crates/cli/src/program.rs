@@ -1,21 +1,21 @@
-//! The name under which the user runs the program.
+//! The name by which the user runs the program.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use clap::builder::StyledStr;
 
-/// How it was started.
+/// How the program was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// By its own name.
+    /// As `bringup`.
     Bringup,
-    /// By kubectl, which looks for `kubectl-bringup` when `kubectl bringup` is typed.
+    /// As a plugin: kubectl runs `kubectl-bringup` when the user types `kubectl bringup`.
     Plugin,
 }
 
 impl Program {
-    /// What it is, by the name of the file that was started.
+    /// Determined by the name of the program file.
     pub(crate) fn of(started: Option<&OsStr>) -> Self {
         match started.map(Path::new).and_then(Path::file_stem).and_then(OsStr::to_str) {
             Some("kubectl-bringup" | "kubectl_bringup") => Self::Plugin,
@@ -23,7 +23,7 @@ impl Program {
         }
     }
 
-    /// What is typed.
+    /// The words that the user types.
     pub(crate) fn typed(self) -> &'static str {
         match self {
             Self::Bringup => "bringup",
@@ -31,7 +31,7 @@ impl Program {
         }
     }
 
-    /// The commands, with usage and examples as they are typed.
+    /// The commands, with this name in usage and examples.
     pub(crate) fn named(self, commands: clap::Command) -> clap::Command {
         match self {
             Self::Bringup => commands,

@@ -1,4 +1,4 @@
-//! `bringup reports` and `bringup report`: the failures that the cluster keeps.
+//! `bringup reports` and `bringup report`: the failures that are stored in the cluster.
 
 use anyhow::Context as _;
 use bringup_contract::Open;
@@ -17,7 +17,7 @@ use crate::request::{Report, Reports, Wanted};
 use crate::why::{MACHINE, Subject, exit_of, made, nearest, newest_first, starts};
 use crate::{images, output, table};
 
-/// Lists the reports that are wanted, newest first.
+/// Lists the matching reports, newest first.
 pub(crate) fn list(options: &Reports, program: Program) -> Result<Exit, Failure> {
     let now = Timestamp::now();
     let all = read(&options.cluster, program)?;
@@ -37,7 +37,6 @@ pub(crate) fn list(options: &Reports, program: Program) -> Result<Exit, Failure>
     Ok(Exit::Fine)
 }
 
-/// Shows one report.
 pub(crate) fn show(options: &Report, program: Program) -> Result<Exit, Failure> {
     let all = read(&options.cluster, program)?;
     let report = one(all, &options.name, program)?;
@@ -78,7 +77,7 @@ fn is_wanted(report: &BootstrapReport, wanted: &Wanted, now: Timestamp) -> bool 
         && cause.is_none_or(|cause| report.cause() == Some(cause.reason()))
 }
 
-/// The report of that name, or the only one that begins so.
+/// The report with this name, or the only one whose name begins with it.
 fn one(
     reports: Vec<BootstrapReport>,
     typed: &str,
@@ -131,12 +130,12 @@ fn none(known: usize, choice: &Choice) -> String {
     }
 }
 
-/// The columns that not every list has.
+/// The optional columns of a list.
 struct Columns {
     namespace: bool,
-    /// There are Machines among them: then it is said what each is, and which cluster it is of.
+    /// Kind and cluster, if the list contains Machines.
     kind: bool,
-    /// Code and image, for which a list with Machines has no room.
+    /// Code and image, if the list contains no Machines, which need the space.
     code: bool,
 }
 
@@ -150,7 +149,7 @@ impl Columns {
         Self { code: true, ..Self::narrow_for(reports, true) }
     }
 
-    /// What is wanted of everything that there is.
+    /// The values for the columns of this list.
     fn chosen<T>(&self, [namespace, name, kind, cause, code, image, pool]: [T; 7]) -> Vec<T> {
         let namespace = Some(namespace).filter(|_| self.namespace);
         let kind = Some(kind).filter(|_| self.kind);
@@ -221,12 +220,12 @@ fn told_age(report: &BootstrapReport, now: Timestamp) -> String {
     made(report).map_or_else(|| "-".to_owned(), |made| table::age(made.duration_until(now)))
 }
 
-/// What is not known is a dash, so that columns can be counted.
+/// A dash stands for an unknown value, so that every row has the same number of columns.
 fn cell(text: Option<&str>) -> String {
     text.filter(|text| !text.is_empty()).unwrap_or("-").to_owned()
 }
 
-/// A list as kubectl writes one.
+/// A list in the format of kubectl.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Objects<'a> {

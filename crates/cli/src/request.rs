@@ -1,4 +1,4 @@
-//! What was typed becomes what it means, here and nowhere else.
+//! Converts the command line to requests; no other module interprets it.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::flex::FlexCommand;
 use crate::machine_health_check::MachineHealthCheckArguments;
 use crate::nodeconfig::NodeConfigCommand;
 
-/// What is to be done.
+/// The action of a command.
 #[derive(Debug)]
 pub(crate) enum Request {
     Explain(Explain),
@@ -39,7 +39,7 @@ pub(crate) enum Request {
     Docs { directory: PathBuf, rules: PathBuf },
 }
 
-/// What is to be explained, and how.
+/// The options of `explain`.
 #[derive(Debug)]
 pub(crate) struct Explain {
     pub(crate) topic: Topic,
@@ -48,14 +48,14 @@ pub(crate) struct Explain {
     pub(crate) form: ExplainForm,
 }
 
-/// One thing, or all.
+/// One topic, or all.
 #[derive(Debug)]
 pub(crate) enum Topic {
     Everything,
     One(String),
 }
 
-/// What is to be diagnosed, and how.
+/// The options of `diagnose`.
 #[derive(Debug)]
 pub(crate) struct Diagnose {
     pub(crate) inputs: Vec<Input>,
@@ -66,7 +66,7 @@ pub(crate) struct Diagnose {
     pub(crate) signatures: Option<PathBuf>,
 }
 
-/// What is asked for in a cluster, and how.
+/// The options of `why`.
 #[derive(Debug)]
 pub(crate) struct Why {
     pub(crate) name: String,
@@ -77,17 +77,17 @@ pub(crate) struct Why {
     pub(crate) form: AnswerForm,
 }
 
-/// Which reports are listed, and how.
+/// The options of `reports`.
 #[derive(Debug)]
 pub(crate) struct Reports {
     pub(crate) wanted: Wanted,
     pub(crate) cluster: Choice,
-    /// Namespaces are shown, needed or not.
+    /// Whether to show namespaces even if they are not needed.
     pub(crate) all_namespaces: bool,
     pub(crate) form: ListForm,
 }
 
-/// What a report has to be to be listed; what is not said does not matter.
+/// The filter for reports; `None` matches every value.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) kind: Option<Kind>,
@@ -98,7 +98,7 @@ pub(crate) struct Wanted {
     pub(crate) cause: Option<Cause>,
 }
 
-/// Which report is shown, and how.
+/// The options of `report`.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) name: String,
@@ -106,21 +106,21 @@ pub(crate) struct Report {
     pub(crate) form: AnswerForm,
 }
 
-/// Where a text is read from.
+/// The source of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     StandardInput,
     File(PathBuf),
 }
 
-/// A text to be read, and whether it was said what it is.
+/// An input, and its kind if the user named one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Input {
     pub(crate) place: Place,
     pub(crate) serial: bool,
 }
 
-/// What the evidence is said to be about.
+/// The object that the evidence describes, according to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     NotSaid,

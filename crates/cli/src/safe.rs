@@ -1,8 +1,8 @@
-//! Text that others wrote, made fit for a terminal.
+//! Makes text of other programs safe for a terminal.
 
 use serde_json::Value;
 
-/// One line: what moves the cursor, colours or reverses the text is gone.
+/// One line, without characters that move the cursor, change colours or reverse the text.
 pub(crate) fn line(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in bringup_diagnosis::lines::clean(text).chars() {
@@ -15,7 +15,7 @@ pub(crate) fn line(text: &str) -> String {
     safe
 }
 
-/// Makes every text in an answer safe, before anything else looks at it.
+/// Makes every text in an answer safe, before any other function uses it.
 pub(crate) fn scrub(value: &mut Value) {
     match value {
         Value::String(text) if text.chars().any(|one| one.is_control() || reorders(one)) => {
@@ -27,7 +27,7 @@ pub(crate) fn scrub(value: &mut Value) {
     }
 }
 
-/// Letters that are not seen and change the order or the look of those that are.
+/// Invisible characters that change the order or the look of others.
 fn reorders(letter: char) -> bool {
     matches!(letter,
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')

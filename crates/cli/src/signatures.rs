@@ -1,4 +1,4 @@
-//! The file of `--signatures`: lines that only its user knows.
+//! The file of `--signatures`: additional signatures of the user.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use bringup_diagnosis::signatures::SignatureFile;
 
 use crate::failure::Failure;
 
-/// How large a file may be.
+/// The largest file that is read.
 const LARGEST: usize = 1024 * 1024;
 
-/// Reads a file, in YAML or JSON; without one there are none.
+/// Reads a file in YAML or JSON; without a file, there are no signatures.
 pub(crate) fn read(path: Option<&Path>) -> Result<Signatures, Failure> {
     let Some(path) = path else { return Ok(Signatures::default()) };
     let file = path.display();

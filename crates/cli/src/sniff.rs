@@ -1,9 +1,9 @@
-//! What kind of evidence a file is, from its name and from how it begins. A guess: it decides
-//! how a piece is called, not what is read in it.
+//! Guesses the kind of evidence in a file from its name and beginning. The guess determines how the evidence
+//! is named, not how it is read.
 
 use bringup_diagnosis::Source;
 
-/// This much of a text is looked at.
+/// The number of bytes at the beginning of a text that are searched.
 const HEAD: usize = 64 * 1024;
 
 const NAMES: &[(&str, Source)] = &[
@@ -16,7 +16,7 @@ const NAMES: &[(&str, Source)] = &[
     ("activity", Source::ActivityLog),
 ];
 
-/// In JSON: the first that is found decides.
+/// Keys in JSON: the first key that is found decides.
 const KEYS: &[(&str, Source)] = &[
     ("\"eventTimestamp\"", Source::ActivityLog),
     ("\"ExecDuration\"", Source::ProvisionResult),
@@ -30,7 +30,7 @@ const KEYS: &[(&str, Source)] = &[
     ("/subscriptions/", Source::Arm),
 ];
 
-/// In text: the first that is found decides.
+/// Marks in text: the first mark that is found decides.
 const MARKS: &[(&str, Source)] = &[
     ("[stdout]", Source::Extension),
     ("Enable failed: ", Source::Extension),
@@ -43,7 +43,7 @@ const MARKS: &[(&str, Source)] = &[
     ("Code=\"", Source::Arm),
 ];
 
-/// Says what a text is.
+/// The kind of evidence in a text.
 pub(crate) fn source_of(name: &str, text: &str) -> Source {
     let name = name.rsplit(['/', '\\']).next().unwrap_or(name).to_ascii_lowercase();
     let head = text.get(..text.floor_char_boundary(HEAD)).unwrap_or(text).trim_start();
@@ -51,7 +51,7 @@ pub(crate) fn source_of(name: &str, text: &str) -> Source {
         table.iter().find(|(mark, _)| text.contains(mark)).map(|(_, source)| *source)
     };
     let table = if head.starts_with(['{', '[']) && !head.starts_with("[stdout]") {
-        // A console's first line is `[    0.000000] Linux version`, which is no JSON.
+        // The first line of a console is `[    0.000000] Linux version`, which is not JSON.
         if head.contains('"') && !head.contains("] Linux version ") { KEYS } else { MARKS }
     } else {
         MARKS

@@ -1,5 +1,4 @@
-//! Evidence that was stored, read back. Nothing in a file is trusted to be free of secrets:
-//! every piece is redacted again.
+//! Reads stored evidence. Files may contain secrets: every piece is redacted again.
 
 use bringup_contract::{ImageVersion, Os};
 use bringup_diagnosis::{Evidence, Piece, Source};
@@ -31,7 +30,7 @@ enum StoredContent {
     NotAsked,
 }
 
-/// The evidence, if the text begins like stored evidence; an error where it then is none.
+/// The evidence, if the text begins like stored evidence; an error if the rest is invalid.
 pub(crate) fn read(text: &str) -> Option<serde_json::Result<Evidence>> {
     let inside = text.trim_start().strip_prefix('{')?.trim_start();
     inside.starts_with("\"pieces\"").then(|| parse(text))

@@ -1,9 +1,9 @@
-//! Columns, and times as they are told in them.
+//! Columns, and ages in the format of tables.
 
 use jiff::{SignedDuration, Timestamp};
 use unicode_width::UnicodeWidthStr as _;
 
-/// What stands between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
 
 /// Rows in columns as wide as their widest cell.
@@ -27,7 +27,7 @@ pub(crate) fn columns(heads: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// `4m`, `3h`, `2d`: as kubectl tells an age.
+/// An age in the format of kubectl: `4m`, `3h`, `2d`.
 pub(crate) fn age(since: SignedDuration) -> String {
     let seconds = since.as_secs().max(0);
     match seconds {
@@ -38,7 +38,7 @@ pub(crate) fn age(since: SignedDuration) -> String {
     }
 }
 
-/// `4m ago`.
+/// A time in the past, such as `4m ago`.
 pub(crate) fn ago(at: Option<Timestamp>, now: Timestamp) -> String {
     at.map_or_else(
         || "at an unknown time".to_owned(),

@@ -1,7 +1,7 @@
-//! The name of a VM, out of its id.
+//! The name of a VM, from its ID.
 
-/// The VM's name in a provider id: `…/virtualMachines/NAME`, or `SCALESET_N` for the VM of a
-/// uniform scale set.
+/// The VM's name in a provider ID: `…/virtualMachines/NAME`, or `SCALESET_N` for the VM of a uniform scale
+/// set.
 pub(crate) fn name(provider_id: &str) -> Option<String> {
     let mut segments = provider_id.rsplit('/').filter(|segment| !segment.is_empty());
     let last = segments.next()?;

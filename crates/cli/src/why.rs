@@ -1,4 +1,4 @@
-//! `bringup why`: why a node of the cluster did not come up.
+//! `bringup why`: explains why a node of the cluster did not come up.
 
 mod answer;
 mod case;
@@ -35,10 +35,9 @@ use crate::program::Program;
 use crate::request::Why;
 use crate::signatures;
 
-/// When, after the start, a comparison of images begins no further page.
+/// The time after the start when a comparison of images requests no further page.
 const COMPARISON_LIMIT: Duration = Duration::from_millis(400);
 
-/// Looks, and answers.
 pub(crate) fn run(options: &Why, program: Program) -> Result<Exit, Failure> {
     let now = Instant::now();
     let until = now.checked_add(COMPARISON_LIMIT).unwrap_or(now);
@@ -52,7 +51,7 @@ pub(crate) fn run(options: &Why, program: Program) -> Result<Exit, Failure> {
         let found = find(&cluster, &options.name).await?;
         let mut case = found.case;
         match case.verdict {
-            // The images and the Nodes of Machines are not Karpenter's, and in another cluster.
+            // Images and Nodes of Machines are not Karpenter's; the Nodes are in another cluster.
             Verdict::Failed | Verdict::Succeeded if case.subject.kind == MACHINE => {}
             Verdict::Failed => compare(&cluster, &mut case, &found.reports, until).await,
             Verdict::Succeeded => meet(&cluster, &mut case).await,
@@ -66,7 +65,8 @@ pub(crate) fn run(options: &Why, program: Program) -> Result<Exit, Failure> {
     Ok(case.exit())
 }
 
-/// Looks whether the Node that joined is still there. Without the right to, the rest is told.
+/// Checks whether the Node that joined still exists. Without the permission to read Nodes, the answer omits
+/// it.
 async fn meet(cluster: &Cluster, case: &mut Case) {
     let name = case.node_name().filter(|_| case.node.is_none()).map(ToOwned::to_owned);
     if let Some(name) = name {
@@ -74,8 +74,8 @@ async fn meet(cluster: &Cluster, case: &mut Case) {
     }
 }
 
-/// How the same image fared elsewhere. Whatever keeps that from being known is no reason to keep
-/// the rest.
+/// Compares with other nodes of the same image. If the comparison fails, the rest of the answer is still
+/// printed.
 async fn compare(cluster: &Cluster, case: &mut Case, reports: &[BootstrapReport], until: Instant) {
     let Some(image) = case.image() else { return };
     let pool = case.pool().map(ToOwned::to_owned);
@@ -96,7 +96,7 @@ async fn compare(cluster: &Cluster, case: &mut Case, reports: &[BootstrapReport]
     case.images = images::compare(&image, pool.as_deref(), attempts);
 }
 
-/// The claims of the pool, then those of the others, as far as time allows.
+/// The NodeClaims of the pool, then those of other pools, within the time limit.
 async fn claims(
     cluster: &Cluster,
     pool: Option<&str>,

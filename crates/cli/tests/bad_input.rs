@@ -1,4 +1,4 @@
-//! Wrong usage and unusable input: a clear word, the right exit code, never a panic.
+//! Wrong usage and invalid input: a clear message, the right exit code, never a panic.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `bringup diagnose`, from outside.
+//! `bringup diagnose`, run as a process.
 
 mod common;
 
@@ -253,7 +253,7 @@ fn secrets_survive_neither_in_the_answer_nor_in_stored_evidence() {
         assert!(!ran.out.contains("0123456789abcdef"), "{}", ran.out);
     }
     assert!(!std::fs::read_to_string(&stored).unwrap().contains("0123456789abcdef"));
-    // Evidence from another program is not trusted either.
+    // Evidence of another program may contain secrets, too.
     let foreign = serde_json::json!({ "pieces": [{ "source": "text", "name": "x", "content": { "seen": text } }] });
     let ran = bringup_reads(&["diagnose", "-o", "json"], foreign.to_string().as_bytes());
     assert!(ran.code == 10 && !ran.out.contains("0123456789abcdef"), "{}", ran.out);

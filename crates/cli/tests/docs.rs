@@ -1,4 +1,4 @@
-//! The generated pages are those of the rules and the catalogue.
+//! The generated pages match the rules and the catalogue.
 
 #![allow(clippy::unwrap_used, reason = "a page that cannot be read is a failed test")]
 
@@ -51,7 +51,7 @@ fn every_page_of_a_rule_says_what_to_do() {
     }
 }
 
-/// The pages written by hand, by their path from the root.
+/// The handwritten pages, by their path from the root.
 fn handwritten() -> Vec<(String, String)> {
     let root = workspace();
     let generated = ["codes.md", "cli.md", "crds.md", "node-config.md", "SUMMARY.md"];
@@ -69,7 +69,7 @@ fn handwritten() -> Vec<(String, String)> {
     pages
 }
 
-/// Each `bringup …` that a page types at a prompt, also behind a pipe, without comment and redirection.
+/// Each `bringup …` command at a prompt in a page, also after a pipe, without comment and redirection.
 fn typed(page: &str) -> Vec<String> {
     let screens = page.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let lines = screens.flat_map(str::lines).filter_map(|line| line.strip_prefix("$ "));
@@ -84,7 +84,7 @@ fn typed(page: &str) -> Vec<String> {
     ours.map(str::to_owned).collect()
 }
 
-/// What a page calls its files stands for these.
+/// A folder with sample files under the names that the pages use.
 fn samples() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let fixtures = workspace().join("crates/cli/tests/fixtures");
@@ -108,7 +108,7 @@ fn every_command_in_the_documentation_is_understood_and_what_needs_no_cluster_wo
             let words: Vec<&str> = line.split_whitespace().collect();
             let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
             command.args(&words).current_dir(folder.path());
-            // No cluster can be reached, and no Azure.
+            // Neither a cluster nor Azure can be reached.
             command.env("KUBECONFIG", folder.path().join("no-kubeconfig")).env("PATH", "");
             command.env_remove("KUBERNETES_SERVICE_HOST");
             let input = fs::File::open(folder.path().join("extension.txt")).unwrap();
@@ -127,7 +127,7 @@ fn every_command_in_the_documentation_is_understood_and_what_needs_no_cluster_wo
     assert!(offline >= 6 && online >= 10, "{offline} offline, {online} online");
 }
 
-/// What `$ bringup …` alone in a screen answers now, in place of what stands there.
+/// The page with the current output of each `bringup …` command that stands alone in a screen.
 fn with_screens(page: &str) -> String {
     let mut fresh = String::new();
     let mut rest = page;
@@ -162,7 +162,7 @@ fn the_screens_in_the_guide_are_real() {
     );
 }
 
-/// The page of a cause and its rule give the same advice.
+/// Checks that the page of a cause and its rule give the same advice.
 #[test]
 fn the_remedy_of_a_rule_is_on_its_page() {
     for (name, page) in pages(&workspace().join("docs")) {

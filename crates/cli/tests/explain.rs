@@ -1,10 +1,10 @@
-//! `bringup explain`, from outside.
+//! `bringup explain`, run as a process.
 
 mod common;
 
 use common::{bringup, fits};
 
-/// The explanation of a topic, which fits the terminal.
+/// The explanation of a topic, which must fit the terminal.
 fn explained(arguments: &[&str]) -> String {
     let ran = bringup(&[&["explain"], arguments].concat());
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -126,7 +126,7 @@ fn the_list_has_every_code_and_every_cause() {
 #[test]
 fn every_explanation_fits_the_terminal() {
     let json = bringup(&["explain", "--list", "-o", "json"]).json();
-    // A sample: each run is a process.
+    // Only a sample, because each run starts a process.
     for code in json["codes"].as_array().unwrap().iter().step_by(7) {
         explained(&[&code["code"].to_string()]);
     }

@@ -27,7 +27,7 @@ use crate::common::{Ran, ran};
 
 const STORM: usize = 200;
 
-/// A claim, and its machine, for which there is no quota.
+/// Creates a NodeClaim and its machine, for which there is no quota.
 async fn refused(client: &Client, name: &str) -> Result<()> {
     let claim = json!({
         "apiVersion": "karpenter.sh/v1",
@@ -71,7 +71,7 @@ fn class() -> Result<AzureFlexNodeClass> {
     serde_json::from_value(class).context("read the class")
 }
 
-/// Waits until so many machines have left nothing in Azure.
+/// Waits until this many machines have left no resources in Azure.
 async fn until_gone(client: &Client, wanted: usize) -> Result<()> {
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
     let stream = watcher(machines, watcher::Config::default()).applied_objects();
@@ -110,7 +110,7 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     let made = futures::stream::iter(&names).map(|name| refused(&client, name));
     made.buffer_unordered(16).try_collect::<Vec<()>>().await?;
     until_gone(&client, STORM).await?;
-    // The claims of half of them go, and so do they; the receipt remembers.
+    // Half of the NodeClaims are deleted with their machines; the count of deleted machines remains.
     let claims: Api<bringup_objects::NodeClaim> = Api::all(client.clone());
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
     for name in &names[..STORM / 2] {
@@ -118,7 +118,7 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     }
     let left = objects(machines, watcher::Config::default());
     until("the end of half of them", left, |left| left.len() <= STORM / 2).await?;
-    // A sweep after the storm: something that was left behind, and the end of it.
+    // A resource that was left behind, to be deleted by a sweep.
     let nic = format!(
         "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Network/networkInterfaces/left-behind?api-version=2024-05-01"
     );
@@ -155,7 +155,7 @@ async fn after_a_storm_the_status_reads_like_a_receipt() -> Result<()> {
     assert_eq!(receipt["receipt"]["failed"]["QuotaExceeded"], 200);
     assert_eq!(receipt["machines"].as_array().map(Vec::len), Some(100));
 
-    // What is left behind is told before it is removed, and what is another's is not.
+    // The sweep lists orphaned resources before it deletes them, and leaves the resources of others.
     drop(flex_controller);
     let body = |cluster: &str| {
         json!({

@@ -11,7 +11,7 @@ use bringup_end_to_end::controller_process::ControllerProcess;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 
-/// What it answers on `/readyz`.
+/// The answer of `/readyz`.
 fn readyz(controller: &ControllerProcess) -> Result<String> {
     let mut stream = TcpStream::connect(controller.address())?;
     stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n")?;

@@ -1,4 +1,4 @@
-//! The real controller, killed at several moments: after a restart the end is the same.
+//! The real controller, killed at several moments: after a restart the result is the same.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ async fn a_controller_that_is_killed_and_started_again_reports_everything_once()
     let bed = TestBed::builder().scenario(SCENARIO).endpoints().start().await?;
     bed.karpenter.create_pool("default").await?;
 
-    // Asked to end, it gives its lease back: the next leader does not have to wait.
+    // A controller that is stopped by a signal releases its lease: the next leader does not have to wait.
     let mut polite = ControllerProcess::start(program(), &bed, &[]).await?;
     polite.logged("leading").await?;
     assert_eq!(polite.terminate()?, Some(0));

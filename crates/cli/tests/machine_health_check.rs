@@ -1,5 +1,5 @@
-//! The MachineHealthCheck that is printed. That Cluster API takes it, and what it makes of it, is shown
-//! by the end-to-end tests of remediation.
+//! The printed MachineHealthCheck. The end-to-end tests of remediation show that Cluster API accepts it and
+//! how Cluster API uses it.
 
 #![allow(clippy::unwrap_used, reason = "an example that cannot be read is a failed test")]
 

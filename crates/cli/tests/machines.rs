@@ -1,7 +1,7 @@
 //! `bringup why`, `reports` and `boot-log` of Machines, with the real definitions of Cluster API on a
 //! real API server and a simulated Azure.
 
-// The cluster on which machines are observed is the same here.
+// The cluster with the observed machines is the same for all tests.
 #[allow(dead_code, reason = "a part of it is used")]
 #[path = "../../../tests/tests/machines/common.rs"]
 mod common;

@@ -1,6 +1,6 @@
-//! The real agent inside simulated VMs, and what the cluster says of them. The boothook of the real
-//! CustomData starts it on stub scripts, in a machine with a root, processes and a network of its
-//! own; the extension's command waits for its result.
+//! The real agent inside simulated VMs, and the resulting reports in the cluster. The boothook of the real
+//! CustomData starts the agent with stub scripts, in a machine with a root, processes and a network of its
+//! own; the extension's command waits for the result.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, find};
 use bringup_objects::{BootstrapReport, NodeClaim};
 use serde_json::{Value, json};
 
-/// A cluster whose nodes pull what they need from a registry, with oras.
+/// A configuration whose nodes pull programs from a registry, with oras.
 const CONFIGURATION: &str = r#"{
   "version": "v1",
   "vm_size": "Standard_D4s_v5",
@@ -32,7 +32,7 @@ const CONFIGURATION: &str = r#"{
   "bootstrap_profile_container_registry_server": "registry.example.io/aks-managed-repository"
 }"#;
 
-/// What scripts begin with: `say TEXT` logs, `ends CODE` leaves a result as AKS's scripts do.
+/// The beginning of each script: `say TEXT` logs, `ends CODE` writes a result like AKS's scripts.
 const SCRIPT: &str = r#"
 log=/var/log/azure/cluster-provision.log
 mkdir -p /var/log/azure/aks
@@ -45,7 +45,7 @@ ends() {
 }
 "#;
 
-/// The agent that is tested: beside bringup, where `cargo test --workspace` puts it.
+/// The agent under test: in the folder of bringup, where `cargo test --workspace` builds it.
 fn agent() -> Result<PathBuf> {
     let path = Path::new(env!("CARGO_BIN_EXE_bringup")).with_file_name("bringup-node");
     anyhow::ensure!(path.exists(), "there is no bringup-node: cargo build -p bringup-node");
@@ -71,7 +71,7 @@ fn order_as(form: Form) -> Result<Order> {
     Ok(Order::of("202601.27.0").bootstrapped(&made.custom_data, made.cse))
 }
 
-/// Status and message of a condition.
+/// Status, reason and message of a condition.
 fn condition_of(claim: &NodeClaim, kind: &str) -> (String, String, String) {
     let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
     find(conditions, kind)
@@ -83,12 +83,12 @@ fn condition_of(claim: &NodeClaim, kind: &str) -> (String, String, String) {
 struct Failed {
     claim: NodeClaim,
     report: BootstrapReport,
-    /// What `bringup why` prints.
+    /// The output of `bringup why`.
     why: String,
 }
 
 impl Failed {
-    /// The cause, and the code as the report has it.
+    /// The cause and the code in the report.
     fn cause(&self) -> (&str, Option<i32>) {
         let status = self.report.status.as_ref();
         let cause = status.and_then(|status| status.verdict.as_ref());
@@ -96,14 +96,14 @@ impl Failed {
         (cause.map_or("", |verdict| verdict.cause.as_str()), cse.and_then(|cse| cse.exit_code))
     }
 
-    /// Whether the report says that its cause was found on the node.
+    /// Whether the cause in the report was found on the node.
     fn is_from_the_node(&self) -> bool {
         let evidence = self.report.status.as_ref().and_then(|status| status.root_evidence.as_ref());
         evidence.is_some_and(|evidence| evidence.source == "node report")
     }
 }
 
-/// Brings a node up, which fails.
+/// Brings up a node that fails.
 async fn fail(name: &str, guest: &Guest) -> Result<Failed> {
     let bed = TestBed::named(name, &guest.scenario()).await?;
     let _programs = ProgramRunner::start(bed.azure.clone());
@@ -298,7 +298,7 @@ async fn the_success_of_the_machine_that_an_image_was_captured_from_is_not_belie
     Ok(())
 }
 
-/// What `bringup` prints with these arguments, and how it ends.
+/// The output of `bringup` with these arguments, and its exit code.
 fn bringup(arguments: &[&str], input: &str) -> Result<(String, Option<i32>)> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));
     let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -319,7 +319,7 @@ async fn a_scale_set_as_bringup_writes_it_boots_the_agent_and_tells_why_it_faile
     let (body, code) = bringup(&["nodeconfig", "scale-set", "-"], CONFIGURATION)?;
     assert_eq!(code, Some(0));
     let mut body: Value = serde_json::from_str(&body)?;
-    // What only the caller knows: the image, the subnet, and the SSH keys.
+    // The properties that only the caller knows: the image, the subnet, and the SSH keys.
     let profile = &mut body["properties"]["virtualMachineProfile"];
     profile["storageProfile"] = json!({ "imageReference": { "version": "202601.27.0" } });
     profile["osProfile"]["computerNamePrefix"] = json!("aks-set-");

@@ -1,4 +1,4 @@
-//! `bringup nodeconfig`, run.
+//! `bringup nodeconfig`, run as a process.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 

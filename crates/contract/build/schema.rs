@@ -1,11 +1,11 @@
-//! What the compiled `.proto` files say, in the words that the generators need.
+//! The content of the compiled `.proto` files, as the generators need it.
 
 use protox::prost_reflect::prost_types::{
     DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
     FileDescriptorSet, MessageOptions, field_descriptor_proto,
 };
 
-/// All of it, in the order of the files.
+/// All messages and enums, in the order of the files.
 pub(crate) struct Schema {
     pub(crate) messages: Vec<Message>,
     pub(crate) enums: Vec<Enumeration>,
@@ -26,7 +26,7 @@ pub(crate) struct Field {
     pub(crate) kind: Kind,
 }
 
-/// Whether unset differs from the zero value, and how often a value can stand there.
+/// Whether unset differs from the zero value, and whether the field is repeated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Label {
     Singular,
@@ -35,7 +35,7 @@ pub(crate) enum Label {
     Map,
 }
 
-/// The type of a value; that of a map is the one behind its keys, which are texts.
+/// The type of a value. For a map, the type of its values; the keys are texts.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -52,7 +52,7 @@ pub(crate) struct Enumeration {
     pub(crate) values: Vec<(String, i32)>,
 }
 
-/// Fields of messages, messages and enums, as the paths of comments number them.
+/// The numbers for fields of messages, messages and enums in the paths of comments.
 const MESSAGES: i32 = 4;
 const ENUMS: i32 = 5;
 const FIELDS: i32 = 2;
@@ -60,7 +60,7 @@ const FIELDS: i32 = 2;
 impl Schema {
     pub(crate) fn of(set: &FileDescriptorSet) -> Result<Self, String> {
         let mut schema = Self { messages: Vec::new(), enums: Vec::new() };
-        // The compiler lists a file behind those that it imports; people read it first.
+        // The compiler lists a file after the files that it imports; the page shows it first.
         for file in set.file.iter().rev() {
             for (index, message) in (0..).zip(&file.message_type) {
                 schema.messages.push(Message::of(file, index, message)?);
@@ -114,12 +114,12 @@ impl Field {
         })
     }
 
-    /// Its value must not be shown.
+    /// Whether the value is secret.
     pub(crate) fn hidden(&self) -> bool {
         self.comment.contains("Secret.") || self.comment.contains("May hold credentials.")
     }
 
-    /// Its type, as the `.proto` file has it.
+    /// The type as written in the `.proto` file.
     pub(crate) fn written(&self) -> String {
         match self.label {
             Label::Map => format!("map<string,{}>", self.kind.name()),
@@ -184,7 +184,7 @@ fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// The comment above something, in one line. Everything has one: it is what users read.
+/// The comment above an item, in one line. Every item must have a comment, because the page shows it.
 fn comment(file: &FileDescriptorProto, path: &[i32], name: &str) -> Result<String, String> {
     let places = file.source_code_info.iter().flat_map(|info| &info.location);
     let text = places.filter(|place| place.path == path).find_map(|place| {

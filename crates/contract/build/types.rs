@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::schema::{Enumeration, Field, Kind, Label, Message, Schema};
 
-/// Spellings that are read as well: upstream's, where ours is the one that kubelet knows.
+/// Additional accepted spellings: upstream's, if ours is the one that kubelet uses.
 const ALSO: &[(&str, &str)] = &[
     ("cache_ttl", "cacheTtl"),
     ("cache_authorized_ttl", "cacheAuthorizedTtl"),
@@ -67,7 +67,7 @@ fn table(out: &mut String, message: &Message) {
         let _ =
             writeln!(out, "fn {function}, index: usize) -> {borrow}dyn Value {{ match index {{");
         for (index, field) in fields.iter().enumerate() {
-            // The last arm catches the rest, so that there is nothing to panic about.
+            // The last arm is a catch-all, so that the generated code cannot panic.
             let last = index + 1 == fields.len();
             let pattern = if last { "_".to_owned() } else { index.to_string() };
             let _ = writeln!(out, "{pattern} => {borrow}self.{},", field.name);
@@ -93,7 +93,7 @@ fn enumeration(out: &mut String, listed: &Enumeration) {
     let _ = writeln!(out, "}}\nenumeration!({name}, {values:?});");
 }
 
-/// Names, numbers, types and labels of everything, to be compared with other descriptions.
+/// Names, numbers, types and labels of all fields, for a comparison with other descriptions.
 fn overview(out: &mut String, schema: &Schema) {
     out.push_str(
         "/// Message, field, number, type and label of every field.\n\

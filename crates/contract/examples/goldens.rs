@@ -1,6 +1,7 @@
-//! Compares with recorded configurations: `goldens DIRECTORY`, where DIRECTORY holds
-//! `nodeconfig-golden/` and `nodeconfig-contract.json`. Prints what differs, by variable; ends
-//! with 1 when something does.
+//! Compares our results with recorded configurations: `goldens DIRECTORY`, where DIRECTORY contains
+//! `nodeconfig-golden/` and `nodeconfig-contract.json`. Prints the differences by variable; exits with 1 if
+//! there
+//! is any.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
@@ -79,7 +80,7 @@ fn compare(goldens: &Path, case: &Case, host: &Host) -> Result<Vec<String>> {
     };
     let mut golden: Golden = read(&goldens.join(format!("{}.env.json", case.case)))?;
     if case.case.starts_with("06-") {
-        // The one value in which ours has to be another.
+        // The only variable whose value must differ from the record.
         golden.env.insert("ARM_RESOURCE_ENDPOINT".into(), "https://management.custom/".into());
     }
     let ours = Environment::of(&config.configuration, host)?;
@@ -101,7 +102,7 @@ fn compare(goldens: &Path, case: &Case, host: &Host) -> Result<Vec<String>> {
     Ok(differences)
 }
 
-/// What the index says about those that must be refused.
+/// Compares an error with the recorded expectation for a refused configuration.
 fn refusal(case: &str, error: Option<ConfigError>) -> Vec<String> {
     let Some(error) = error else { return vec!["not refused".to_owned()] };
     let said = error.to_string();
@@ -157,7 +158,7 @@ fn tokens(text: &str) -> Vec<&str> {
     lines.flat_map(str::split_whitespace).collect()
 }
 
-/// Names, numbers, types and labels.
+/// Compares names, numbers, types and labels.
 fn same_contract(contract: &Value) -> Result<bool> {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let list = |value: &Value| value.as_array().cloned().context("a list");

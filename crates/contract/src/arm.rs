@@ -1,5 +1,4 @@
-//! Error codes of Azure Resource Manager: which stand in a text, what class each is of, and what
-//! cause it names by itself.
+//! Error codes of Azure Resource Manager: finds them in a text, classifies them, and maps them to causes.
 
 use std::sync::LazyLock;
 
@@ -7,39 +6,39 @@ use regex::Regex;
 
 use crate::Cause;
 
-/// What kind of error a code is.
+/// The kind of error that a code reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Says only that something inside failed.
+    /// Reports only that an inner error occurred.
     Wrapper,
-    /// An extension or the guest agent.
+    /// An error of an extension or of the guest agent.
     Extension,
-    /// The operating system did not come up.
+    /// The operating system did not start.
     Os,
-    /// Limits of the subscription.
+    /// A limit of the subscription is exceeded.
     Quota,
-    /// Azure has none, there or now.
+    /// Azure has no capacity at this place or time.
     Capacity,
     /// An identity lacks a permission.
     Access,
     /// The request itself is wrong.
     Request,
-    /// Too many requests, or two at once.
+    /// Too many requests, or two conflicting requests at once.
     Throttle,
     /// Azure failed.
     Platform,
-    /// Follows from an earlier error.
+    /// A consequence of an earlier error.
     Echo,
 }
 
-/// A code that is known.
+/// A known error code.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ArmCode {
     /// The code, as ARM writes it.
     pub code: &'static str,
-    /// Its class.
+    /// The class of the code.
     pub class: Class,
-    /// The cause that it names, where it names one.
+    /// The cause, if the code alone determines it.
     pub cause: Option<Cause>,
 }
 
@@ -47,7 +46,7 @@ const fn code(code: &'static str, class: Class, cause: Option<Cause>) -> ArmCode
     ArmCode { code, class, cause }
 }
 
-/// Every code that is known, in alphabetical order.
+/// All known codes, in alphabetical order.
 pub const CODES: &[ArmCode] = &[
     code("AKSCapacityError", Class::Capacity, Some(Cause::AllocationFailed)),
     code("AKSCapacityHeavyUsage", Class::Capacity, Some(Cause::AllocationFailed)),
@@ -170,13 +169,13 @@ pub const CODES: &[ArmCode] = &[
 ];
 
 impl ArmCode {
-    /// Looks a code up; ARM does not mind its case, and neither do we.
+    /// Finds a code; ignores upper and lower case, as ARM does.
     pub fn find(name: &str) -> Option<&'static Self> {
         CODES.iter().find(|known| known.code.eq_ignore_ascii_case(name))
     }
 }
 
-/// What a code that is not on the list says by its name.
+/// The cause that the name of an unknown code suggests.
 pub fn cause_by_name(code: &str) -> Option<Cause> {
     const NAMES: &[(&[&str], Cause)] = &[
         (&["Quota", "LimitReached", "LimitExceeded"], Cause::QuotaExceeded),
@@ -203,7 +202,7 @@ pub fn cause_by_name(code: &str) -> Option<Cause> {
             Cause::InvalidRequest,
         ),
     ];
-    // That a deployment is gone tells nothing of what it was to deploy.
+    // A missing deployment is no evidence about the resources in it.
     if code.starts_with("Deployment") {
         return None;
     }
@@ -213,25 +212,26 @@ pub fn cause_by_name(code: &str) -> Option<Cause> {
         .map(|(_, cause)| *cause)
 }
 
-/// A code where it stands in a text.
+/// An occurrence of a code in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stated<'a> {
-    /// The code.
+    /// The code as it is written in the text.
     pub code: &'a str,
-    /// What is known of it.
+    /// The known code, if it is known.
     pub known: Option<&'static ArmCode>,
-    /// The byte at which it starts.
+    /// The byte position of the code.
     pub at: usize,
 }
 
-/// The codes that a text states, in order: known ones wherever they stand, others only where a
-/// code is expected (`"code": "X"`, `Code="X"`, `ERROR CODE: X`).
+/// The codes in a text, in order: known codes at any position, unknown codes only where a code is expected
+/// (`"code": "X"`, `Code="X"`, `ERROR CODE: X`).
 pub fn stated(text: &str) -> Vec<Stated<'_>> {
     static WORD: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(concat!(
             r#"(?:(?:(?i:\\*["'](?:error_?)?code\\*["'])[ \t\r\n]*(?::|=>)[ \t\r\n]*\\*["'])"#,
             r#"|(?:(?-u:\b)(?i:code)=\\*["'])|(?:(?-u:\b)ERROR CODE: )|(?:(?-u:\b)ErrorCode: )|(?:(?-u:\b)Code:[ \t\r\n]+`?"?)|(?:(?m:^)\())([A-Z][A-Za-z0-9_]{3,})"#,
-            // Behind `Error:` stands prose as often as a code, but no word of three parts.
+            // After `Error:`, prose is as common as a code, but prose contains no CamelCase word of three
+            // parts.
             r"|(?-u:\b)Error: ([A-Z][a-z]+(?:[A-Z][a-z0-9]+){2,})(?-u:\b)",
             r"|(?-u:\b)([A-Z][A-Za-z0-9]+(?:[A-Z_][A-Za-z0-9]+)+)(?-u:\b)"
         ))
@@ -244,7 +244,7 @@ pub fn stated(text: &str) -> Vec<Stated<'_>> {
             let expected = found.get(1).or_else(|| found.get(2));
             let word = expected.or_else(|| found.get(3))?;
             let expected = expected.is_some();
-            // States of resources stand where codes do.
+            // States of resources occur in the same positions as codes.
             if ["ProvisioningState", "ComponentStatus", "PowerState"].contains(&word.as_str()) {
                 return None;
             }
@@ -255,10 +255,10 @@ pub fn stated(text: &str) -> Vec<Stated<'_>> {
         .collect()
 }
 
-/// From this many bytes on, only the lines are looked at that have a place for a code.
+/// From this many bytes on, only lines in which a code is expected are searched.
 const LONG: usize = 64 * 1024;
 
-/// The parts of a text that can state a code, each with where it starts.
+/// The parts of a text that can contain a code, each with its byte position.
 fn parts(text: &str) -> Vec<(usize, &str)> {
     if text.len() < LONG {
         return vec![(0, text)];
@@ -275,7 +275,7 @@ fn parts(text: &str) -> Vec<(usize, &str)> {
             continue;
         }
         let start = text[..mark].rfind('\n').map_or(0, |at| at + 1).max(done);
-        // The code can stand on the line after its key.
+        // The code can be on the line after its key.
         let line = text[mark..].find('\n').map_or(text.len(), |at| mark + at + 1);
         let end = text[line..].find('\n').map_or(text.len(), |at| line + at);
         parts.push((start, &text[start..end]));
@@ -284,13 +284,13 @@ fn parts(text: &str) -> Vec<(usize, &str)> {
     parts
 }
 
-/// The code that says most: not a wrapper, not an echo of an earlier error, the first of those.
+/// The most specific code: the first that is neither a wrapper nor the consequence of an earlier error.
 pub fn most_specific<'a, 'b>(stated: &'b [Stated<'a>]) -> Option<&'b Stated<'a>> {
     stated.iter().min_by_key(|found| vagueness(found))
 }
 
-/// How little a code says: 0 for one that names what happened, more for unknown ones, echoes of
-/// an earlier error and wrappers.
+/// How vague a code is: 0 for a code that names the failure, more for unknown codes, consequences of an
+/// earlier error and wrappers.
 pub fn vagueness(found: &Stated<'_>) -> u8 {
     match found.known.map(|known| known.class) {
         Some(Class::Wrapper) => 3,

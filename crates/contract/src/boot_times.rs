@@ -1,34 +1,34 @@
-//! The times of a boot, as systemd writes them (`Tue 2024-11-12 17:23:33 UTC`) and as `date`
-//! does (`Tue Nov 12 17:24:06 UTC 2024`).
+//! Parses the times of a boot, in the formats of systemd (`Tue 2024-11-12 17:23:33 UTC`) and of `date`
+//! (`Tue Nov 12 17:24:06 UTC 2024`).
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-/// When the stages of a boot began; what is not known is absent.
+/// When the stages of a boot began; `None` for an unknown time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct BootTimes {
-    /// The kernel started.
+    /// The start of the kernel.
     pub kernel: Option<Timestamp>,
     /// cloud-init's first stage.
     pub cloud_init_local: Option<Timestamp>,
-    /// The network was set up.
+    /// The start of the network service.
     pub networkd: Option<Timestamp>,
     /// cloud-init's network stage.
     pub cloud_init: Option<Timestamp>,
-    /// The guest agent.
+    /// The start of the guest agent.
     pub guest_agent: Option<Timestamp>,
     /// cloud-init's last stage.
     pub cloud_final: Option<Timestamp>,
-    /// The bootstrap script.
+    /// The start of the bootstrap script.
     pub cse: Option<Timestamp>,
-    /// kubelet.
+    /// The start of kubelet.
     pub kubelet: Option<Timestamp>,
 }
 
 impl BootTimes {
-    /// The times that are known, in order, with what happened.
+    /// The known times in order, each with a short description of the stage.
     pub fn timeline(&self) -> Vec<(Timestamp, &'static str)> {
         let mut steps: Vec<(Timestamp, &'static str)> = [
             (self.kernel, "kernel started"),
@@ -48,7 +48,7 @@ impl BootTimes {
     }
 }
 
-/// Reads a time in either form. Empty, `n/a` and anything else is nothing.
+/// Parses a time in either format. Returns `None` for an empty text, `n/a` and anything else.
 pub fn parse(text: &str) -> Option<Timestamp> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let (format, text) = match words.as_slice() {

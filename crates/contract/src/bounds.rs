@@ -1,39 +1,39 @@
-//! The gate for times and durations from outside: Azure, Kubernetes objects, files of a node.
+//! Bounds for times and durations from outside: Azure, Kubernetes objects, files of a node.
 //!
-//! A timestamp may be any that can be written, `9999-12-30T22:00:00Z` among them, and `+` on such a
-//! one panics. So every time that enters goes through [`time`] or [`wait`], and what is added to it is
-//! added by [`TimeMath`], which stops at the first and last moment there is. `+` and `-` on times are
-//! refused by a lint (`clippy::arithmetic_side_effects`) in every crate that handles them.
+//! A timestamp from outside may be as late as `9999-12-30T22:00:00Z`, and adding to such a timestamp with `+`
+//! panics. So every time from outside passes through [`time`] or [`wait`], and [`TimeMath`] does the
+//! arithmetic: its results are limited to the first and last possible moment. A lint
+//! (`clippy::arithmetic_side_effects`) forbids `+` and `-` on times in every crate that handles them.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The first moment that is believed: 2000-01-01.
+/// The earliest accepted time: 2000-01-01.
 const FIRST: Timestamp = Timestamp::constant(946_684_800, 0);
-/// The last one: 2200-01-01.
+/// The latest accepted time: 2200-01-01.
 const LAST: Timestamp = Timestamp::constant(7_258_118_400, 0);
-/// The longest wait that another party can ask for.
+/// The longest wait that an external system can request.
 pub const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
-/// A time from outside, between the years 2000 and 2200.
+/// Limits a time from outside to the years 2000 to 2200.
 #[must_use]
 pub fn time(at: Timestamp) -> Timestamp {
     at.clamp(FIRST, LAST)
 }
 
-/// A wait that another party asks for, of at most [`LONGEST_WAIT`].
+/// Limits a wait that an external system requests to [`LONGEST_WAIT`].
 #[must_use]
 pub fn wait(asked: Duration) -> Duration {
     asked.min(LONGEST_WAIT)
 }
 
-/// Sums of times that never panic: they stop at the first and the last moment there is.
+/// Arithmetic on times that never panics: results are limited to the first and last possible moment.
 pub trait TimeMath {
-    /// So much later.
+    /// The time plus a duration.
     #[must_use]
     fn plus(self, by: SignedDuration) -> Self;
-    /// So much earlier.
+    /// The time minus a duration.
     #[must_use]
     fn minus(self, by: SignedDuration) -> Self;
 }

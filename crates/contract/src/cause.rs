@@ -1,5 +1,5 @@
-//! The causes that a verdict can name. One fact, one home: reason, family, owner, whether the
-//! same attempt may work later, and what is meant.
+//! The causes that a verdict can name. This table is the only source for reason, family, owner, whether the
+//! same attempt may work later, and meaning.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,15 +19,15 @@ words! {
         Config = "config",
         /// Identities, roles, tokens and certificates.
         Identity = "identity",
-        /// What is in the image.
+        /// The content of the image.
         Image = "image",
-        /// What can be reached.
+        /// Services and addresses that the node must reach.
         Network = "network",
-        /// What happens on the machine.
+        /// Programs and resources of the machine.
         Node = "node",
         /// Azure itself.
         Platform = "platform",
-        /// The evidence does not tell.
+        /// The evidence does not show the area.
         #[default]
         Unknown = "unknown",
     }
@@ -37,24 +37,24 @@ words! {
     /// Whether the same attempt may work later, without any change.
     #[derive(Default)]
     pub enum Retryable {
-        /// It usually works later.
+        /// The same attempt usually works later.
         Yes = "yes",
-        /// It may work later.
+        /// The same attempt may work later.
         #[default]
         Maybe = "maybe",
-        /// It fails again.
+        /// The same attempt fails again.
         No = "no",
     }
 }
 
-/// A cause that is not on the list.
+/// The error for a name that is not a known cause.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a cause that bringup knows")]
 pub struct UnknownCause(String);
 
 macro_rules! causes {
     ($($name:ident: $family:ident, $owner:literal, $retryable:ident, $meaning:literal;)*) => {
-        /// Why a node did not come up.
+        /// The reason why a node did not come up.
         #[allow(clippy::doc_markdown, reason = "the meanings are also printed, without markup")]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Cause {
@@ -70,7 +70,7 @@ macro_rules! causes {
                 match self { $(Self::$name => stringify!($name),)* }
             }
 
-            /// What kind of thing it is about.
+            /// The area that the cause belongs to.
             pub const fn family(self) -> Family {
                 match self { $(Self::$name => Family::$family,)* }
             }
@@ -85,7 +85,7 @@ macro_rules! causes {
                 match self { $(Self::$name => Retryable::$retryable,)* }
             }
 
-            /// What is meant.
+            /// The meaning, as a sentence for users.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $meaning,)* }
             }

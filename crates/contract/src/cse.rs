@@ -1,7 +1,7 @@
-//! What a Custom Script extension, or the scripts it runs, said of themselves.
+//! Parses the output of a Custom Script extension, or of the scripts that it runs.
 //!
-//! The text comes in every escaping: raw, inside JSON, inside JSON inside JSON, cut at both ends.
-//! Where a fact stands at a known key, it is read at any depth of escaping.
+//! The text occurs with every kind of escaping: raw, inside JSON, inside JSON inside JSON, cut at both ends.
+//! A fact with a known key is found at any depth of escaping.
 
 mod node_summary;
 
@@ -32,50 +32,50 @@ words! {
     }
 }
 
-/// What was read.
+/// The facts that were read from a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// The exit code of the bootstrap, and where it stood.
+    /// The exit code of the bootstrap, and where it was found.
     pub code: Option<(i32, CodeSource)>,
     /// The exit status that the handler saw.
     pub outer: Option<i32>,
-    /// What is left of the result.
+    /// How much of the result remains in the text.
     pub result: ResultShape,
-    /// What the handler says of the script.
+    /// The state of the script according to the handler.
     pub handler: HandlerState,
-    /// The system, where the text shows it.
+    /// The operating system, if the text shows it.
     pub os: Option<Os>,
-    /// A constant that stands beside the code.
+    /// The name of an error that the text gives next to the code.
     pub named: Option<String>,
     /// How long the script ran, in seconds.
     pub duration_seconds: Option<u64>,
     /// When the stages of the boot began.
     pub times: BootTimes,
-    /// What bringup-node said.
+    /// The summary of bringup-node.
     pub node: Option<NodeSummary>,
 }
 
-/// What is left of the result that the scripts print.
+/// How much of the result that the scripts print remains in the text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ResultShape {
-    /// There is none.
+    /// The text contains no result.
     #[default]
     Absent,
-    /// Its head, and with it the code, was cut off.
+    /// The beginning of the result, including the code, was cut off.
     HeadCut,
-    /// The code is there.
+    /// The text contains the code.
     Stated,
 }
 
-/// What the handler says of the script.
+/// The state of the script according to the handler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HandlerState {
-    /// Nothing, or that it failed.
+    /// The handler reports no state, or a failure.
     #[default]
     NotSaid,
-    /// It runs.
+    /// The script is running.
     Running,
-    /// It succeeded.
+    /// The script succeeded.
     Succeeded,
 }
 
@@ -105,7 +105,7 @@ patterns! {
 
 /// Reads a text.
 pub fn read(text: &str) -> Reading {
-    // Most of a long log says nothing of the kind; then no pattern has to look at it.
+    // Most parts of a long log contain none of these texts, and then no regular expression has to run.
     let says = |word: &str| says(text, word);
     let node = node_summary(text);
     let exits = says("xit");
@@ -128,7 +128,7 @@ pub fn read(text: &str) -> Reading {
             code.map(|code| (code, CodeSource::Json))
         })
         .or_else(|| json.map(|code| (code, CodeSource::Json)));
-    // The status of `wait` is a number of its own, and so is the outer one, which repeats it.
+    // `wait` has exit codes of its own, and the outer status only repeats them.
     let code =
         inner.or_else(|| if waited { None } else { outer_or_inferred(text, outer, head_cut) });
     let from_windows = ["CustomScriptExtension'", "CustomScriptExtension\"", "WINDOWS_CSE_"];
@@ -176,7 +176,8 @@ fn handler_state(text: &str) -> HandlerState {
     if !says(text, "Enable ") && !says(text, "ProvisioningState/") {
         return HandlerState::NotSaid;
     }
-    // `ProvisioningState/succeeded` is no help: the VM, its disks and other extensions say it too.
+    // `ProvisioningState/succeeded` is no evidence: the VM, its disks and other extensions have this state
+    // too.
     if says(text, "Enable in progress") || says(text, "ProvisioningState/transitioning") {
         HandlerState::Running
     } else if says(text, "Enable succeeded:") {
@@ -186,8 +187,8 @@ fn handler_state(text: &str) -> HandlerState {
     }
 }
 
-/// The exit code in the result JSON. The log inside the result may quote another result; that
-/// one is escaped deeper.
+/// The exit code in the result JSON. The log inside the result may quote another result, which is escaped
+/// deeper.
 fn json_code(text: &str) -> Option<i32> {
     EXIT_CODE
         .captures_iter(text)
@@ -196,8 +197,8 @@ fn json_code(text: &str) -> Option<i32> {
         .map(|(_, code)| code)
 }
 
-/// Without an inner code: the outer one, unless that is the 1 which stands for every failure and
-/// the inner one is merely cut off.
+/// The code when there is no inner code: the outer code, unless it is the 1 that stands for every failure and
+/// the inner code is merely cut off.
 fn outer_or_inferred(text: &str, outer: Option<i32>, head_cut: bool) -> Option<(i32, CodeSource)> {
     match outer {
         Some(code) if !head_cut || code != 1 => Some((code, CodeSource::Outer)),
@@ -216,7 +217,7 @@ fn outer_or_inferred(text: &str, outer: Option<i32>, head_cut: bool) -> Option<(
     }
 }
 
-/// Whether a text is the trace of a shell that ended.
+/// Whether a text is the trace of a shell that has ended.
 fn traced(text: &str) -> bool {
     says(text, "+ ")
         && (says(text, "+ exit ") || says(text, "+ return "))

@@ -1,5 +1,5 @@
-//! The exit codes of the AKS bootstrap scripts. A number has had several meanings over time; the
-//! build date of the image says which one holds.
+//! The exit codes of the AKS bootstrap scripts. A number has had several meanings over time; the build date
+//! of the image determines the valid one.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cause, ImageVersion};
 
-/// The operating system: Linux and Windows count their codes apart.
+/// The operating system: Linux and Windows have separate exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Os {
@@ -19,11 +19,11 @@ pub enum Os {
     Windows,
 }
 
-/// Where a code can come from, as far as it has been observed.
+/// Where a code can be observed, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Surfaces {
-    /// It can come out of a node.
+    /// A node can end with the code.
     Yes,
     /// Only as `ExitCode` in provision.json.
     JsonOnly,
@@ -31,28 +31,28 @@ pub enum Surfaces {
     ScriptfulOnly,
     /// Only from the template of Karpenter's Azure provider.
     KarpenterTemplate,
-    /// Some of the places that raise it can be reached.
+    /// Only some of the places in the scripts that raise the code can be reached.
     Partly,
-    /// The status of another unit, not of the scripts.
+    /// The exit status of another unit, not of the scripts.
     Indirect,
-    /// Raised and hidden: another code follows.
+    /// Raised but hidden: the scripts end with another code.
     Swallowed,
-    /// Returned and not acted on.
+    /// Returned, but the caller ignores it.
     Ignored,
-    /// Its condition can never hold.
+    /// The condition for the code can never be true.
     Unreachable,
-    /// Its function is not called.
+    /// The function that raises the code is never called.
     DeadCode,
-    /// No place raises it.
+    /// No place in the scripts raises the code.
     NeverRaised,
-    /// Only while an image is built.
+    /// Only during the build of an image.
     ImageBuildOnly,
-    /// Only on images of the given dates.
+    /// Only on images with the given build dates.
     OldImagesOnly,
 }
 
 impl Surfaces {
-    /// Whether a node can end with it, today or on an image of its time.
+    /// Whether a node can end with the code, today or on an image of that time.
     pub fn can(self) -> bool {
         !matches!(
             self,
@@ -65,7 +65,7 @@ impl Surfaces {
         )
     }
 
-    /// The same in words.
+    /// A description for users.
     pub fn words(self) -> &'static str {
         match self {
             Self::Yes => "can come out of a node",
@@ -85,28 +85,28 @@ impl Surfaces {
     }
 }
 
-/// What a number meant between two dates.
+/// The meaning of a number between two dates.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Meaning {
     /// The constant, such as `ERR_ORAS_PULL_NETWORK_TIMEOUT`; in parentheses when it has none.
     pub name: String,
-    /// What it says.
+    /// The meaning, as a sentence.
     pub meaning: String,
-    /// Where it is defined.
+    /// The file that defines the code.
     #[serde(default)]
     pub origin: Option<String>,
-    /// From this day on; absent: not dated.
+    /// The first day of this meaning; `None` if unknown.
     #[serde(default)]
     pub valid_from: Option<Date>,
-    /// Until the day before this one; absent: still.
+    /// The day after the last day of this meaning; `None` if the meaning is still valid.
     #[serde(default)]
     pub valid_to: Option<Date>,
-    /// Whether it can be seen.
+    /// Where the code can be observed.
     pub surfaces: Surfaces,
 }
 
 impl Meaning {
-    /// The constant, if there is one.
+    /// The constant, if the meaning has one.
     pub fn constant(&self) -> Option<&str> {
         (!self.name.starts_with('(')).then_some(self.name.as_str())
     }
@@ -115,38 +115,38 @@ impl Meaning {
         self.valid_from.is_none_or(|from| from <= day) && self.valid_to.is_none_or(|to| day < to)
     }
 
-    /// A name that was only ever proposed belongs to no image.
+    /// Whether the name was only proposed, so that no image uses it.
     pub fn is_proposal(&self) -> bool {
         self.origin.as_deref().is_some_and(|origin| origin.starts_with("proposal"))
     }
 }
 
-/// A number and all it ever meant.
+/// A number with all its meanings.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Code {
     /// The number.
     pub code: i32,
     /// Its meanings, oldest first.
     pub meanings: Vec<Meaning>,
-    /// How it misleads, if it does.
+    /// How the number misleads, if it does.
     #[serde(default)]
     pub misleading: Option<String>,
-    /// What it has been seen with, most likely first.
+    /// The causes that have been observed with the number, most likely first.
     #[serde(default)]
     pub candidate_causes: Vec<Cause>,
-    /// Texts that stand beside it in the log.
+    /// Texts that accompany the number in the log.
     #[serde(default)]
     pub texts: Vec<String>,
 }
 
-/// What a number means for an image.
+/// The meaning of a number for an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
-    /// One thing.
+    /// The number has one meaning.
     Exact(&'static Meaning),
-    /// One of these; the date, or the text beside it, would tell.
+    /// The number has one of these meanings; the build date, or an accompanying text, would decide.
     Ambiguous(Vec<&'static Meaning>),
-    /// Nothing that is known.
+    /// The number is unknown.
     Unknown,
 }
 
@@ -158,8 +158,8 @@ pub struct Catalogue {
 
 /// The day up to which the catalogue follows the scripts.
 pub const AS_OF: Date = date(2026, 8, 21);
-/// Without a date, what held within these months before [`AS_OF`] is offered: older images no
-/// longer start.
+/// Without a build date, meanings that were valid within these months before [`AS_OF`] are returned: older
+/// images no longer start.
 const OFFERED_SINCE: Date = date(2025, 2, 21);
 
 static LINUX: LazyLock<Catalogue> =
@@ -182,24 +182,24 @@ impl Catalogue {
         Self { codes: codes.into_iter().map(|code| (code.code, code)).collect() }
     }
 
-    /// All codes, in the order of their numbers.
+    /// All codes, sorted by number.
     pub fn codes(&self) -> impl Iterator<Item = &Code> {
         self.codes.values()
     }
 
-    /// Everything that is known of a number.
+    /// The number with all its meanings.
     pub fn code(&self, number: i32) -> Option<&Code> {
         self.codes.get(&number)
     }
 
-    /// The number that a constant has or had.
+    /// The code that has or had this constant.
     pub fn by_name(&self, name: &str) -> Option<&Code> {
         self.codes.values().find(|code| {
             code.meanings.iter().any(|meaning| meaning.name.eq_ignore_ascii_case(name))
         })
     }
 
-    /// What a number means on an image; without one, what it can have meant lately.
+    /// The meaning of a number on an image; without an image, its recent meanings.
     pub fn lookup(&'static self, number: i32, image: Option<ImageVersion>) -> Lookup {
         let Some(code) = self.codes.get(&number) else { return Lookup::Unknown };
         let mut found: Vec<&'static Meaning> = code
@@ -210,7 +210,7 @@ impl Catalogue {
                 None => meaning.valid_to.is_none_or(|to| to > OFFERED_SINCE),
             })
             .collect();
-        // Of several, those that a node can end with; without a date even that is not certain.
+        // Of several meanings, only those that a node can end with; without a date even that is uncertain.
         if image.is_some() && found.len() > 1 && found.iter().any(|meaning| meaning.surfaces.can())
         {
             found.retain(|meaning| meaning.surfaces.can() || meaning.is_proposal());

@@ -1,4 +1,4 @@
-//! Words of `AzureFlexNodeClass` and `AzureFlexMachine`.
+//! Enumerations of `AzureFlexNodeClass` and `AzureFlexMachine`.
 
 use crate::open::Word;
 use crate::{Cause, words};
@@ -16,7 +16,7 @@ words! {
 }
 
 words! {
-    /// What kind of failure an Azure call had: retries and back-off are decided by it.
+    /// The kind of failure of an Azure call, which determines retries and back-off.
     #[derive(Default)]
     pub enum FailureClass {
         /// There is no quota or no capacity: try elsewhere, or later.

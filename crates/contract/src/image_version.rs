@@ -13,19 +13,19 @@ pub struct ImageVersion {
     patch: u32,
 }
 
-/// A text that is not an image version.
+/// The error for a text that is not an image version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an image version: expected YYYYMM.DD.PATCH, such as 202601.27.0")]
 pub struct NotAnImageVersion(String);
 
 impl ImageVersion {
-    /// The day it was built.
+    /// The build date.
     pub fn date(self) -> Date {
         self.date
     }
 
-    /// The first image version that stands in a text: alone, at the end of an image's id or
-    /// name (`AKSAzureLinux-V3gen2-202601.27.0`), or behind a word.
+    /// The first image version in a text: alone, at the end of an image's ID or name
+    /// (`AKSAzureLinux-V3gen2-202601.27.0`), or after a word.
     pub fn find(text: &str) -> Option<Self> {
         let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
         memchr::memmem::find_iter(text.as_bytes(), b"20").find_map(|start| {
@@ -35,7 +35,7 @@ impl ImageVersion {
             }
             let length = text.as_bytes()[start..].iter().take_while(|byte| is_part(byte)).count();
             let word = &text[start..start + length];
-            // The full stop of a sentence is no part of the version.
+            // A full stop at the end of a sentence is not part of the version.
             word.strip_suffix('.').unwrap_or(word).parse().ok()
         })
     }

@@ -1,7 +1,7 @@
-//! What a plain image is told to become a node: the configuration of `bringup-node join`.
+//! The configuration of `bringup-node join`, which turns a plain image into a node.
 //!
-//! The controller writes it, the node reads it. Both refuse the same mistakes, by the name of the
-//! field, so that a wrong class is told before a machine is made of it.
+//! The controller writes the configuration, the node reads it. Both reject the same mistakes by the name of
+//! the field, so that a wrong class is reported before a machine is created from it.
 
 mod cloud_config;
 mod exit;
@@ -20,13 +20,13 @@ pub use labels::{Labels, is_refused_by_kubelet};
 pub use step::Step;
 pub use validation::{Invalid, InvalidConfig};
 
-/// A text that must not be shown: `Debug` prints `***`, and only the serialized configuration holds it.
+/// A secret text: `Debug` prints `***`, and only the serialized configuration contains the text.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a text.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -43,7 +43,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// All that a join needs to know.
+/// The configuration of a join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JoinConfig {
@@ -51,16 +51,16 @@ pub struct JoinConfig {
     pub cluster: Cluster,
     /// The bootstrap token, `abcdef.0123456789abcdef`; one per machine, short-lived.
     pub token: Secret,
-    /// What the node is to be.
+    /// The properties of the node.
     pub node: Node,
     /// The version of kubeadm, kubelet and kubectl, such as `1.34.2`.
     pub kubernetes_version: String,
-    /// What is downloaded.
+    /// The downloads.
     pub artifacts: Artifacts,
-    /// The image of the pause container, where the one that containerd knows cannot be had.
+    /// The image of the pause container, if containerd's default image cannot be pulled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_image: Option<String>,
-    /// Other time limits than the usual ones, in seconds, by step.
+    /// Time limits that differ from the defaults, in seconds, by step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<Step, u32>,
 }
@@ -69,65 +69,65 @@ pub struct JoinConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Cluster {
-    /// The address of its API server, `https://name:443`.
+    /// The URL of the API server, `https://name:443`.
     pub server: String,
-    /// Its authority: PEM, in base64, as kubeconfigs have it.
+    /// The certificate authority of the API server: PEM, in base64, as in kubeconfigs.
     pub certificate_authority_data: String,
-    /// The version of its control plane, if it is known: kubelet must go with it.
+    /// The version of the control plane, if known: kubelet must be compatible with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
-/// What the node is to be.
+/// The properties of the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Node {
-    /// Its name in the cluster.
+    /// The name of the Node object.
     pub name: String,
-    /// The address that it registers with; kubelet finds one if none is given.
+    /// The address to register with; without it, kubelet chooses one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<String>,
     /// `spec.providerID`.
     pub provider_id: String,
-    /// How many pods it takes.
+    /// The maximum number of pods.
     pub max_pods: u32,
-    /// Its labels, also those that kubelet may not set itself: they are left out on the node.
+    /// The labels, including those that kubelet may not set itself and that are left out on the node.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Its taints.
+    /// The taints to register with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
 }
 
-/// A taint.
+/// A taint of the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Taint {
-    /// Its key.
+    /// The key of the taint.
     pub key: String,
-    /// Its value.
+    /// The value of the taint.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
-    /// What it does.
+    /// The effect on pods.
     pub effect: Effect,
 }
 
-/// What a taint does.
+/// The effect of a taint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
-    /// New pods stay away.
+    /// New pods are not scheduled.
     NoSchedule,
-    /// New pods stay away if they can.
+    /// New pods are scheduled only if no other node fits.
     PreferNoSchedule,
-    /// Pods that run leave too.
+    /// Running pods are evicted too.
     NoExecute,
 }
 
-/// What is downloaded.
+/// The downloads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Artifacts {
-    /// containerd's release, a tar.gz with `bin/`.
+    /// The release of containerd, a tar.gz with `bin/`.
     pub containerd: Artifact,
     /// runc, the program itself.
     pub runc: Artifact,
@@ -137,7 +137,7 @@ pub struct Artifacts {
     pub kubelet: Artifact,
     /// kubectl, the program itself.
     pub kubectl: Artifact,
-    /// The basic network plugins, a tar.gz of programs, where the cluster's own do not bring them.
+    /// The basic network plugins, a tar.gz of programs, if the network of the cluster does not install them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cni: Option<Artifact>,
 }
@@ -146,64 +146,65 @@ pub struct Artifacts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Artifact {
-    /// Its version, which it must say of itself.
+    /// The version that the program must report.
     pub version: String,
-    /// Where it is.
+    /// The URL of the download.
     pub url: String,
-    /// What it must be.
+    /// The checksum of the download.
     pub sha256: String,
 }
 
 /// A configuration that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JoinConfigError {
-    /// It is not JSON of this form. The text names line, column and field, and quotes no value.
+    /// The configuration is not JSON of this structure. The text names line, column and field, and quotes no
+    /// value.
     #[error("line {line} column {column}: {why}")]
     Malformed {
         /// The line, from 1.
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
-    /// It is of this form and says something that cannot be.
+    /// The structure is right, but a value is not allowed.
     #[error(transparent)]
     Invalid(#[from] InvalidConfig),
 }
 
 impl JoinConfig {
-    /// Reads and checks a configuration.
+    /// Parses and validates a configuration.
     pub fn parse(text: &[u8]) -> Result<Self, JoinConfigError> {
         let config: Self = serde_json::from_slice(text).map_err(|error| malformed(&error))?;
         config.validate()?;
         Ok(config)
     }
 
-    /// Every mistake in it, by the name of the field.
+    /// Returns every mistake, by the name of the field.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         validation::validate(self)
     }
 
-    /// Its values that must not be shown, in every form in which they can appear.
+    /// The secret values, in every form in which they can appear.
     pub fn secrets(&self) -> Vec<&str> {
         let token = self.token.reveal();
         let behind_the_point = token.split_once('.').map(|(_, secret)| secret);
         [token].into_iter().chain(behind_the_point).collect()
     }
 
-    /// Its labels: those that kubelet may set itself, and the others.
+    /// The labels, separated into those that kubelet may set itself and the others.
     pub fn labels(&self) -> Labels {
         Labels::of(&self.node.labels)
     }
 
-    /// How long a step may take, in seconds.
+    /// The time limit of a step, in seconds.
     pub fn limit(&self, step: Step) -> u32 {
         self.limits.get(&step).copied().unwrap_or_else(|| step.usual_limit())
     }
 }
 
-/// serde quotes the value that it does not understand, and that may be the token.
+/// serde quotes an invalid value, and the value may be the token.
 fn malformed(error: &serde_json::Error) -> JoinConfigError {
     let text = error.to_string();
     let told = ["missing field `", "unknown field `", "duplicate field `", "unknown variant `"];

@@ -1,6 +1,6 @@
-//! Formats that others own: what Azure, AKS and its bootstrap scripts write, and what it means.
+//! Formats of external systems: the output of Azure, AKS and its bootstrap scripts, and its meaning.
 //!
-//! No I/O, no clock. What is read here is untrusted text of any shape; nothing here panics on it.
+//! No I/O, no clock. The input is untrusted text of any kind; no function panics on it.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
 

@@ -1,19 +1,19 @@
-//! Lists of words that objects in Kubernetes carry, and how a list stays open.
+//! Enumerations in Kubernetes objects, which stay open for words of newer versions.
 //!
-//! A stored object may come from a newer version that knows more words. Such a word is kept as
-//! [`Open::Other`] and written back unchanged, so that an older version neither fails to read the
-//! object nor destroys what it does not know.
+//! A stored object may come from a newer version that knows more words. Such a word is stored as
+//! [`Open::Other`] and written back unchanged, so that an older version neither fails to read the object nor
+//! loses unknown words.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The longest word that is kept, in bytes. The schemas refuse a longer one.
+/// The longest word that is preserved, in bytes. The schemas refuse a longer word.
 pub const MAX_WORD_LENGTH: usize = 64;
-/// What the schemas accept as a word.
+/// The pattern of a word in the schemas.
 pub const WORD_PATTERN: &str = "^[A-Za-z][A-Za-z0-9-]*$";
 
-/// A value out of a list of words.
+/// A value of an enumeration.
 pub trait Word: Copy + Eq + fmt::Debug + 'static {
     /// Every value, in the order of the documentation.
     const ALL: &'static [Self];
@@ -21,23 +21,23 @@ pub trait Word: Copy + Eq + fmt::Debug + 'static {
     /// The value as objects, metrics and JSON spell it.
     fn word(self) -> &'static str;
 
-    /// The value that is spelled like this.
+    /// The value with this spelling.
     fn from_word(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|value| value.word() == text)
     }
 }
 
-/// A word of a known list, or one that a newer version wrote.
+/// A known word, or a word of a newer version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Open<T> {
-    /// A word of the list.
+    /// A word that this version knows.
     Known(T),
     /// A word that this version does not know.
     Other(String),
 }
 
 impl<T: Word> Open<T> {
-    /// Reads a word. One that is not on the list is cut to [`MAX_WORD_LENGTH`].
+    /// Parses a word. An unknown word is cut to [`MAX_WORD_LENGTH`].
     pub fn parse(text: &str) -> Self {
         T::from_word(text).map_or_else(
             || Self::Other(text[..text.floor_char_boundary(MAX_WORD_LENGTH)].to_owned()),

@@ -9,9 +9,9 @@ words! {
         /// A guess from the code alone.
         #[default]
         Low = "low",
-        /// The text speaks for it.
+        /// The text makes the cause likely.
         Medium = "medium",
-        /// The text proves it, or two sources that speak for it agree.
+        /// The text proves the cause, or two sources that each make it likely agree.
         High = "high",
     }
 }
@@ -20,7 +20,7 @@ words! {
     /// How far a report has come.
     #[derive(Default)]
     pub enum Phase {
-        /// The verdict stands.
+        /// The verdict is final.
         #[default]
         Final = "Final",
         /// The evidence was deleted before it could be read; the activity log may still have some.
@@ -31,15 +31,15 @@ words! {
 }
 
 words! {
-    /// What a collector found.
+    /// The result of a collector.
     #[derive(Default)]
     pub enum CollectorState {
-        /// It returned evidence.
+        /// The collector returned evidence.
         #[default]
         Ok = "ok",
-        /// It answered, and had no evidence.
+        /// The source answered, and had no evidence.
         Empty = "empty",
-        /// It is switched off.
+        /// The collector is disabled.
         Disabled = "disabled",
         /// bringup lacks the permission.
         Denied = "denied",

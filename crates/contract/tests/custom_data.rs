@@ -1,4 +1,4 @@
-//! What a VM is given at its birth.
+//! The CustomData of a VM.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -29,7 +29,7 @@ fn unpacked(bytes: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// What stands between `<<'END_OF_FILE'` of the file and its end.
+/// The content of the here-document `<<'END_OF_FILE'` for a file.
 fn heredoc(script: &str, path: &str) -> Vec<u8> {
     let (head, rest) = script.split_once(&format!("store {path}\n")).unwrap();
     let packed = head.lines().last().unwrap().contains("gzip -d");
@@ -48,7 +48,7 @@ fn with_motd(length: usize, pattern: fn(usize) -> char) -> String {
     config.to_json()
 }
 
-/// Characters that do not shrink.
+/// Characters that do not compress well.
 fn noise(index: usize) -> char {
     let mut mixed = (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^= mixed >> 29;

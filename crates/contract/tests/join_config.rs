@@ -1,4 +1,4 @@
-//! The configuration of a join: what is refused, what is hidden, what a machine is given.
+//! The configuration of a join: refused values, hidden secrets, and the resulting cloud-config.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -40,7 +40,7 @@ fn parsed(value: &Value) -> Result<JoinConfig, JoinConfigError> {
     JoinConfig::parse(value.to_string().as_bytes())
 }
 
-/// What is said when one value of a good configuration is another.
+/// The error when one value of a valid configuration is replaced.
 fn said(pointer: &str, value: Value) -> String {
     let mut config = valid();
     *config.pointer_mut(pointer).unwrap() = value;
@@ -195,7 +195,7 @@ fn the_page_has_every_number_and_every_limit() {
     }
 }
 
-/// curl's stand-in: writes down its arguments and its standard input, and brings `payload`.
+/// A replacement for curl: records its arguments and its standard input, and delivers `payload`.
 const CURL: &str = r#"#!/bin/sh
 echo "$*" >>"$FOLDER/arguments"
 cat >>"$FOLDER/input"

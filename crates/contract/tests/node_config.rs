@@ -1,4 +1,4 @@
-//! A node's configuration: what is read, what is refused, what the scripts get.
+//! A node's configuration: accepted and refused contents, and the environment of the scripts.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 

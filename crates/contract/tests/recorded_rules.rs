@@ -1,8 +1,8 @@
-//! Five hundred generated configurations: each is read, makes an environment, and every variable
-//! is what the record of upstream's rules asks for.
+//! Five hundred generated configurations: each is parsed and makes an environment, and every variable has the
+//! value that the record of upstream's rules requires.
 //!
-//! The record is a description, not the program: this finds where ours strays from what is
-//! written down, not where that is wrong. `make eval` names the folder in which it is.
+//! The record is a description, not the program: this test finds deviations from the record, not errors in
+//! the record. `make eval` sets the folder of the record.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a broken record is a failed test")]
 
@@ -30,7 +30,7 @@ use recorded_rules::files;
 use recorded_rules::generator::{COUNT, Generated, classes_of, configuration};
 use recorded_rules::rules::{Config, FILES, Recorded, components};
 
-/// The folder of the record; without it there is nothing to compare with.
+/// The variable with the folder of the record; without the record, the test has nothing to compare with.
 const RECORD: &str = "BRINGUP_NODE_RECORD";
 
 fn record(file: &str) -> Option<Value> {

@@ -25,10 +25,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-/// How often our rights are checked.
+/// The pause between two checks of our rights.
 const RIGHTS_EACH: Duration = Duration::from_mins(5);
 
-/// The controller.
+/// The observer and the provisioner of one replica.
 pub struct Controller {
     settings: Settings,
     client: Client,
@@ -42,7 +42,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller that reads Azure with `arm` and goes by `clock`.
+    /// A controller that reads Azure with `arm` and takes the time from `clock`.
     pub fn new(settings: Settings, client: Client, arm: Arm, clock: Arc<dyn Clock>) -> Self {
         let (health, metrics) = (Health::default(), Metrics::default());
         metrics.watch(arm.clone(), health.clone());
@@ -59,7 +59,7 @@ impl Controller {
         }
     }
 
-    /// The same, making machines too.
+    /// Enables provisioning.
     #[must_use]
     pub fn with_provisioning(mut self, provisioning: Provisioning) -> Self {
         let metrics = FlexMetrics::registered(&self.metrics);
@@ -67,25 +67,25 @@ impl Controller {
         self
     }
 
-    /// The same, calling a hook after each effect.
+    /// Calls a hook after each effect.
     #[must_use]
     pub fn with_effect_hook(mut self, hook: EffectHook) -> Self {
         self.hook = hook;
         self
     }
 
-    /// What is wrong with it.
+    /// The health of this process.
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// What it counts.
+    /// The metrics of this process.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Asks whether we are allowed what we need; what is missing is in the log, on `/readyz` and
-    /// in a metric.
+    /// Checks whether bringup has all rights that it needs. Missing rights appear in the log, on `/readyz`
+    /// and in a metric.
     pub async fn check_rights(&self) {
         let needed = rights::needed(self.provisioning.is_some(), self.settings.machines);
         match rights::missing(&self.client, &self.settings.namespace, &needed).await {
@@ -101,8 +101,8 @@ impl Controller {
         }
     }
 
-    /// Observes for ever, as the only replica that does. When the future is dropped, everything it
-    /// does is dropped.
+    /// Observes until the returned future is dropped, which cancels all work. Only one replica at a time may
+    /// run this.
     pub async fn observe(&self) {
         let observer = Observer::new(
             self.settings.clone(),
@@ -128,14 +128,14 @@ impl Controller {
         }
     }
 
-    /// Makes machines for ever, if that is asked for.
+    /// Creates machines until the returned future is dropped, if provisioning is enabled.
     async fn provision(&self) {
         if let Some((provisioning, metrics)) = &self.provisioning {
             provisioning.run(self.dependencies(metrics)).await;
         }
     }
 
-    /// Observes whenever it holds the lease, until `stop`; then gives the lease back.
+    /// Observes while this replica holds the lease, until `stop` completes; then releases the lease.
     pub async fn lead(&self, stop: impl Future<Output = ()>) {
         let election = LeaderElection::new(
             self.client.clone(),
@@ -163,12 +163,12 @@ impl Controller {
         election.release().await;
     }
 
-    /// Answers on `/healthz`, `/readyz` and `/metrics`.
+    /// The routes `/healthz`, `/readyz` and `/metrics`.
     pub fn router(&self) -> Router {
         http::router(&self.health, &self.metrics, self.settings.metrics_token_file.clone())
     }
 
-    /// Does everything until `stop`.
+    /// Runs all parts of the controller until `stop` completes.
     pub async fn run(
         &self,
         listen: SocketAddr,
@@ -180,7 +180,7 @@ impl Controller {
         info!(address = %listener.local_addr().unwrap_or(listen), "serving health and metrics: listening");
         let (stopping, stopped) = watch::channel(false);
         let told = |mut stopped: watch::Receiver<bool>| async move {
-            // An error means that the sender is gone, which is a stop too.
+            // An error means that the sender was dropped, which is a stop too.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
         let provider = match &self.provisioning {
@@ -190,7 +190,7 @@ impl Controller {
             }
             None => Either::Right(std::future::pending()),
         };
-        // On a thread of the runtime, so that it answers whatever this task does.
+        // A separate task, so that the server answers even while this task is busy.
         let mut serve = JoinSet::new();
         serve.spawn(axum::serve(listener, self.router()).into_future());
         let lead = async {

@@ -1,4 +1,4 @@
-//! What an explanation consists of.
+//! The parts of an explanation.
 
 use bringup_diagnosis::Verdict;
 use jiff::Timestamp;
@@ -6,32 +6,32 @@ use jiff::Timestamp;
 /// An explanation, from its headline to its notes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// The parts, in the order in which they are read.
+    /// The parts, in reading order.
     pub blocks: Vec<Block>,
 }
 
 /// One part of an explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
-    /// The verdict with its cause and code, in one sentence. Emphasized by the verdict.
+    /// The verdict with its cause and code, in one sentence. Emphasised according to the verdict.
     Headline(Verdict, String),
-    /// A sentence or a few.
+    /// One or a few sentences.
     Paragraph(String),
-    /// Lines of evidence, with a label that says where they are from.
+    /// Lines of evidence, with a label for their source.
     Quote {
-        /// Where the lines are from.
+        /// The source of the lines.
         label: String,
-        /// The lines, the proof among them.
+        /// The lines, including the proof.
         rows: Vec<Row>,
     },
-    /// A list of entries, under a title if it has one.
+    /// A list of entries, with an optional title.
     List {
         /// The title, without a colon.
         title: Option<String>,
         /// The entries.
         entries: Vec<String>,
     },
-    /// Prose under a title.
+    /// Paragraphs under a title.
     Section {
         /// The title, without a colon.
         title: String,
@@ -45,38 +45,38 @@ pub enum Block {
         /// The entries.
         entries: Vec<String>,
     },
-    /// What happened when. The last step of a failure is emphasized.
+    /// Events in order of time. The last event of a failure is emphasised.
     Timeline {
-        /// What happened, in order.
+        /// The events, in order of time.
         moments: Vec<Moment>,
-        /// Whether the last moment is where the bootstrap failed.
+        /// Whether the last event is the one at which the bootstrap failed.
         failed: bool,
     },
     /// Labels with their values.
     Facts(Vec<(&'static str, String)>),
-    /// Remarks about the explanation itself.
+    /// Notes about the explanation itself.
     Notes(Vec<String>),
 }
 
 /// A line of evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The number of the line in its text, where that is known.
+    /// The number of the line in its text, if known.
     pub number: Option<usize>,
-    /// The line.
+    /// The text of the line.
     pub text: String,
-    /// Whether this line proves the verdict. Emphasized.
+    /// Whether this line proves the verdict. A proof is emphasised.
     pub is_proof: bool,
-    /// The part of the line that decides, in characters.
+    /// The decisive part of the line, in characters.
     pub span: Option<(usize, usize)>,
 }
 
-/// Something that happened.
+/// An event with its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moment {
-    /// When.
+    /// The time of the event.
     pub at: Timestamp,
-    /// What.
+    /// The description of the event.
     pub what: String,
 }
 

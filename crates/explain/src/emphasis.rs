@@ -1,8 +1,8 @@
-//! What a terminal emphasizes, and how.
+//! The emphasised parts of an explanation, and their colours in a terminal.
 
 use bringup_diagnosis::Verdict;
 
-/// What is emphasized.
+/// The parts that can be emphasised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Emphasis {
     Verdict(Verdict),
@@ -23,14 +23,14 @@ impl Emphasis {
     }
 }
 
-/// Emphasizes text, or leaves it as it is.
+/// A function that emphasises a text, or returns it unchanged.
 pub(crate) type Paint = fn(Emphasis, &str) -> String;
 
 pub(crate) fn plain(_: Emphasis, text: &str) -> String {
     text.to_owned()
 }
 
-/// Colours each line from its first letter on, so that indents stay as they are.
+/// Colours each line from its first letter on, so that indents stay uncoloured.
 pub(crate) fn coloured(emphasis: Emphasis, text: &str) -> String {
     let line = |line: &str| {
         let letters = line.trim_start_matches(' ');

@@ -1,4 +1,4 @@
-//! The line that proves a verdict, with a caret beneath its sign and its neighbours around it.
+//! The line that proves a verdict, with a caret beneath its decisive part, and the lines before and after it.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::layout::COLUMNS;
 const MARGIN: &str = "  ";
 const GAP: &str = "...";
 
-/// A proof in the text that it comes from; where that text is not at hand, the proof alone.
+/// A proof with its neighbouring lines; if its text is not available, the proof alone.
 pub(crate) fn rows(proof: &Proof, evidence: &Evidence) -> Vec<Row> {
     let (lines, marked) = evidence
         .pieces
@@ -33,20 +33,20 @@ pub(crate) fn rows(proof: &Proof, evidence: &Evidence) -> Vec<Row> {
     lines.iter().enumerate().map(row).collect()
 }
 
-/// The line of the proof between its neighbours, and which of the lines it is.
+/// The line of the proof and its neighbours, and the index of the proof among them.
 fn around<'a>(proof: &Proof, piece: &'a Piece) -> Option<(Vec<Line<'a>>, usize)> {
     let mut lines = lines::split(piece.text()?);
     let at = lines
         .iter()
         .position(|line| line.number == proof.line && line.text.starts_with(proof.text.as_str()))?;
-    // A console is noisy: what belongs to the line may stand a little further away.
+    // A console contains unrelated lines, so related ones may be a little further away.
     let near = if piece.source == Source::SerialLog { 2 } else { 1 };
     lines.truncate(at + 1 + near);
     let first = at.saturating_sub(near);
     Some((lines.split_off(first), at - first))
 }
 
-/// Draws lines behind their numbers, with a caret beneath the span.
+/// Draws lines after their numbers, with a caret beneath the decisive part.
 pub(crate) fn draw(rows: &[Row], paint: Paint) -> String {
     let number = |row: &Row| row.number.map(|number| number.to_string()).unwrap_or_default();
     let digits = rows.iter().map(|row| number(row).len()).max().unwrap_or(1);
@@ -66,17 +66,16 @@ pub(crate) fn draw(rows: &[Row], paint: Paint) -> String {
     drawn
 }
 
-/// One column for what would take none or many.
+/// Replaces a control character, whose width is not one column, by a space.
 fn plain(character: char) -> char {
     if character.is_control() { ' ' } else { character }
 }
 
-/// The part of a line that fits, with the span in it; and where the span begins and how wide it
-/// is, in columns.
+/// The part of a line that fits, including its span; and the position and width of the span, in columns.
 fn window(line: &[char], (from, to): (usize, usize), room: usize) -> (String, (usize, usize)) {
     let (from, to) = (from.min(line.len()), to.min(line.len()).max(from.min(line.len())));
     let width = |part: &[char]| -> usize { part.iter().map(|one| one.width().unwrap_or(0)).sum() };
-    // A third of the room is for what stands before the sign, if the line is too long.
+    // If the line is too long, a third of the room is for the text before the span.
     let mut start = 0;
     if width(&line[..to]) + GAP.len() > room && width(line) > room {
         start = from;

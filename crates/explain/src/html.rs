@@ -1,4 +1,5 @@
-//! An explanation as an HTML fragment. Classes say what a part is; a page decides how it looks.
+//! An explanation as an HTML fragment. Classes name the kind of each part; the page's style sheet decides its
+//! appearance.
 
 use std::fmt::Write as _;
 

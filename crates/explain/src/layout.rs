@@ -1,17 +1,17 @@
-//! Text in 80 columns.
+//! Wraps text to 80 columns.
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// What a terminal is wide.
+/// The width of the output.
 pub const COLUMNS: usize = 80;
 
-/// Breaks a text into lines of at most [`COLUMNS`], each behind the indent. A word that is wider
-/// than a line stands alone, uncut: a path or a name is copied more often than it is looked at.
+/// Breaks a text into lines of at most [`COLUMNS`], each with the indent. A word that is wider than a line
+/// gets a line of its own, unbroken, so that paths and names can be copied.
 pub fn wrap(text: &str, indent: &str) -> String {
     hang(text, indent, indent)
 }
 
-/// The same with another indent for the first line.
+/// Like [`wrap`], with another indent for the first line.
 pub fn hang(text: &str, first: &str, rest: &str) -> String {
     let mut wrapped = first.to_owned();
     let (mut column, mut at_start) = (first.width(), true);

@@ -1,9 +1,9 @@
 //! Explains to a person why a node failed.
 //!
 //! A [`Diagnosis`](bringup_diagnosis::Diagnosis) or a stored
-//! [`BootstrapReport`](bringup_objects::BootstrapReport) becomes one [`Explanation`]: a list of
-//! [`Block`]s that say what each part is, not how it looks. [`Explanation::text`],
-//! [`Explanation::coloured`] and [`Explanation::html`] render the same blocks.
+//! [`BootstrapReport`](bringup_objects::BootstrapReport) becomes one [`Explanation`]: a list of [`Block`]s
+//! that name the kind of each part, not its appearance. [`Explanation::text`], [`Explanation::coloured`] and
+//! [`Explanation::html`] render the same blocks.
 
 mod block;
 mod emphasis;

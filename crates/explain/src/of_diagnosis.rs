@@ -1,4 +1,4 @@
-//! The explanation of a diagnosis that was just made.
+//! Explains a diagnosis that was just made.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::excerpt;
 use crate::words::{self, NO_PROOF, exit_code, sentence};
 
 impl Explanation {
-    /// Explains a diagnosis, with the lines of its evidence around the proof.
+    /// Explains a diagnosis, with the lines before and after the proof.
     pub fn of_diagnosis(diagnosis: &Diagnosis, evidence: &Evidence) -> Self {
         let failed = diagnosis.verdict == Verdict::Failed;
         let is_known = diagnosis.cause.reason != Cause::Unknown;
@@ -54,7 +54,7 @@ impl Explanation {
     }
 }
 
-/// The best proof, and one from another text: more of the same text adds nothing.
+/// The best proof, and one from another text: another one from the same text adds nothing.
 fn worth_showing(proofs: &[Proof]) -> impl Iterator<Item = &Proof> {
     let elsewhere = proofs.iter().skip(1).find(|proof| proof.name != proofs[0].name);
     proofs.first().into_iter().chain(elsewhere)

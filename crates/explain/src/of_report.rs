@@ -1,4 +1,4 @@
-//! The explanation of a report that the cluster keeps.
+//! Explains a report that is stored in the cluster.
 
 use bringup_contract::{Cause, ImageVersion, Open};
 use bringup_diagnosis::Verdict;
@@ -13,12 +13,12 @@ use kube::ResourceExt as _;
 use crate::block::{Block, Explanation, Moment, Row};
 use crate::words::{self, NO_PROOF, exit_code, sentence};
 
-/// How many last lines are shown where the cause is not known.
+/// The most last lines that are shown if the cause is not known.
 const MOST_LAST_LINES: usize = 3;
 
 impl Explanation {
-    /// Explains a report: what happened, the line that proves it, and what to do. `subject` is a
-    /// sentence about the object that failed.
+    /// Explains a report: the failure, the line that proves it, and the remedy. `subject` is a sentence about
+    /// the object that failed.
     pub fn of_report(report: &BootstrapReport, subject: &str) -> Self {
         let empty = ReportStatus::default();
         let status = report.status.as_ref().unwrap_or(&empty);
@@ -41,7 +41,7 @@ impl Explanation {
         told
     }
 
-    /// Appends the moments of a boot.
+    /// Appends the timeline of a boot.
     pub fn timeline(&mut self, moments: &[StoredMoment], failed: bool) {
         if !moments.is_empty() {
             let moment =
@@ -50,7 +50,7 @@ impl Explanation {
         }
     }
 
-    /// Appends the sources of evidence, and whether each could be read.
+    /// Appends the sources of evidence, and the result of each.
     pub fn collectors(&mut self, asked: &[Collector]) {
         if !asked.is_empty() {
             let entries = asked.iter().map(collector).collect();
@@ -58,7 +58,8 @@ impl Explanation {
         }
     }
 
-    /// Appends who can act on a report, and what the machine was. With `stored`, where the report is.
+    /// Appends who can act on a report, and the properties of the machine. With `stored`, also the name of
+    /// the report.
     pub fn facts(&mut self, report: &BootstrapReport, stored: bool) {
         let mut facts = Vec::new();
         let mut fact = |label, value: String| {
@@ -116,7 +117,7 @@ fn headline(report: &BootstrapReport) -> (Verdict, String) {
     (verdict, line)
 }
 
-/// The line that the verdict rests on. Where there is no cause, the last lines of each text.
+/// The line that proves the verdict; if the cause is not known, the last lines of each text.
 fn proof(status: &ReportStatus) -> Vec<Block> {
     let shown = |label: &str, line: &EvidenceLine| {
         let row =
@@ -178,14 +179,14 @@ fn image(report: &BootstrapReport) -> Option<String> {
     named.or_else(|| report.spec.image_version.clone())
 }
 
-/// The family that the id of an image names: `…/images/V3gen2/versions/202601.27.0`.
+/// The image family in the ID of an image: `…/images/V3gen2/versions/202601.27.0`.
 pub fn family(id: &str) -> Option<&str> {
     let mut segments = id.split('/');
     segments.find(|one| one.eq_ignore_ascii_case("images"))?;
     segments.next()
 }
 
-/// Whether replacing the machine would help, where a report about a Machine says so.
+/// The condition whether replacing the machine would help, in a report about a Machine.
 pub fn replacement(report: &BootstrapReport) -> Option<&Condition> {
     find(&report.status.as_ref()?.conditions, REPLACEMENT_USEFUL)
 }
@@ -206,7 +207,7 @@ pub fn cluster(report: &BootstrapReport) -> Option<&str> {
     label.map(String::as_str).or_else(|| Some(parent?.name.as_str()))
 }
 
-/// Namespace and name of a report.
+/// The namespace and name of a report.
 pub fn place(report: &BootstrapReport) -> String {
     format!("{}/{}", report.namespace().unwrap_or_default(), report.name_any())
 }

@@ -1,4 +1,4 @@
-//! An explanation in 80 columns: plain, or with colour where it carries meaning.
+//! An explanation as text in 80 columns: plain, or with colours that carry meaning.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::emphasis::{Emphasis, Paint, coloured, plain};
 use crate::excerpt;
 use crate::layout::{COLUMNS, hang, wrap};
 
-/// How many moments of a timeline are shown. Those in the middle are left out first.
+/// The most events of a timeline that are shown. Those in the middle are omitted first.
 const MOST_MOMENTS: usize = 8;
 /// The column at which the values of facts begin.
 const FACTS: usize = 12;
@@ -54,7 +54,7 @@ fn written(block: &Block, paint: Paint) -> String {
     }
 }
 
-/// Lines with their numbers and a caret, as a compiler shows them; without numbers, behind a bar.
+/// Lines with their numbers and a caret, in the style of a compiler; without numbers, after a bar.
 fn quoted(rows: &[Row], paint: Paint) -> String {
     if rows.iter().all(|row| row.number.is_some()) {
         return excerpt::draw(rows, paint);
@@ -69,7 +69,7 @@ fn quoted(rows: &[Row], paint: Paint) -> String {
     rows.iter().map(row).collect()
 }
 
-/// The first and the last moments: readers ask least for those between them.
+/// The first and the last events: those between them matter least to readers.
 fn timeline(moments: &[Moment], failed: bool, paint: Paint) -> String {
     let Some(start) = moments.first().map(|moment| moment.at) else { return String::new() };
     let skipped = moments.len().saturating_sub(MOST_MOMENTS);
@@ -92,7 +92,7 @@ fn timeline(moments: &[Moment], failed: bool, paint: Paint) -> String {
     text
 }
 
-/// Entries in as few lines as they fit in; none is broken.
+/// Entries in as few lines as possible, without breaking an entry.
 fn packed(entries: &[String]) -> String {
     let mut text = String::new();
     let mut line = String::new();

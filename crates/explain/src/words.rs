@@ -1,16 +1,15 @@
-//! Values in words, the same wherever a person reads them.
+//! Values in words, the same in every output for people.
 
 use std::fmt::Write as _;
 
 use bringup_contract::{Open, Retryable};
 use bringup_diagnosis::Confidence;
 
-/// What stands where no line proves the cause.
+/// The text to show if no line proves the cause.
 pub(crate) const NO_PROOF: &str =
     "Proof: none. No line shows the cause; it follows from the codes alone.";
 
-/// A summary is written to be quoted; as a sentence of its own it begins with a capital and ends
-/// with a full stop.
+/// A summary as a sentence of its own, with a capital at the beginning and a full stop at the end.
 pub fn sentence(summary: &str) -> String {
     let mut characters = summary.chars();
     let first = characters.next().map(|first| first.to_uppercase().to_string());
@@ -18,7 +17,7 @@ pub fn sentence(summary: &str) -> String {
     if whole.ends_with('.') { whole } else { whole + "." }
 }
 
-/// Whether to try again.
+/// Whether a retry may help, in words.
 pub fn retry(retryable: Retryable) -> &'static str {
     match retryable {
         Retryable::Yes => "a retry without changes usually succeeds",
@@ -27,7 +26,7 @@ pub fn retry(retryable: Retryable) -> &'static str {
     }
 }
 
-/// How sure the verdict is.
+/// The confidence of the verdict, in words.
 pub(crate) fn confidence(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::High => "high: the evidence proves it",
@@ -36,7 +35,7 @@ pub(crate) fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-/// [`retry`] of a stored word. A word that this version does not know stands for itself.
+/// [`retry`] of a stored value. A value that this version does not know is shown as stored.
 pub(crate) fn stored_retry(retryable: &Open<Retryable>) -> &str {
     match retryable {
         Open::Known(known) => retry(*known),
@@ -44,7 +43,7 @@ pub(crate) fn stored_retry(retryable: &Open<Retryable>) -> &str {
     }
 }
 
-/// [`confidence`] of a stored word. A word that this version does not know stands for itself.
+/// [`confidence`] of a stored value. A value that this version does not know is shown as stored.
 pub(crate) fn stored_confidence(stored: &Open<Confidence>) -> &str {
     match stored {
         Open::Known(known) => confidence(*known),
@@ -52,7 +51,7 @@ pub(crate) fn stored_confidence(stored: &Open<Confidence>) -> &str {
     }
 }
 
-/// The code with its constant, or all that it can be, and the status that the handler saw.
+/// The exit code with its constant, or with all possible constants, and the status that the handler reported.
 pub(crate) fn exit_code(
     code: Option<i32>,
     constant: Option<&str>,

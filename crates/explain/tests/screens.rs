@@ -1,4 +1,4 @@
-//! What a person reads of a diagnosis and of a stored report, whole: plain, with colour and as HTML.
+//! Snapshots of complete explanations of a diagnosis and of a stored report: plain, with colours and as HTML.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 

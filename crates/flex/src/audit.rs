@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use crate::sizes::SIZES;
 use crate::sweep::{Kind, Orphan};
 
-/// So many orphans are named.
+/// The most orphans that are listed by name.
 const NAMED: usize = 20;
 
 /// The result of the last sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Audit {
-    /// The cluster's id, in the tags of every resource.
+    /// The cluster's ID, in the tags of every resource.
     pub cluster: String,
     /// When the sweep ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// How many resources of the cluster there were.
+    /// The number of the cluster's resources.
     pub resources: u64,
-    /// How many of them were orphaned.
+    /// The number of orphaned resources.
     pub leftovers: u64,
-    /// Some of those.
+    /// Some of the orphaned resources.
     pub named: Vec<Leftover>,
     /// Resource groups that could not be swept, and why.
     pub unseen: Vec<String>,
@@ -35,15 +35,15 @@ pub struct Audit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Leftover {
-    /// Its id.
+    /// The resource ID.
     pub id: String,
-    /// What it is.
+    /// The kind of the resource.
     pub kind: String,
-    /// How old it was.
+    /// The age of the resource at the sweep.
     pub age_seconds: i64,
 }
 
-/// A quota, as it was last read.
+/// A quota as last read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuotaRow {
@@ -53,9 +53,9 @@ pub struct QuotaRow {
     pub region: String,
     /// The name of the quota: a family, `cores` or `lowPriorityCores`.
     pub name: String,
-    /// How many processors are used.
+    /// The number of vCPUs in use.
     pub used: i64,
-    /// How many there may be at most.
+    /// The limit on vCPUs.
     pub limit: i64,
 }
 
@@ -79,19 +79,19 @@ impl Audit {
 }
 
 impl Leftover {
-    /// How old it was.
+    /// The age of the resource at the sweep.
     pub fn age(&self) -> SignedDuration {
         SignedDuration::from_secs(self.age_seconds)
     }
 }
 
-/// Whether a quota is shown: of all processors, of spot, or of a family that is offered.
+/// Whether to show a quota: that of all vCPUs, of spot vCPUs, or of a family that bringup offers.
 pub fn is_of_interest(name: &str) -> bool {
     let common = ["cores", "lowPriorityCores"].iter().any(|one| one.eq_ignore_ascii_case(name));
     common || SIZES.iter().any(|size| size.family.eq_ignore_ascii_case(name))
 }
 
-/// The word for a kind.
+/// The name of a kind in the audit.
 pub fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Vm => "VM",

@@ -1,4 +1,4 @@
-//! Back-off: which VMs are not requested yet, because Azure has refused them.
+//! Back-off: VMs that bringup does not request yet, because Azure has refused them.
 
 use std::collections::BTreeMap;
 
@@ -12,36 +12,37 @@ use crate::trouble::{Scope, Trouble};
 
 /// The first pause of a class that hunts for scarce capacity.
 const HUNT: SignedDuration = SignedDuration::from_mins(2);
-/// The longest pause of a class that hunts.
+/// The longest pause of such a class.
 const LONGEST_HUNT: SignedDuration = SignedDuration::from_mins(30);
-/// The most requests in a minute, over all classes, for what was refused before.
+/// The most requests in a minute, over all classes, for VMs that Azure has refused before.
 const MOST_A_MINUTE: usize = 2;
-/// An attempt that is not answered within this time counts as lost.
+/// The time after which an unanswered attempt counts as lost.
 const ANSWERED: SignedDuration = SignedDuration::from_mins(5);
 
-/// A VM that is requested, as far as a refusal of it speaks of others.
+/// The properties of a requested VM that a refusal may apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VmRequest<'a> {
-    /// The subscription.
+    /// The VM's subscription.
     pub subscription: &'a str,
-    /// The region.
+    /// The VM's region.
     pub region: &'a str,
-    /// The size.
+    /// The VM's size.
     pub size: &'a str,
-    /// Its family.
+    /// The quota family of the size.
     pub family: &'a str,
-    /// Spot or not.
+    /// The VM's capacity type.
     pub capacity_type: CapacityType,
-    /// The zone, if one is requested.
+    /// The VM's zone, if one is requested.
     pub zone: Option<&'a str>,
-    /// The class.
+    /// The machine's class.
     pub class: &'a str,
-    /// The most attempts an hour, where the class hunts for scarce capacity.
+    /// The most attempts an hour, if the class hunts for scarce capacity.
     pub hunting: Option<u32>,
 }
 
 impl VmRequest<'_> {
-    /// The key of one of its scopes: a refusal in one region proves nothing about another.
+    /// The key of one of the request's scopes. The key contains the region, because a refusal in one region
+    /// proves nothing about another.
     fn key(&self, scope: Scope) -> String {
         let Self { subscription, region, size, family, class, .. } = self;
         let (kind, zone) = (self.capacity_type.word(), self.zone.unwrap_or("-"));
@@ -60,34 +61,34 @@ impl VmRequest<'_> {
     }
 }
 
-/// A refusal of Azure.
+/// A stored refusal from Azure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// No request is sent before this time.
     pub until: Timestamp,
-    /// When Azure refused last.
+    /// The time of the last refusal.
     pub last: Timestamp,
-    /// Why.
+    /// The cause of the refusal.
     pub cause: String,
-    /// Azure's code.
+    /// Azure's error code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// How many refusals in a row.
+    /// The number of refusals in a row.
     pub times: u32,
-    /// Since when a new attempt is under way.
+    /// The start of a new attempt that is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asking: Option<Timestamp>,
 }
 
-/// A request for what was refused before.
+/// A request for a VM that Azure has refused before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Attempt {
     at: Timestamp,
     class: String,
 }
 
-/// All refusals that still hold. They are stored in the ledger, and so survive a restart.
+/// All refusals that still apply. The ledger stores them, so they survive a restart.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BackOff {
@@ -95,7 +96,7 @@ pub struct BackOff {
     attempts: Vec<Attempt>,
 }
 
-/// The pause of a class that hunts, after so many refusals in a row.
+/// The pause of a class that hunts, after this many refusals in a row.
 pub fn hunting_pause(times: u32) -> SignedDuration {
     (HUNT * (1 << times.saturating_sub(1).min(4))).min(LONGEST_HUNT)
 }
@@ -106,14 +107,14 @@ impl BackOff {
         let Some((scope, time)) = trouble.back_off else { return };
         let key = request.key(scope);
         let known = self.refusals.get(&key);
-        // Requests that were sent at the same time get the same refusal: it counts once.
+        // Requests that were sent together all get the same refusal, so the refusal counts once.
         let is_echo = known.is_some_and(|entry| entry.until > now && entry.asking.is_none());
         let times = known.map_or(0, |entry| entry.times).saturating_add(u32::from(!is_echo));
         let scarce = matches!(
             trouble.cause,
             Cause::QuotaExceeded | Cause::AllocationFailed | Cause::SkuUnavailable
         );
-        // A class that hunts keeps trying, ever more seldom.
+        // A class that hunts continues to try, at growing intervals.
         let time = if request.hunting.is_some() && scarce { hunting_pause(times) } else { time };
         let entry = Entry {
             until: later(now, time),
@@ -126,7 +127,7 @@ impl BackOff {
         self.refusals.insert(key, entry);
     }
 
-    /// Azure has created such a VM: no earlier refusal of it holds any longer. Whether there was one.
+    /// Azure has created such a VM, so earlier refusals are dropped. Returns whether there were any.
     pub fn granted(&mut self, request: &VmRequest<'_>) -> bool {
         let before = self.refusals.len();
         for scope in request.scopes() {
@@ -135,8 +136,8 @@ impl BackOff {
         self.refusals.len() < before
     }
 
-    /// What prevents this request now: the refusal that holds longest; or, where a refusal has
-    /// expired, another attempt that is under way, or too many recent attempts.
+    /// The refusal that prevents this request now: the one that applies longest. A refusal that has expired
+    /// still prevents the request while another attempt is under way, or after too many recent attempts.
     pub fn blocks(&self, request: &VmRequest<'_>, now: Timestamp) -> Option<&Entry> {
         let known = || request.scopes().filter_map(|scope| self.refusals.get(&request.key(scope)));
         let holds = known().filter(|entry| entry.until > now).max_by_key(|entry| entry.until);
@@ -144,7 +145,7 @@ impl BackOff {
         holds.or_else(|| known().find(|entry| exhausted || entry.is_under_way(now)))
     }
 
-    /// Whether there were too many recent attempts, of all classes or of this one.
+    /// Whether there were too many recent attempts, of all classes or of the request's class.
     fn is_exhausted(&self, request: &VmRequest<'_>, now: Timestamp) -> bool {
         let since = |time| self.attempts.iter().filter(move |one| later(one.at, time) > now);
         let hour = since(SignedDuration::from_hours(1)).filter(|one| one.class == request.class);
@@ -152,7 +153,7 @@ impl BackOff {
             || request.hunting.is_some_and(|most| hour.count() >= most as usize)
     }
 
-    /// Records an attempt at what was refused before. Whether it was refused before.
+    /// Records an attempt. Returns whether Azure had refused such a VM before.
     pub fn attempted(&mut self, request: &VmRequest<'_>, now: Timestamp) -> bool {
         let mut again = false;
         for scope in request.scopes() {
@@ -173,14 +174,14 @@ impl BackOff {
         self.refusals.retain(|_, entry| later(entry.until, SignedDuration::from_hours(24)) > now);
     }
 
-    /// Everything, for people.
+    /// All refusals with their keys, to show to users.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.refusals.iter().map(|(key, entry)| (key.as_str(), entry))
     }
 }
 
 impl Entry {
-    /// Whether an attempt is under way and not answered yet.
+    /// Whether an attempt is under way and still unanswered.
     fn is_under_way(&self, now: Timestamp) -> bool {
         self.asking.is_some_and(|since| later(since, ANSWERED) > now)
     }
@@ -315,7 +316,7 @@ mod tests {
         assert_eq!(table.blocks(&other, at(4_000)), None);
         let new = request("e", "D8");
         assert!(!table.attempted(&new, at(4_000)), "what was never refused is no attempt");
-        // An attempt that was never answered does not block others for ever.
+        // An attempt that was never answered does not block others forever.
         assert_eq!(table.blocks(&requests[0], at(4_000)), None);
     }
 

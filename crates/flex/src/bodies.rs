@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::names::{self, Owner};
 
-/// The user that the image's own tools create; login with a password is disabled.
+/// The administrator, whom the image's own tools create; login with a password is disabled.
 const ADMINISTRATOR: &str = "azureuser";
 
 /// The tags of every resource of a machine.
@@ -26,7 +26,7 @@ pub fn tags(machine: &AzureFlexMachine, place: &Place, cluster: &str) -> BTreeMa
     names::tags(owner, &place.tags)
 }
 
-/// The body of a NIC.
+/// The body of a request for a NIC.
 pub fn nic(place: &Place, tags: &BTreeMap<String, String>) -> Value {
     json!({
         "location": place.location,
@@ -44,7 +44,7 @@ pub fn nic(place: &Place, tags: &BTreeMap<String, String>) -> Value {
     })
 }
 
-/// The body of a VM with its disk. Azure deletes NIC and disk with the VM.
+/// The body of a request for a VM with its disk. Azure deletes NIC and disk with the VM.
 pub fn vm(
     machine: &AzureFlexMachine,
     place: &Place,
@@ -77,7 +77,7 @@ pub fn vm(
         "tags": tags,
         "properties": {
             "hardwareProfile": { "vmSize": machine.spec.vm_size },
-            // Explicit: Azure's own default may be Trusted Launch.
+            // Explicit, because Azure's default may be Trusted Launch.
             "securityProfile": { "securityType": "Standard" },
             "storageProfile": {
                 "imageReference": image,

@@ -1,4 +1,4 @@
-//! The `NodeClaim` that a machine is for, as plain values: no types of Kubernetes.
+//! The `NodeClaim` of a machine as plain values, without types of Kubernetes.
 
 use bringup_objects::flex::machine::FlexMachineStatus;
 
@@ -9,37 +9,36 @@ pub const LAUNCH_TIMEOUT: &str = "LaunchTimeout";
 /// The cause of a claim that was deleted because its Node did not join in time.
 pub const BOOT_TIMEOUT: &str = "BootTimeout";
 
-/// A claim of one of our classes, reduced to what decides about its machine.
+/// A claim of one of our classes, reduced to the fields that decide about its machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Its uid, which a claim of the same name created later does not share.
+    /// The claim's uid. A later claim of the same name has another uid.
     pub uid: String,
-    /// The name of its `AzureFlexNodeClass`.
+    /// The name of the claim's `AzureFlexNodeClass`.
     pub class: String,
-    /// It has a deletion timestamp.
+    /// Whether the claim has a deletion timestamp.
     pub is_deleting: bool,
-    /// Karpenter has found its Node.
+    /// Whether Karpenter has found the claim's Node.
     pub is_registered: bool,
-    /// The provider id that Karpenter has stored: the machine that it names as its own.
+    /// The provider ID that Karpenter stored in the claim, which names the claim's machine.
     pub provider_id: Option<String>,
-    /// What the observer reports of its bootstrap; none: no report yet.
+    /// The observer's verdict on the bootstrap; none: no verdict yet.
     pub verdict: Option<Verdict>,
 }
 
-/// What the observer reports of a bootstrap.
+/// The observer's verdict on a bootstrap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The bootstrap succeeded.
     Succeeded,
-    /// The bootstrap failed, and the report says why.
+    /// The bootstrap failed for a known cause.
     Failed {
         /// The reason of the condition.
         cause: String,
         /// The message of the condition.
         message: String,
     },
-    /// No Node came within the time limit of the observer, and nothing explains it: the Node may
-    /// still come.
+    /// No Node joined within the observer's time limit, for no known cause: the Node may still join.
     Unexplained,
 }
 
@@ -54,20 +53,20 @@ impl Claim {
     }
 }
 
-/// Whether the claim of a machine exists, by what has been seen so far.
+/// Whether the claim of a machine exists, as far as the watch has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ClaimState<'a> {
-    /// Claims have not been listed yet: one that has not been seen may exist.
+    /// Claims have not been listed yet, so the claim may exist.
     #[default]
     NotListed,
-    /// Claims have been listed, and it is not among them.
+    /// Claims have been listed, and the claim is not among them.
     Missing,
-    /// It exists.
+    /// The claim exists.
     Exists(&'a Claim),
 }
 
 impl<'a> ClaimState<'a> {
-    /// The state of a claim that was seen, or of one that was not.
+    /// The state of a claim, from its watched state and whether claims have been listed.
     pub fn of(seen: Option<&'a Claim>, is_listed: bool) -> Self {
         match (seen, is_listed) {
             (Some(claim), _) => Self::Exists(claim),

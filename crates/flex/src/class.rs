@@ -1,4 +1,4 @@
-//! A class that is valid: checked, normalised, with its defaults.
+//! A valid class: checked, normalised, with all defaults.
 
 mod limits;
 
@@ -13,7 +13,7 @@ use bringup_objects::flex::machine::{Image, Place};
 
 use crate::names;
 
-/// The image of a class that names none.
+/// The default image: publisher, offer, SKU, version.
 pub const DEFAULT_IMAGE: [&str; 4] = ["microsoft-dsvm", "ubuntu-hpc", "2204", "latest"];
 const OS_DISK: i32 = 128;
 const PODS: i32 = 110;
@@ -22,13 +22,13 @@ const LAUNCH: Duration = Duration::from_mins(5);
 /// The most attempts an hour at scarce capacity, unless a class sets another number.
 const ATTEMPTS: u32 = 60;
 
-/// A field that is wrong.
+/// An invalid field of a class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {what}")]
 pub struct FieldError {
-    /// Which.
+    /// The field.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The problem with the field.
     pub what: String,
 }
 
@@ -51,27 +51,26 @@ pub struct Class {
     pub ssh_public_keys: Vec<String>,
     /// The most pods of a node.
     pub max_pods: i32,
-    /// Tags beside ours.
+    /// Additional tags.
     pub tags: BTreeMap<String, String>,
-    /// The version of kubelet, without `v`; none: the cluster's.
+    /// The version of Kubernetes, without `v`; none: the cluster's version.
     pub kubernetes_version: Option<String>,
     /// How long a VM may take to join.
     pub boot_timeout: Duration,
-    /// How long Azure may take to accept one.
+    /// How long Azure may take to accept a VM.
     pub launch_timeout: Duration,
-    /// Whether Azure keeps the serial console.
+    /// Whether boot diagnostics, and so the serial console, are enabled.
     pub boot_diagnostics: bool,
-    /// The most attempts an hour, where the class hunts for scarce capacity.
+    /// The most attempts an hour, if the class hunts for scarce capacity.
     pub hunting: Option<u32>,
-    /// Spot or not.
+    /// The VMs' capacity type.
     pub capacity_type: CapacityType,
-    /// The zones that may be used, sorted.
+    /// The allowed zones, sorted.
     pub zones: Vec<String>,
 }
 
 impl Class {
-    /// Validates a class. What the API server refuses at admission is refused here too: an object may
-    /// be older than the rule.
+    /// Validates a class. Repeats the checks of the API server, because an object may be older than those.
     pub fn of(spec: &FlexNodeClassSpec) -> Result<Self, Vec<FieldError>> {
         let mut wrong = Vec::new();
         let mut say = |field: &'static str, what: String| wrong.push(FieldError { field, what });
@@ -148,7 +147,7 @@ impl Class {
             launch_timeout,
             boot_diagnostics: spec.boot_diagnostics.as_deref() != Some("Disabled"),
             hunting,
-            // The schema accepts no other word; one that got past it is not requested as spot.
+            // The schema accepts no other value. An object with another value is not requested as spot.
             capacity_type: spec
                 .capacity_type
                 .as_ref()
@@ -159,8 +158,8 @@ impl Class {
         if wrong.is_empty() { Ok(class) } else { Err(wrong) }
     }
 
-    /// The place of a machine of this class. `key` is for a class without SSH keys: Azure requires one
-    /// all the same.
+    /// The place of a machine of this class. `key` is the SSH key for a class without any, because Azure
+    /// requires one.
     pub fn place(&self, machine: &str, uid: &str, cluster_uid: &str, key: &str) -> Place {
         let vm = names::vm(machine, &names::suffix(cluster_uid, uid));
         Place {
@@ -189,8 +188,8 @@ impl Class {
     }
 }
 
-/// The version skew between kubelet and the API server, if it is not supported: kubelet must not be
-/// newer, nor more than three minor versions older.
+/// Why the version skew between kubelet and the API server is unsupported, if so: kubelet must not be newer,
+/// nor more than three minor versions older.
 pub fn skew(kubelet: &str, server: &str) -> Option<String> {
     let minor = |version: &str| version.split('.').nth(1)?.parse::<u32>().ok();
     let (Some(kubelet_is), Some(server_is)) = (minor(kubelet), minor(server)) else {
@@ -224,7 +223,7 @@ fn is_uuid(text: &str) -> bool {
     lengths == [8, 4, 4, 4, 12] && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// A length of time as Kubernetes writes it: `15m`, `1h`, `5m30s`.
+/// A duration in the notation of Kubernetes: `15m`, `1h`, `5m30s`.
 fn duration(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     let mut number = String::new();

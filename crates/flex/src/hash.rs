@@ -7,17 +7,16 @@ use sha2::{Digest as _, Sha256};
 
 use crate::class::Class;
 
-/// The annotation with the hash.
+/// The annotation that stores the hash.
 pub const ANNOTATION: &str = "flex.aks.azure.com/azureflex-nodeclass-hash";
-/// The annotation with the version of the hash.
+/// The annotation that stores the version of the hash.
 pub const VERSION_ANNOTATION: &str = "flex.aks.azure.com/azureflex-nodeclass-hash-version";
-/// The version of the hash: how it is computed.
+/// The version of the algorithm that computes the hash.
 pub const VERSION: &str = "v2";
-/// The reason of a Node that has drifted from its class.
+/// The drift reason of a Node whose class has changed.
 pub const DRIFTED: &str = "AzureFlexNodeClassChanged";
 
-/// The hash of a class over its normalised values: a default and the same value written out give the
-/// same hash.
+/// The hash of a class's normalised values: a default has the same hash as the same value written out.
 pub fn of(class: &Class) -> String {
     let mut digest = Sha256::new();
     let mut add = |value: &str| {
@@ -53,7 +52,7 @@ pub fn of(class: &Class) -> String {
     hexadecimal(&digest.finalize())
 }
 
-/// Why a Node has drifted, if it has. A hash of another version proves nothing.
+/// Why a Node has drifted, if so. A hash of another version proves nothing.
 pub fn drift(class: &Class, hash: Option<&str>, version: Option<&str>) -> Option<&'static str> {
     (version == Some(VERSION) && hash.is_some_and(|hash| hash != of(class))).then_some(DRIFTED)
 }

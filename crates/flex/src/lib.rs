@@ -1,9 +1,9 @@
-//! Nodes on single Azure VMs in any region: what is next for each of them, and how nothing of them
-//! is ever left behind.
+//! Nodes on single Azure VMs in any region: the next step for each machine, without ever leaving orphaned
+//! resources in Azure.
 //!
-//! The core is pure: [`next_step`](machine::Snapshot::next_step) decides what to do with one machine
-//! and its claim from one [`Snapshot`](machine::Snapshot). [`Engine`](engine::Engine) executes the
-//! decision, one effect a pass, and stores each intent before the call to Azure that it is about.
+//! The core is pure: [`next_step`](machine::Snapshot::next_step) decides the next step for one machine and
+//! its claim from one [`Snapshot`](machine::Snapshot). [`Engine`](engine::Engine) executes the decision, one
+//! effect a pass, and stores each intent before it sends the call to Azure.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
 

@@ -1,10 +1,9 @@
-//! What is next for one machine, decided from one snapshot. Pure.
+//! The next step for one machine, decided from one snapshot. Pure.
 //!
-//! Every intent is stored before the call to Azure that it is about, and every answer after it.
-//! After a crash, the next process therefore knows what may have happened, and either reads the
-//! resource or repeats the call. Repeating a call is harmless for everything but a VM: a second
-//! request for one preempts the first. So only the process that has just stored its intent requests
-//! a VM without reading it first.
+//! bringup stores every intent before it sends the call to Azure, and every answer afterwards. After a crash,
+//! the next process therefore knows which call may have been sent, and either reads the resource or repeats
+//! the call. Repeating a call is harmless except for a VM: a second request for a VM preempts the first. So
+//! only the process that has just stored the intent requests a VM without reading it first.
 
 mod answer;
 mod claim_step;

@@ -1,5 +1,5 @@
-//! Names and tags of resources in Azure. All of them follow from the machine, so that they are known
-//! before the first request, and found again after a restart.
+//! Names and tags of resources in Azure. All of them are derived from the machine, so they are known before
+//! the first request, and again after a restart.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,9 +8,9 @@ use bringup_objects::flex::machine::ClaimReference;
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-/// The longest name of a VM; so its Node can have the same, and its NIC and disk a longer one.
+/// The longest name of a VM, so that its Node can have the same name, and its NIC and disk longer ones.
 const LONGEST: usize = 54;
-/// How much of a longer name is used.
+/// The number of characters of a longer name that are used.
 const KEPT: usize = 43;
 /// The number of hexadecimal digits in the suffix of a machine's resources.
 const SUFFIX: usize = 8;
@@ -19,23 +19,23 @@ const LONGEST_VALUE: usize = 256;
 
 /// Marks a resource as bringup's.
 pub const MANAGED_BY: (&str, &str) = ("bringup-managed-by", "bringup");
-/// The cluster that it belongs to.
+/// The cluster that the resource belongs to.
 pub const CLUSTER: &str = "bringup-cluster";
-/// The machine that it was created for.
+/// The machine that the resource was created for.
 pub const MACHINE: &str = "bringup-machine";
-/// The uid of that machine, which one of the same name created later does not share.
+/// The uid of that machine. A later machine of the same name has another uid.
 pub const MACHINE_UID: &str = "bringup-machine-uid";
-/// The claim that it is for.
+/// The claim of that machine.
 pub const CLAIM: &str = "bringup-nodeclaim";
 /// The claim's uid.
 pub const CLAIM_UID: &str = "bringup-nodeclaim-uid";
 /// The claim's pool.
 pub const POOL: &str = "bringup-nodepool";
-/// The number of the attempt that created it.
+/// The number of the attempt that created the resource.
 pub const ATTEMPT: &str = "bringup-attempt";
 
-/// The suffix of the names of a machine's VM, NIC and disk: they are like no other machine's, of this
-/// cluster or of another one that shares the resource group. The cluster's uid is that of its
+/// The suffix of the names of a machine's VM, NIC and disk, which makes them differ from those of every other
+/// machine, also of another cluster that shares the resource group. The cluster's uid is that of its
 /// namespace kube-system.
 pub fn suffix(cluster_uid: &str, machine_uid: &str) -> String {
     digits(&format!("{cluster_uid}{machine_uid}"), SUFFIX)
@@ -48,10 +48,10 @@ pub fn vm(name: &str, suffix: &str) -> String {
     format!("{stem}-{suffix}")
 }
 
-/// The name of the machine and the class of a pool, which has an id of any form.
+/// The name of a pool's machine and class. The pool's ID may have any form.
 pub fn pool(id: &str) -> String {
     let lower = id.to_ascii_lowercase();
-    // Kubernetes has no upper case: what differs in it only must differ all the same.
+    // Kubernetes allows no upper case, so IDs that differ only in case get different suffixes.
     if lower == id && is_legal(id) { lower } else { shortened(&lower, id) }
 }
 
@@ -61,7 +61,7 @@ fn is_legal(name: &str) -> bool {
         && edge(name.chars().next())
         && edge(name.chars().last())
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
-        // Azure refuses names of digits alone.
+        // Azure refuses names that consist of digits only.
         && name.chars().any(|letter| !letter.is_ascii_digit())
 }
 
@@ -69,7 +69,7 @@ fn shortened(name: &str, uid: &str) -> String {
     format!("{}-{}", plain(name), digits(uid, 10))
 }
 
-/// The beginning of a name, in letters that Azure takes.
+/// The beginning of a name, reduced to characters that Azure accepts.
 fn plain(name: &str) -> String {
     let stem: String = name
         .chars()
@@ -81,17 +81,17 @@ fn plain(name: &str) -> String {
     stem.to_owned()
 }
 
-/// The name of its NIC.
+/// The name of a VM's NIC.
 pub fn nic(vm: &str) -> String {
     format!("{vm}-nic")
 }
 
-/// The name of its disk.
+/// The name of a VM's OS disk.
 pub fn disk(vm: &str) -> String {
     format!("{vm}-osdisk")
 }
 
-/// The first hexadecimal digits of a digest.
+/// The first hexadecimal digits of a hash.
 fn digits(text: &str, count: usize) -> String {
     let digest = Sha256::digest(text);
     let all = digest.iter().fold(String::new(), |mut text, byte| {
@@ -101,7 +101,7 @@ fn digits(text: &str, count: usize) -> String {
     all[..count].to_owned()
 }
 
-/// When its creation was decided: Azure does not report that of a NIC.
+/// When the creation of the resource was decided: Azure does not report the creation time of a NIC.
 pub const CREATED: &str = "bringup-created-at";
 
 /// The owner of a resource.
@@ -111,7 +111,7 @@ pub struct Owner<'a> {
     pub cluster: &'a str,
     /// The machine.
     pub machine: &'a str,
-    /// The machine's uid. None: it was planned before this tag existed.
+    /// The machine's uid; none if the machine was planned before this tag existed.
     pub machine_uid: Option<&'a str>,
     /// The claim, if the machine is for one.
     pub claim: Option<&'a ClaimReference>,
@@ -119,7 +119,7 @@ pub struct Owner<'a> {
     pub pool: Option<&'a str>,
     /// The number of the attempt.
     pub attempt: u32,
-    /// When its creation was decided.
+    /// When the creation of the resource was decided.
     pub created: Option<Timestamp>,
 }
 

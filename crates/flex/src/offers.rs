@@ -1,4 +1,4 @@
-//! Offers: which size a claim gets. The cheapest that fits and is available.
+//! Offers: the sizes that a class can create. A claim gets the cheapest one that fits and is available.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,36 @@ use crate::class::{CapacityType, Class};
 use crate::requirements::{Requirement, fit};
 use crate::sizes::{SIZES, Size};
 
-/// The price of a spot VM as a part of the list price, for the order of offers.
+/// The assumed price of a spot VM relative to the list price. Used only to order offers.
 const SPOT: f64 = 0.3;
 
-/// What the pods of a claim need.
+/// The resources that the pods of a claim need.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Of processors, in thousandths.
+    /// CPU in thousandths.
     pub cpu: u64,
-    /// Of memory, in MiB.
+    /// Memory in MiB.
     pub memory: u64,
-    /// Of the disk, in MiB.
+    /// Ephemeral storage in MiB.
     pub storage: u64,
-    /// Of GPUs.
+    /// The number of GPUs.
     pub gpus: u64,
-    /// Pods.
+    /// The number of pods.
     pub pods: u64,
 }
 
 /// A size in a zone, available now or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
-    /// The size.
+    /// The VM size.
     pub size: &'static Size,
-    /// The zone; none: the region decides.
+    /// The zone; none: Azure chooses a zone in the region.
     pub zone: Option<String>,
-    /// Spot or not.
+    /// The capacity type.
     pub capacity_type: CapacityType,
-    /// The price of an hour in dollars, for the order.
+    /// The price of an hour in dollars. Used only to order offers.
     pub price: f64,
-    /// Whether it can be requested now.
+    /// Whether the size can be requested now.
     pub available: bool,
 }
 
@@ -48,7 +48,7 @@ pub enum NoOffer {
     /// No size is large enough and meets the requirements.
     #[error("no size fits the requirements of the claim")]
     NothingFits,
-    /// Sizes would fit, and none of them is available.
+    /// Sizes would fit, but none is available: how many would fit, and why.
     #[error("Azure has refused every size that fits ({0}): {1}")]
     AllRefused(usize, String),
 }
@@ -60,7 +60,7 @@ pub fn labels(class: &Class, offer: &Offer) -> BTreeMap<&'static str, String> {
     let mut labels = BTreeMap::from([
         ("node.kubernetes.io/instance-type", size.name.to_owned()),
         ("topology.kubernetes.io/region", class.location.clone()),
-        // Where the region decides, there is one zone that is none.
+        // If Azure chooses the zone, the label has the region as its value.
         ("topology.kubernetes.io/zone", zone.unwrap_or_else(|| class.location.clone())),
         ("kubernetes.io/os", "linux".to_owned()),
         ("kubernetes.io/arch", "amd64".to_owned()),
@@ -76,7 +76,7 @@ pub fn labels(class: &Class, offer: &Offer) -> BTreeMap<&'static str, String> {
     labels
 }
 
-/// The request for a size of a class.
+/// The request for a VM of a class in this size.
 pub fn vm_request<'a>(
     class: &'a Class,
     name: &'a str,
@@ -95,7 +95,7 @@ pub fn vm_request<'a>(
     }
 }
 
-/// Everything that a class offers, available or not.
+/// All offers of a class, available or not.
 pub fn offers(class: &Class, name: &str, back_off: &BackOff, now: Timestamp) -> Vec<Offer> {
     let zones: Vec<Option<&String>> = match class.zones.as_slice() {
         [] => vec![None],

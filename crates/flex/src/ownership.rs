@@ -1,44 +1,43 @@
-//! Whether a resource in Azure is ours, decided from its body as it was just read.
+//! Whether a resource in Azure is ours, decided from its body as just read.
 //!
-//! A name proves nothing: anyone who may write to the resource group can create a VM, a NIC or a disk
-//! under any name. Ownership is proven by tags, and for a VM also by its vmId, which Azure assigns and
-//! never uses again.
+//! A name proves nothing: any client that may write to the resource group can create a VM, a NIC or a disk
+//! under any name. Tags prove ownership, and for a VM also its vmId, which Azure assigns and never reuses.
 
 use serde_json::Value;
 
 use crate::names::{self, CLUSTER, MACHINE, MACHINE_UID, MANAGED_BY};
 use crate::sweep::Kind;
 
-/// The machine that claims a resource.
+/// The machine that a resource must belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity<'a> {
-    /// The cluster's id.
+    /// The cluster's ID.
     pub cluster: &'a str,
     /// The machine's name.
     pub machine: &'a str,
-    /// The machine's uid. None: the machine was planned before resources carried that tag.
+    /// The machine's uid; none if the machine was planned before resources had that tag.
     pub uid: Option<&'a str>,
-    /// The vmId that Azure answered when the VM was created. None: not known yet.
+    /// The vmId that Azure returned for the VM's creation; none if not known yet.
     pub vm_id: Option<&'a str>,
 }
 
 /// Whether a resource may be written to and deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ownership {
-    /// It has our tags, and a VM has the stored vmId.
+    /// The resource has our tags, and a VM has the stored vmId.
     Ours,
-    /// It does not: the reason, in words.
+    /// The resource is not ours, for this reason.
     Foreign(String),
 }
 
-/// Decides whether a resource is ours from its body as ARM answers it.
+/// Decides whether a resource is ours, from its body in ARM's answer.
 pub fn owns(kind: Kind, resource: &Value, identity: &Identity<'_>) -> Ownership {
     let wanted = [
         (MANAGED_BY.0, Some(MANAGED_BY.1)),
         (CLUSTER, Some(identity.cluster)),
         (MACHINE, Some(identity.machine)),
-        // A resource that was created before this tag existed does not have it; one with another uid
-        // is of another machine.
+        // A resource from before this tag existed does not have it. A resource with another uid belongs to
+        // another machine.
         (MACHINE_UID, identity.uid),
     ];
     for (name, value) in wanted {
@@ -64,12 +63,12 @@ pub fn vm_id(vm: &Value) -> Option<&str> {
     vm.pointer("/properties/vmId").and_then(Value::as_str)
 }
 
-/// The value of a tag of a resource.
+/// The value of a resource's tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tag<'a> {
     Absent,
     Is(&'a str),
-    /// Two names that differ in case only: that proves nothing.
+    /// Several tags whose names differ only in case, which proves nothing.
     Ambiguous,
 }
 
@@ -86,7 +85,7 @@ impl std::fmt::Display for Tag<'_> {
     }
 }
 
-/// In Azure the names of tags are case-insensitive; their values are not.
+/// Azure ignores case in the names of tags, but not in their values.
 fn tag<'a>(resource: &'a Value, name: &str) -> Tag<'a> {
     let tags = resource.get("tags").and_then(Value::as_object).into_iter().flatten();
     let mut same = tags.filter(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -100,15 +99,15 @@ fn tag<'a>(resource: &'a Value, name: &str) -> Tag<'a> {
 /// A resource that Azure deletes together with a VM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Companion {
-    /// What it is.
+    /// The resource's kind.
     pub kind: Kind,
-    /// Its id.
+    /// The resource ID.
     pub id: String,
-    /// It is the disk that was created with the VM, under the name that we chose for it.
+    /// Whether this is the disk that was created with the VM, under the name that bringup chose.
     pub is_own_disk: bool,
 }
 
-/// What Azure would delete together with a VM: everything attached with `deleteOption: Delete`.
+/// All resources that Azure would delete together with a VM: those attached with `deleteOption: Delete`.
 pub fn companions(vm: &Value) -> Vec<Companion> {
     let id = vm["id"].as_str().unwrap_or_default();
     let (group, name) = id
@@ -138,8 +137,8 @@ pub fn companions(vm: &Value) -> Vec<Companion> {
     nics.chain(os.map(|one| disk(one, true))).chain(data.map(|one| disk(one, false))).collect()
 }
 
-/// Decides whether a companion of one of our VMs may be deleted with it. The disk that was created
-/// with the VM is part of it, also where Azure did not copy the VM's tags to it.
+/// Decides whether a companion of one of our VMs may be deleted with the VM. The disk that was created with
+/// the VM is part of it, even if Azure did not copy the VM's tags to the disk.
 pub fn may_be_deleted_with(
     vm: &Value,
     companion: &Companion,
@@ -157,7 +156,7 @@ pub fn may_be_deleted_with(
     owns(companion.kind, resource, identity)
 }
 
-/// The id of the VM that uses a NIC or a disk.
+/// The ID of the VM that uses a NIC or a disk.
 pub fn holder(kind: Kind, resource: &Value) -> Option<&str> {
     match kind {
         Kind::Vm => None,
@@ -219,7 +218,7 @@ mod tests {
         assert!(is_ours(&renamed, &WE));
         renamed["tags"]["Bringup-Cluster"] = json!("C");
         assert!(!is_ours(&renamed, &WE));
-        // Twice, in two cases: nothing is proven.
+        // The tag exists twice, with different case in its name: that proves nothing.
         let mut twice = vm();
         twice["tags"]["BRINGUP-CLUSTER"] = json!("other");
         assert!(!is_ours(&twice, &WE));

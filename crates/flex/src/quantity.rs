@@ -1,10 +1,10 @@
-//! Quantities as Kubernetes writes them.
+//! Parses quantities in the notation of Kubernetes.
 
-/// A quantity in thousandths, rounded up; none if it is not one.
+/// A quantity in thousandths, rounded up; none if the text is no quantity.
 pub fn thousandths(text: &str) -> Option<u128> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
-    // A thousandth, and what it is multiplied with.
+    // The factor and divisor that convert the number to thousandths.
     let (times, by): (u128, u128) = match unit {
         "n" => (1, 1_000_000),
         "u" => (1, 1_000),

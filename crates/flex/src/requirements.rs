@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-/// How a value is compared.
+/// How a label's value is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operator {
-    /// It is one of these.
+    /// The value is one of these.
     In(Vec<String>),
-    /// It is none of these, or there is none.
+    /// The value is none of these, or the label is missing.
     NotIn(Vec<String>),
-    /// There is one.
+    /// The label exists.
     Exists,
-    /// There is none.
+    /// The label is missing.
     DoesNotExist,
-    /// It is a number above this.
+    /// The value is a number above this one.
     Gt(i64),
-    /// It is a number below this.
+    /// The value is a number below this one.
     Lt(i64),
-    /// It is this number or one above; Karpenter normalises `Gt` to it.
+    /// The value is this number or above; Karpenter normalises `Gt` to this operator.
     Gte(i64),
-    /// It is this number or one below.
+    /// The value is this number or below.
     Lte(i64),
 }
 
@@ -27,23 +27,23 @@ pub enum Operator {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("requirement of {key}: {what}")]
 pub struct InvalidRequirement {
-    /// The label.
+    /// The key of the label.
     pub key: String,
-    /// What is wrong.
+    /// The problem with the requirement.
     pub what: String,
 }
 
 /// A requirement on one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
-    /// The label.
+    /// The key of the label.
     pub key: String,
-    /// How its value is compared.
+    /// How the label's value is compared.
     pub operator: Operator,
 }
 
 impl Requirement {
-    /// Parses a requirement as Kubernetes writes it.
+    /// Parses a requirement in the form of Kubernetes.
     pub fn read(key: &str, operator: &str, values: &[String]) -> Result<Self, InvalidRequirement> {
         let wrong = |what: String| InvalidRequirement { key: key.to_owned(), what };
         let number = || match values {
@@ -64,7 +64,7 @@ impl Requirement {
         Ok(Self { key: key.to_owned(), operator })
     }
 
-    /// Whether a value, or none, meets the requirement.
+    /// Whether a value, or a missing label, meets the requirement.
     pub fn allows(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(|value| value.parse::<i64>().ok());
         let one_of =
@@ -82,15 +82,15 @@ impl Requirement {
     }
 }
 
-/// Whether labels meet the requirements. Labels that an offer does not have are set by others, and
-/// requirements on them are not checked.
+/// Whether labels meet the requirements. Requirements on labels that an offer does not have are not checked,
+/// because other components set those labels.
 pub fn fit(requirements: &[Requirement], labels: &BTreeMap<&str, String>) -> bool {
     let known = requirements.iter().filter(|asked| labels.contains_key(asked.key.as_str()));
     let mut unknown = requirements.iter().filter(|asked| !labels.contains_key(asked.key.as_str()));
     let is_met =
         |asked: &&Requirement| asked.allows(labels.get(asked.key.as_str()).map(String::as_str));
-    // A node without GPUs has no label that counts them: a requirement for a number needs a node
-    // with GPUs.
+    // A node without GPUs has no label for their number, so a requirement for such a number needs a node with
+    // GPUs.
     known.into_iter().all(|asked| is_met(&asked))
         && !unknown
             .any(|asked| asked.key.starts_with("karpenter.azure.com/sku-") && !asked.allows(None))

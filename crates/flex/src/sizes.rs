@@ -1,19 +1,19 @@
-//! The VM sizes that are offered, and what is allocatable on each.
+//! The VM sizes that bringup offers, and the allocatable resources of each.
 
-/// A size.
+/// A VM size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Size {
-    /// Its name.
+    /// The name of the size in Azure.
     pub name: &'static str,
-    /// The family that quotas count.
+    /// The quota family of the size.
     pub family: &'static str,
-    /// Virtual processors.
+    /// The number of vCPUs.
     pub cpus: u32,
     /// Memory in GiB.
     pub memory: u32,
-    /// GPUs.
+    /// The number of GPUs.
     pub gpus: u32,
-    /// The list price of an hour in dollars: for the order of sizes, not for bills.
+    /// The list price of an hour in dollars. Used only to order sizes.
     pub price: f64,
 }
 
@@ -61,17 +61,17 @@ pub const SIZES: [Size; 5] = [
     },
 ];
 
-/// The size of a name.
+/// The size with this name.
 pub fn find(name: &str) -> Option<&'static Size> {
     SIZES.iter().find(|size| size.name.eq_ignore_ascii_case(name))
 }
 
-/// What kubelet keeps free before it evicts pods, in MiB.
+/// The memory that must stay free before kubelet evicts pods, in MiB.
 pub const EVICTION: u64 = 750;
 
 impl Size {
-    /// The processors reserved for the system, in thousandths: 6 % of the first, 4 % of the
-    /// second, 2 % of the next two, 1 % of the rest.
+    /// The CPU reserved for the system, in thousandths: 6 % of the first core, 4 % of the second, 2 % of the
+    /// next two, 1 % of the rest.
     pub fn reserved_cpu(&self) -> u64 {
         let cpus = u64::from(self.cpus);
         let part = |from: u64, to: u64, per_cpu: u64| cpus.min(to).saturating_sub(from) * per_cpu;
@@ -94,7 +94,7 @@ impl Size {
         hundredths / 100
     }
 
-    /// The processors allocatable to pods, in thousandths.
+    /// The CPU allocatable to pods, in thousandths.
     pub fn allocatable_cpu(&self) -> u64 {
         u64::from(self.cpus) * 1000 - self.reserved_cpu()
     }

@@ -1,6 +1,7 @@
-//! Orphaned resources: those of this cluster that exist in Azure and that no machine or claim owns.
+//! Orphaned resources: resources of this cluster in Azure that no machine or claim owns.
 //!
-//! Azure is listed first, then the machines: what is created in between then has an owner.
+//! Azure is listed first, then the machines: the machine of a resource that is created in between is in the
+//! second list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +10,13 @@ use jiff::{SignedDuration, Timestamp};
 use crate::machine::RESERVATION;
 use crate::names::{self, CLAIM_UID, CLUSTER, MACHINE, MACHINE_UID, MANAGED_BY};
 
-/// Nothing younger is deleted.
+/// The youngest age at which a resource counts as orphaned.
 const GRACE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The kind of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A virtual machine. It is deleted first: it uses the others.
+    /// A virtual machine. VMs are deleted first, because they use the others.
     Vm,
     /// A network interface.
     Nic,
@@ -26,17 +27,17 @@ pub enum Kind {
 /// A resource in Azure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// Its id.
+    /// The resource ID.
     pub id: String,
-    /// Its kind.
+    /// The resource's kind.
     pub kind: Kind,
-    /// Its tags.
+    /// The resource's tags.
     pub tags: BTreeMap<String, String>,
-    /// When it was created, if Azure reports that; else when it was first seen.
+    /// When the resource was created, if Azure reports that; else when it was first seen.
     pub since: Timestamp,
     /// Whether another resource uses it.
     pub used: bool,
-    /// The vmId of a VM: what is deleted must still be the VM that was listed.
+    /// The vmId of a VM, to check before the deletion that the VM is still the listed one.
     pub vm_id: Option<String>,
 }
 
@@ -45,11 +46,12 @@ pub struct Resource {
 pub struct Owners {
     /// The names of the machines that exist.
     pub machines: BTreeSet<String>,
-    /// The uids of the claims that exist: a Node that runs is not deleted where only its machine is
-    /// lost.
+    /// The uids of the claims that exist. If only the machine object is lost, the VM of an existing claim is
+    /// not deleted.
     pub claims: BTreeSet<String>,
-    /// The uid of the namespace kube-system. The names of this cluster's resources follow from it, so
-    /// that two clusters which share an id by mistake do not delete each other's. None: not known.
+    /// The uid of the namespace kube-system; none if not known. The names of this cluster's resources depend
+    /// on this uid, so that two clusters with the same cluster ID by mistake do not delete each other's
+    /// resources.
     pub cluster_uid: Option<String>,
 }
 
@@ -61,8 +63,8 @@ impl Owners {
         of(MACHINE, &self.machines) || of(CLAIM_UID, &self.claims)
     }
 
-    /// Whether a resource has a name that this cluster gave it. One that was created before names
-    /// carried a suffix has no uid in its tags, and is recognised by its tags alone.
+    /// Whether this cluster gave a resource its name. A resource from before names had a suffix has no uid in
+    /// its tags, and is recognised by its tags alone.
     fn have_named(&self, resource: &Resource) -> bool {
         let name = resource.id.rsplit('/').next().unwrap_or_default();
         match (&self.cluster_uid, resource.tags.get(MACHINE_UID)) {
@@ -79,17 +81,17 @@ impl Owners {
 /// An orphaned resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
-    /// Its id.
+    /// The resource ID.
     pub id: String,
-    /// What it is.
+    /// The resource's kind.
     pub kind: Kind,
-    /// The machine that it was created for.
+    /// The machine that the resource was created for.
     pub machine: Option<String>,
-    /// How old it is.
+    /// The age of the resource.
     pub age: SignedDuration,
 }
 
-/// Whether a resource bears the tags of a cluster and of one of its machines.
+/// Whether a resource has the tags of a cluster and of one of its machines.
 pub fn is_ours(resource: &Resource, cluster: &str) -> bool {
     let tag = |name: &str| resource.tags.get(name).map(String::as_str);
     tag(MANAGED_BY.0) == Some(MANAGED_BY.1)
@@ -109,7 +111,7 @@ pub fn plan(resources: &[Resource], owners: &Owners, cluster: &str, now: Timesta
             let age = resource.since.duration_until(now);
             let free = match resource.kind {
                 Kind::Vm => true,
-                // Azure reserves it for a VM that was requested and refused.
+                // Azure reserves the NIC for a VM that it refused to create.
                 Kind::Nic => !resource.used && age > RESERVATION,
                 Kind::Disk => !resource.used,
             };

@@ -1,20 +1,20 @@
-//! The receipt: counts of machines that no longer exist, which outlive them.
+//! The receipt: counts of machines, which are stored after the machines are deleted.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bringup_objects::flex::AzureFlexMachine;
 use serde::{Deserialize, Serialize};
 
-/// So many of the machines counted last are remembered, so that none is counted twice.
+/// The number of recently counted machines that are remembered, so that none is counted twice.
 const REMEMBERED: usize = 128;
 
-/// Counts of machines and of what was deleted with them.
+/// Counts of machines and of their deleted resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Tally {
-    /// How many machines there were.
+    /// The number of machines.
     pub machines: u64,
-    /// How many of their VMs ran.
+    /// The number of VMs that ran.
     pub ran: u64,
     /// How often a VM was refused or failed, by cause.
     pub failed: BTreeMap<String, u64>,
@@ -31,7 +31,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a machine of which Azure holds nothing any more, unless it was counted. Whether it was not.
+    /// Counts a machine whose resources in Azure are all deleted. Returns false if the machine was already
+    /// counted.
     pub fn count(&mut self, machine: &AzureFlexMachine) -> bool {
         let uid = machine.metadata.uid.clone().unwrap_or_default();
         if self.counted.contains(&uid) {
@@ -45,8 +46,8 @@ impl Tally {
         true
     }
 
-    /// Adds a machine by its status: each attempt had a NIC, and those that ran a VM and a disk. Every
-    /// attempt before the last can only have failed.
+    /// Adds a machine according to its status. Each attempt had a NIC; attempts whose VM ran also had a VM
+    /// and a disk. Every attempt before the last must have failed.
     pub fn add(&mut self, machine: &AzureFlexMachine) {
         let status = machine.status.clone().unwrap_or_default();
         let attempts = u64::from(status.attempt);
@@ -73,7 +74,7 @@ impl Tally {
         }
     }
 
-    /// All failures together.
+    /// The sum of all failures.
     pub fn failures(&self) -> u64 {
         self.failed.values().fold(0, |sum, one| sum.saturating_add(*one))
     }

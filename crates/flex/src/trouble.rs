@@ -1,4 +1,4 @@
-//! Errors of Azure: their kind, their cause, and what they make unavailable for how long.
+//! Errors of Azure: their kind, their cause, which VMs they make unavailable, and for how long.
 
 use bringup_azure::error::ArmFailure;
 use bringup_azure::{ArmError, ErrorKind};
@@ -9,45 +9,45 @@ pub use bringup_contract::flex::FailureClass as Class;
 use bringup_objects::flex::machine::Failure;
 use jiff::SignedDuration;
 
-/// What is unavailable for a while.
+/// The VMs that an error makes unavailable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Spot VMs in the region.
     RegionSpot,
-    /// A family of sizes in the region.
+    /// A quota family in the region.
     RegionFamily,
-    /// The region.
+    /// All VMs in the region.
     Region,
-    /// A size in the region, or in the zone if one was requested.
+    /// One size in the region, or in the zone if one was requested.
     Size,
-    /// Every machine of the class.
+    /// All machines of the class.
     Class,
 }
 
-/// An error of Azure, in the terms that decisions are made by.
+/// An error of Azure, classified for decisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
-    /// Its kind.
+    /// The kind of the error.
     pub class: Class,
-    /// The cause.
+    /// The cause of the error.
     pub cause: Cause,
-    /// ARM's code.
+    /// ARM's error code.
     pub code: Option<String>,
     /// The HTTP status.
     pub status: Option<u16>,
-    /// How long to wait, if Azure asks for that.
+    /// How long to wait, if Azure sent `Retry-After`.
     pub retry_after: Option<SignedDuration>,
-    /// What is unavailable, and for how long.
+    /// The VMs that are unavailable, and for how long.
     pub back_off: Option<(Scope, SignedDuration)>,
     /// ARM's message.
     pub message: String,
 }
 
-/// How many characters of ARM's message are stored.
+/// The most characters of ARM's message that are stored.
 const WORDS: usize = 1024;
 
 impl Trouble {
-    /// From the error of a request.
+    /// Classifies the error of a request.
     pub fn of_error(error: &ArmError, spot: bool) -> Self {
         let retry_after = crate::time::pause(error.retry_after());
         let words = error.to_string();
@@ -55,7 +55,7 @@ impl Trouble {
             ErrorKind::Throttled { .. } => {
                 Self::plain(Class::Throttle, Cause::ArmThrottled, &words)
             }
-            // Without a token, a request was not refused: Azure has not read it.
+            // Without a token, Azure did not read the request, so it refused nothing.
             ErrorKind::Unavailable { .. }
             | ErrorKind::Network
             | ErrorKind::Malformed { .. }
@@ -69,7 +69,7 @@ impl Trouble {
         Self { status: error.status(), retry_after, ..trouble }
     }
 
-    /// From the failure of an operation, or of a VM. Azure had accepted the request, so an unknown code
+    /// Classifies the failure of an operation or of a VM. Azure had accepted the request, so an unknown code
     /// does not prove that the request is wrong.
     pub fn of_failure(failure: &ArmFailure, spot: bool) -> Self {
         let message = failure.message.as_deref().filter(|message| !message.is_empty());
@@ -80,7 +80,7 @@ impl Trouble {
         Self::known(failure, spot).unwrap_or_else(unknown)
     }
 
-    /// From the outermost code that is known; none: none is.
+    /// Classifies the outermost known code; none if no code is known.
     fn known(failure: &ArmFailure, spot: bool) -> Option<Self> {
         failure.chain().into_iter().find_map(|one| {
             let message = one.message.as_deref().or(failure.message.as_deref()).unwrap_or_default();
@@ -91,11 +91,11 @@ impl Trouble {
         })
     }
 
-    /// From a refusal with an unknown code: only its HTTP status can be judged.
+    /// Classifies a refusal with an unknown code by its HTTP status.
     fn refused(status: Option<u16>, failure: &ArmFailure) -> Self {
         let (class, cause) = match status {
             Some(400 | 422) => (Class::Request, Cause::InvalidRequest),
-            // A response without a code comes from a proxy in between, not from Azure.
+            // A response without a code comes from a proxy, not from Azure.
             Some(403) if failure.code.is_some() => (Class::Access, Cause::AuthorizationFailed),
             _ => (Class::Transient, Cause::PlatformTransient),
         };
@@ -109,17 +109,17 @@ impl Trouble {
         Self { class, cause, code, status, retry_after, back_off, message }
     }
 
-    /// A request that is wrong, as is known without sending it.
+    /// The error of a request that is known to be wrong without sending it.
     pub fn request(what: &str) -> Self {
         Self::plain(Class::Request, Cause::InvalidRequest, what)
     }
 
-    /// A transient error: something that is needed is not available now.
+    /// A transient error: a dependency is not available now.
     pub fn transient(what: &str) -> Self {
         Self::plain(Class::Transient, Cause::PlatformTransient, what)
     }
 
-    /// The failure as a machine stores it.
+    /// The failure as the status of a machine stores it.
     pub fn stored(&self) -> Failure {
         Failure {
             class: self.class.into(),
@@ -130,11 +130,11 @@ impl Trouble {
     }
 }
 
-/// What a code means: the kind, the cause, and what is unavailable for how long.
+/// The meaning of a code: kind, cause, which VMs are unavailable, and for how long.
 type Meaning = (Class, Cause, Option<(Scope, SignedDuration)>);
 
-/// The table of ARM's codes: by code first; only where one code has several meanings, by the fixed
-/// words in its message. None: the code is not known.
+/// The table of ARM's codes. If one code has several meanings, fixed words in the message decide. None if the
+/// code is not known.
 fn table(code: &str, text: &str, spot: bool) -> Option<Meaning> {
     let (minutes, hours) = (SignedDuration::from_mins, SignedDuration::from_hours);
     let capacity = |cause, scope, time| (Class::Capacity, cause, Some((scope, time)));

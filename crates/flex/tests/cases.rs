@@ -1,4 +1,4 @@
-//! What is asked of provisioning, case by case, each by its number.
+//! The required behaviour of provisioning, case by case, each with its number.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod world;
@@ -56,7 +56,7 @@ async fn case_03_a_reserved_nic_is_deleted_when_its_reservation_ends_and_no_task
     answer(&world, "DELETE", "networkInterfaces", 400, &error("NicReservedForAnotherVm"));
     settle(&world, "m").await;
     assert!(world.ours().is_empty());
-    // An echo does not hide why it failed.
+    // The failure of the deletion does not hide the original failure.
     assert_eq!(
         status(&world, "m").failure.map(|failure| failure.cause),
         Some(Open::parse("QuotaExceeded"))
@@ -70,7 +70,7 @@ async fn case_04_and_07_a_restart_while_it_waits_goes_on_where_it_was() {
     for cleaning in [Phase::CleanVm, Phase::CleanNic, Phase::CleanDisk] {
         let world = world(NO_QUOTA);
         world.shelf.put(machine("m", true));
-        // Another process, which knows only what is stored.
+        // Another process, which knows only the stored state.
         reach(&world, "m", cleaning).await;
         settle(&world, "m").await;
         assert!(world.ours().is_empty(), "{cleaning:?}");
@@ -91,7 +91,7 @@ async fn case_05_a_vm_that_fails_later_goes_first_then_nic_and_disk() {
     let [nic, disk, vm] = world::all_names("m");
     let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}\n{text}"));
     let gone = at(&format!("virtualMachines/{vm}: gone"));
-    // Both go with it, and both are looked for until that is certain.
+    // Azure deletes both with the VM, and bringup searches for both until their deletion is certain.
     assert!(gone < at(&format!("networkInterfaces/{nic}: gone")), "{text}");
     assert!(gone < at(&format!("disks/{disk}: gone")), "{text}");
     assert_eq!(text.matches("DELETE /subscriptions").count(), 1, "{text}");
@@ -228,7 +228,8 @@ async fn a_throttled_request_is_made_again_when_azure_says_so() {
     assert_eq!(journal(&world).matches("-> 429").count(), 1);
 }
 
-/// A store that does every second write and says that it did not, and does not do every third.
+/// A store that reports a failure for every second write although the write succeeded, and does not do every
+/// third write.
 struct Flaky {
     shelf: world::Shelf,
     writes: std::sync::atomic::AtomicUsize,

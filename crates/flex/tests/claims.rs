@@ -1,4 +1,4 @@
-//! What the engine does to the claim of a machine, and to a machine whose claim no longer exists.
+//! The engine's effects on the claim of a machine, and on a machine whose claim no longer exists.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 use std::sync::Mutex;
@@ -19,11 +19,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 const ID: &str = "azure-flex:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/v";
 
-/// Kubernetes and Azure in one: the claim that exists, and what was done, in order.
+/// Kubernetes and Azure in one: the present claim, and all effects in order.
 #[derive(Default)]
 struct Recorded {
     claim: Option<Claim>,
-    /// The claim changes between the read and the deletion.
+    /// Whether the claim changes between the read and the deletion.
     is_contended: bool,
     done: Mutex<Vec<String>>,
 }
@@ -93,7 +93,7 @@ fn claim() -> Claim {
     }
 }
 
-/// A machine whose VM failed so long ago.
+/// A machine whose VM failed this long ago.
 fn failed(ago: SignedDuration) -> AzureFlexMachine {
     let mut machine = AzureFlexMachine::default();
     machine.metadata.name = Some("one".to_owned());
@@ -118,14 +118,14 @@ fn failed(ago: SignedDuration) -> AzureFlexMachine {
     machine
 }
 
-/// The same, with nothing left in Azure.
+/// A failed machine whose resources in Azure are all deleted.
 fn gone(ago: SignedDuration) -> AzureFlexMachine {
     let mut machine = failed(ago);
     machine.status.as_mut().unwrap().phase = Phase::Gone;
     machine
 }
 
-/// One pass; what it answers, what is remembered, and what was done.
+/// One pass: its result, the new memory, and the effects.
 async fn pass(
     recorded: &Recorded,
     machine: &AzureFlexMachine,
@@ -168,7 +168,7 @@ async fn the_claim_is_deleted_in_the_version_that_was_read_and_not_again() {
     assert!(
         matches!(first.change, Some(Change::ClaimDeleted(why)) if why.cause == "AllocationFailed")
     );
-    // The watch does not show the deletion yet.
+    // The watch has not delivered the deletion yet.
     let (second, _, done) = pass(&recorded, &machine, state, memory).await;
     assert_eq!(second.next, Next::Never);
     assert!(done.is_empty(), "{done:?}");

@@ -1,5 +1,5 @@
-//! Every crash: before and after each call to Azure and each write to the store, with each kind of
-//! trouble at the call that follows. Whatever happens, Azure holds in the end exactly what is wanted.
+//! Every crash: before and after each call to Azure and each write to the store, with each kind of fault at
+//! the following call. In the end, Azure must hold exactly the wanted resources.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod world;
@@ -11,7 +11,7 @@ use world::{Crash, World, all_names, machine, phase};
 const NAME: &str = "node-1";
 const SUBNET: &str = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]\n";
 
-/// Something that is done with a machine.
+/// An operation on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Create,
@@ -55,7 +55,7 @@ impl Operation {
         format!("{SUBNET}{more}")
     }
 
-    /// When a client requests the deletion.
+    /// The phase in which a client requests the deletion.
     fn deleted_at(self) -> Option<Phase> {
         match self {
             Self::Delete | Self::BootstrapFails => Some(Phase::Running),
@@ -69,7 +69,7 @@ impl Operation {
         self != Self::RetryAfterQuota
     }
 
-    /// What Azure is to hold in the end.
+    /// The resources that must exist in the end.
     fn wanted(self) -> Vec<String> {
         match self {
             Self::Create | Self::RetryAfterQuota => all_names(NAME).to_vec(),
@@ -78,7 +78,7 @@ impl Operation {
     }
 }
 
-/// What strikes the call after the crash.
+/// The faults of the call after the crash.
 fn faults() -> Vec<(&'static str, Option<Fault>)> {
     vec![
         ("nothing", None),
@@ -92,7 +92,7 @@ fn faults() -> Vec<(&'static str, Option<Fault>)> {
     ]
 }
 
-/// Runs an operation with a crash at a point and a fault after it; says how many points there were.
+/// Runs an operation with a crash at a point and a fault afterwards; returns the number of points.
 async fn run(operation: Operation, point: usize, fault: Option<Fault>) -> usize {
     let mut world = World::new(&operation.scenario());
     world.is_evidence = operation == Operation::BootstrapFails;
@@ -106,7 +106,7 @@ async fn run(operation: Operation, point: usize, fault: Option<Fault>) -> usize 
             |world: &World| !deleted && operation.deleted_at() == phase(world, NAME);
         let watched = if alive { &crash } else { &Crash::default() };
         if !world.work(&process, watched, NAME, wants_deletion).await {
-            // It is dead, with everything that it remembered.
+            // The process was killed, and its memory is lost.
             alive = false;
             if let Some(fault) = fault.clone() {
                 world.strike(fault);
@@ -120,7 +120,7 @@ async fn run(operation: Operation, point: usize, fault: Option<Fault>) -> usize 
         world.shelf.delete(NAME, world.now());
         deleted = true;
     }
-    // Whatever Azure still has under way comes to its end.
+    // All operations in Azure end by then.
     world.azure.advance(std::time::Duration::from_hours(2));
     let context = || {
         format!(
@@ -147,7 +147,7 @@ async fn run(operation: Operation, point: usize, fault: Option<Fault>) -> usize 
     crash.passed()
 }
 
-/// Every crash of an operation, with every fault after it; how many there were.
+/// Runs an operation with a crash at every point and with every fault; returns the number of runs.
 async fn sweep(operation: Operation) -> usize {
     let points = run(operation, usize::MAX, None).await;
     assert!(points >= 12, "{operation:?} has {points} points");
@@ -161,7 +161,7 @@ async fn sweep(operation: Operation) -> usize {
 
 #[test]
 fn whatever_crashes_wherever_azure_holds_exactly_what_is_wanted() {
-    // Operations know nothing of each other: each has a thread.
+    // Operations are independent, so each runs on a thread.
     let triples: usize = std::thread::scope(|scope| {
         let swept = ALL.map(|operation| {
             scope.spawn(move || {

@@ -1,5 +1,5 @@
-//! Nothing that is not ours is ever written to or deleted: whatever Azure holds under the names of a
-//! machine, whenever it appears there, and wherever the controller crashes.
+//! bringup never writes to or deletes a foreign resource: whatever exists in Azure under the names of a
+//! machine, whenever it appears, and wherever the controller crashes.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod world;
@@ -20,7 +20,7 @@ use world::{Crash, World, all_names, machine, place, registered_claim, uid, vm};
 
 const M: &str = "m";
 
-/// The tags that bringup itself gives.
+/// The tags that bringup puts on its own resources.
 fn our_tags(name: &str) -> Value {
     json!({
         "bringup-managed-by": "bringup", "bringup-cluster": world::CLUSTER,
@@ -41,7 +41,7 @@ fn is_foreign_told(world: &World, resource: &str) {
     assert!(ready.message.contains(resource), "{}", ready.message);
 }
 
-/// Works on the machine until it rests, deletes it, and works until it is gone.
+/// Reconciles the machine until it rests, deletes it, and reconciles until it no longer exists.
 async fn live_and_go(world: &World) {
     settle(world, M).await;
     world.shelf.delete(M, world.now());
@@ -106,7 +106,7 @@ async fn a_vm_made_under_our_name_while_the_controller_was_down_is_left_alone() 
         let world = world("");
         world.shelf.put(machine(M, true));
         reach(&world, M, phase).await;
-        // Another process comes after this, which knows only what is stored.
+        // Another process takes over, which knows only the stored state.
         let plant = Plant::new(&world, VM, &vm(M), json!({ "team": "blue" }));
         settle(&world, M).await;
         is_foreign_told(&world, &vm(M));
@@ -233,13 +233,13 @@ async fn a_machine_that_could_never_join_asks_nothing_of_azure() {
     }
 }
 
-/// What appears in Azure, under which of the machine's names, with which tags, and when.
+/// A foreign resource: under which of the machine's names, with which tags, and when it appears.
 #[derive(Debug, Clone)]
 struct Foreign {
     kind: usize,
     name: usize,
     tags: usize,
-    /// After so many points of the run; 0: before it begins.
+    /// The number of points before it appears; 0: before the run begins.
     after: usize,
 }
 
@@ -279,7 +279,7 @@ fn plant(world: &World, foreign: &Foreign, name: &str) -> Option<Plant> {
     Plant::try_new(world, kind, &name_of, tags_of(foreign.tags, name))
 }
 
-/// One life of a machine among foreign resources, with a crash, a deletion and a sweep.
+/// One life of a machine next to foreign resources, with a crash, a deletion and a sweep.
 async fn among(name: &str, all: &[Foreign], crash_at: usize, deleted_after: usize, claim: bool) {
     let world =
         world("capacity: [{region: eastus2, size: Standard_D8s_v5, available: 0, until: 3m}]");
@@ -330,7 +330,7 @@ async fn among(name: &str, all: &[Foreign], crash_at: usize, deleted_after: usiz
     }
     world.sweep().await;
     world.azure.advance(Duration::from_mins(20));
-    // What has the tags of this cluster and of a machine that does not exist is this cluster's.
+    // A resource with the tags of this cluster and of a machine that does not exist belongs to this cluster.
     planted.retain(|number, _| ![3, 7].contains(&all[*number].tags));
     for plant in planted.values() {
         plant.is_not_written(&world);
@@ -340,7 +340,8 @@ async fn among(name: &str, all: &[Foreign], crash_at: usize, deleted_after: usiz
     }
 }
 
-/// A planter that reads so often that Azure throttles it must not take the refusal for absence.
+/// Azure throttles the client that creates the foreign resources; that client must not mistake a 429 for
+/// absence.
 #[tokio::test]
 async fn four_resources_planted_under_one_name_are_left_alone_while_azure_throttles() {
     let planted = |after| Foreign { kind: 0, name: 0, tags: 0, after };

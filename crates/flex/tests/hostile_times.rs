@@ -1,5 +1,5 @@
-//! Times, durations and counts from outside, as far out as they can be: nothing panics, nothing waits for
-//! ever, and a machine beside is served.
+//! Times, durations and counts from outside at their extremes: nothing panics, no machine waits forever, and
+//! other machines are still reconciled.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod world;
@@ -31,7 +31,7 @@ const PHASES: [Phase; 10] = [
     Phase::Gone,
 ];
 
-/// Far in the past, far in the future, the ends of what Kubernetes can store, or not there.
+/// Times far in the past, far in the future, at the ends of the range that Kubernetes stores, or missing.
 fn moment() -> impl Strategy<Value = Option<Time>> {
     prop_oneof![
         Just(None),
@@ -120,7 +120,7 @@ async fn live(status: FlexMachineStatus, is_deleted: bool, wait: &str) {
     }
     assert!(rests, "{:#?}", world.shelf.get("m"));
     assert!(!is_deleted || world.shelf.get("m").is_none(), "it is released");
-    // Another machine is still served.
+    // Another machine is still reconciled.
     world.azure.advance(Duration::from_hours(2));
     world.shelf.put(machine("honest", true));
     settle(&world, "honest").await;

@@ -1,6 +1,6 @@
-//! Random lives of two machines: crashes, faults, deletions and time in any order. A failing life is
-//! printed by proptest, its seed is kept in `interleavings.proptest-regressions` beside this file, and
-//! is tried first from then on; `PROPTEST_CASES=0` tries nothing else.
+//! Random lives of two machines: crashes, faults, deletions and waits in any order. If a life fails, proptest
+//! prints it and stores its seed in `interleavings.proptest-regressions` next to this file; later runs try
+//! that seed first. `PROPTEST_CASES=0` tries nothing else.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod world;
@@ -15,16 +15,16 @@ use world::{Crash, World, all_names, machine, phase};
 const SCENARIO: &str = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]\ncapacity: [{region: eastus2, size: Standard_D8s_v5, available: 0, until: 3m}]";
 const NAMES: [&str; 2] = ["a", "b"];
 
-/// Something that happens.
+/// An event in the lives of the machines.
 #[derive(Debug, Clone)]
 enum Event {
-    /// A process works on a machine until it has passed so many points, and then dies or is left.
+    /// A process reconciles a machine until it has passed this many points, and then is killed or pauses.
     Work { machine: usize, points: usize, dies: bool },
-    /// The next request is struck.
+    /// Inject a fault into the next request.
     Strike(usize),
     /// A client requests the deletion of a machine.
     Delete(usize),
-    /// Time passes.
+    /// Advance the time.
     Pass(u64),
 }
 
@@ -62,7 +62,7 @@ async fn live(events: Vec<Event>) {
                 let crash = Crash::at(points);
                 let process = world.process(&crash);
                 world.work(&process, &crash, NAMES[machine], |_| false).await;
-                // The process that takes over knows only what is stored.
+                // The next process knows only the stored state.
                 shared = world.process(&Crash::default());
             }
             Event::Work { machine, points, dies: false } => {

@@ -1,4 +1,4 @@
-//! A look that is refused says nothing of what was to be looked at.
+//! A refused read proves nothing about the resource.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod world;
@@ -10,7 +10,7 @@ use bringup_objects::flex::machine::Phase;
 use world::steps::{answer, answer_often, error, journal, reach, settle, status, world};
 use world::{Crash, World, machine, phase};
 
-/// Works on a machine until its call has failed so often in a row.
+/// Reconciles a machine until its call has failed this many times in a row.
 async fn refused(world: &World, name: &str, times: u32) {
     let crash = Crash::default();
     let failures = |world: &World| status(world, name).call.map_or(0, |call| call.failures);
@@ -63,7 +63,7 @@ async fn a_refused_look_before_a_vm_is_asked_for_again_is_made_again() {
     let world = world("");
     world.shelf.put(machine("m", true));
     reach(&world, "m", Phase::VmPut).await;
-    // Another process, which has to look first.
+    // Another process, which has to read the VM first.
     answer_often(&world, ("GET", "virtualMachines/m"), 3, 403, &error("AuthorizationFailed"));
     settle(&world, "m").await;
     let up = status(&world, "m");
@@ -99,7 +99,7 @@ async fn a_running_vm_that_may_not_be_looked_for_stays_and_the_look_is_made_late
     let kept = status(&world, "m");
     assert_eq!((kept.phase, kept.failure), (Phase::Running, None));
     assert!(kept.call.unwrap().last_error.unwrap().contains("as the test says"), "it is seen");
-    // Another process, which knows only what is stored.
+    // Another process, which knows only the stored state.
     settle(&world, "m").await;
     let up = status(&world, "m");
     assert_eq!((up.phase, up.call), (Phase::Running, None), "an answer came");

@@ -1,9 +1,9 @@
-//! The same storm for bringup and for a model of the system that it replaces: 200 requests for which
-//! there is no quota, 50 nodes that never join, and one restart in the middle.
+//! The same storm for bringup and for a model of the system that bringup replaces: 200 requests without
+//! quota, 50 nodes that never join, and one restart in the middle.
 //!
-//! The model does what is reported of that system: it creates a NIC, requests the VM, and when
-//! Azure refuses that, deletes the NIC in a task of its own after three and a half minutes; nothing
-//! of this is stored, and no sweep runs.
+//! The model does what is reported of that system: it creates a NIC, requests the VM, and if Azure refuses
+//! the VM, deletes the NIC in a separate task after three and a half minutes. It stores no state and runs no
+//! sweep.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod world;
@@ -23,11 +23,11 @@ use world::{Crash, SUBSCRIPTION, World, machine, place};
 
 const REFUSED: usize = 200;
 const BROKEN: usize = 50;
-/// All come within eight minutes.
+/// The pause between two requests: all requests arrive within eight minutes.
 const EACH: SignedDuration = SignedDuration::from_millis(1_920);
 const RESTART: SignedDuration = SignedDuration::from_mins(5);
-/// When a claim is given up whose node does not join: by the model as Karpenter does; by bringup when
-/// the node's own result is read from its console.
+/// When a claim is deleted whose node does not join: in the model, after the time that Karpenter waits; in
+/// bringup, after the console shows the node's own result.
 const GIVEN_UP: SignedDuration = SignedDuration::from_mins(15);
 const JUDGED: SignedDuration = SignedDuration::from_secs(75);
 const CLEANED_AFTER: SignedDuration = SignedDuration::from_secs(210);
@@ -39,7 +39,7 @@ fn azure() -> World {
     )
 }
 
-/// Which machine comes when: every fifth can be made, and never joins.
+/// When each machine is requested. Every fifth gets a VM that never joins.
 fn arrivals() -> Vec<(SignedDuration, String, bool)> {
     (0..REFUSED + BROKEN)
         .map(|number| {
@@ -50,7 +50,7 @@ fn arrivals() -> Vec<(SignedDuration, String, bool)> {
         .collect()
 }
 
-/// What came of it.
+/// The resources and requests after the storm.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     nics: usize,
@@ -67,7 +67,7 @@ fn outcome(world: &World) -> Outcome {
         let all = azure.journal().requests().to_vec();
         all.iter().filter(|one| one.method == "PUT" || one.method == "DELETE").count()
     });
-    // The foreign NIC was put before.
+    // One write created the foreign NIC before the storm.
     Outcome { nics, disks, vms: ours.len() - nics - disks, writes: requests - 1 }
 }
 
@@ -89,13 +89,13 @@ fn send(world: &World, method: &str, kind: &str, name: &str, body: &Value) -> u1
     }
 }
 
-/// The model of the system that is replaced.
+/// Runs the storm with the model of the replaced system.
 fn old() -> Outcome {
     const VM: &str = "Microsoft.Compute/virtualMachines";
     const NIC: &str = "Microsoft.Network/networkInterfaces";
     let world = azure();
     let begun = world.now();
-    // In memory: when which request is made.
+    // The model's tasks in memory, by the time of their next request.
     let mut tasks: BTreeMap<(Timestamp, usize), (&str, &str, String)> = BTreeMap::new();
     let mut waiting = arrivals();
     waiting.reverse();
@@ -108,7 +108,7 @@ fn old() -> Outcome {
         let Some(now) = [next, task, restart].into_iter().flatten().min() else { break };
         world.wait_until(now);
         if restart == Some(now) {
-            // What was in memory is gone.
+            // A restart loses all tasks in memory.
             (tasks, is_restarted) = (BTreeMap::new(), true);
         } else if next == Some(now) {
             let (_, name, is_broken) = waiting.pop().unwrap();
@@ -138,7 +138,7 @@ fn old() -> Outcome {
     outcome(&world)
 }
 
-/// bringup: the same arrivals. Says also how long the longest had to wait for its cause.
+/// Runs the storm with bringup. Also returns the longest wait for a cause.
 async fn new() -> (Outcome, Tally, SignedDuration) {
     let world = azure();
     let begun = world.now();
@@ -170,7 +170,7 @@ async fn new() -> (Outcome, Tally, SignedDuration) {
             world.shelf.put(wanted);
             due.insert(name, now);
         } else if let Some((name, _)) = judged.filter(|(_, at)| *at == now) {
-            // Its claim is deleted with the verdict, and so is it.
+            // The verdict deletes the claim, and so the machine.
             broken.remove(&name);
             world.shelf.delete(&name, now);
             due.insert(name, now);
@@ -197,7 +197,7 @@ async fn new() -> (Outcome, Tally, SignedDuration) {
                 Next::Never if status.phase == Phase::Running => {
                     broken.insert(name, world.now() + JUDGED);
                 }
-                // Nothing of it is left: its claim was deleted when it was refused.
+                // All of its resources are deleted; its claim was deleted after the refusal.
                 Next::Never if status.phase == Phase::Gone => {
                     world.shelf.delete(&name, world.now());
                     due.insert(name, world.now());
@@ -210,7 +210,8 @@ async fn new() -> (Outcome, Tally, SignedDuration) {
     (outcome(&world), tally, longest)
 }
 
-/// How often in an hour a client requests a VM without quota, if it asks as soon as the back-off allows.
+/// The number of requests in an hour for a VM without quota, if a client repeats the request as soon as the
+/// back-off allows.
 fn attempts_in_an_hour(hunting: Option<u32>) -> usize {
     let begun = Timestamp::from_second(1_700_000_000).unwrap();
     let request = VmRequest {

@@ -1,5 +1,5 @@
-//! That a machine fails is the fault of its class only where Azure says so: by a code that is known,
-//! or by refusing the request itself at once.
+//! A class is at fault for a failed machine only if Azure's answer proves it: by a known error code, or by an
+//! immediate refusal of the request.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
 mod world;
@@ -10,12 +10,12 @@ use world::foreign::{VM, read};
 use world::steps::{answer, answer_often, error, journal, reach, settle, status, world};
 use world::{machine, phase};
 
-/// How the operation for a VM fails.
+/// The body of a failed operation for a VM.
 fn failed(error: &str) -> String {
     format!("{{\"status\":\"Failed\",\"error\":{error}}}")
 }
 
-/// Class, cause and code of the failure of a machine whose operation, or VM, answers so.
+/// Class, cause and code of a machine's failure after this answer from its operation or VM.
 async fn failure_after(path: &str, body: &str) -> (String, String, Option<String>) {
     let world = world("");
     world.shelf.put(machine("m", true));
@@ -48,7 +48,7 @@ async fn a_vm_that_failed_and_does_not_say_why_is_the_fault_of_no_class() {
         let world = world("");
         world.shelf.put(machine("m", true));
         reach(&world, "m", Phase::VmAccepted).await;
-        // It is ours by its tags and its vmId.
+        // The VM is ours according to its tags and its vmId.
         let mut body = read(&world, VM, &world::vm("m")).unwrap();
         body["properties"]["provisioningState"] = json!("Failed");
         body["properties"]["instanceView"] = view.clone();

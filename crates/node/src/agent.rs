@@ -1,4 +1,4 @@
-//! What every command has at hand.
+//! The state that every command uses.
 
 use crate::aks::environment::Variables;
 use crate::host::paths::Root;
@@ -8,23 +8,20 @@ use crate::secrets::Secrets;
 use crate::settings::Settings;
 use crate::summary::Summary;
 
-/// What every command has at hand.
+/// The state that every command uses.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    /// Where everything is.
     pub(crate) root: Root,
-    /// What is set.
     pub(crate) settings: Settings,
-    /// The log.
     pub(crate) log: Log,
-    /// What must not be seen, wherever it turns up.
+    /// The values that must not appear in any output.
     pub(crate) secrets: Secrets,
-    /// What the scripts are told, once that is known.
+    /// The variables of the scripts, once they are known.
     pub(crate) variables: Variables,
 }
 
 impl Agent {
-    /// The same, when more is known of what must not be seen.
+    /// The same agent with additional secrets.
     pub(crate) fn knowing(&self, secrets: &Secrets) -> Self {
         let secrets = self.secrets.and(secrets);
         let log = self.log.knowing(&secrets);
@@ -32,12 +29,12 @@ impl Agent {
         Self { root: self.root.clone(), settings: self.settings.clone(), log, secrets, variables }
     }
 
-    /// The same, when it is known what the scripts are told.
+    /// The same agent with the variables of the scripts.
     pub(crate) fn telling(self, variables: Variables) -> Self {
         Self { variables, ..self }
     }
 
-    /// Puts the run, the boot and the report into a summary.
+    /// Adds the run, the boot and the report to a summary.
     pub(crate) fn stamp(&self, summary: &mut Summary, run: Option<&Run>, identity: &Identity) {
         summary.run = run.map(|run| run.id.clone());
         summary.boot = identity.boot_short();

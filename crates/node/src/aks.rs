@@ -1,6 +1,6 @@
-//! AKS nodes: `launch`, `provision` and `provision-wait` do the work of aks-node-controller;
-//! `preflight` and `postmortem` say what is wrong with a node before and after; `customdata` makes
-//! the CustomData of a VM.
+//! AKS nodes: `launch`, `provision` and `provision-wait` do the work of aks-node-controller; `preflight` and
+//! `postmortem` report problems of a node before and after an attempt; `customdata` makes the CustomData of a
+//! VM.
 
 pub(crate) mod commands;
 pub(crate) mod config;

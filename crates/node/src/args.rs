@@ -1,9 +1,9 @@
-//! What was typed.
+//! The parsed command line.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What was typed, sorted.
+/// The parsed command line.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Arguments {
     /// The command, if there is one.
@@ -11,28 +11,25 @@ pub(crate) struct Arguments {
     /// `--root`.
     pub(crate) root: Option<PathBuf>,
     flags: Vec<(String, String)>,
-    /// What is neither a command nor a flag.
+    /// Words that are neither a command nor a flag.
     pub(crate) rest: Vec<String>,
 }
 
-/// What was typed and cannot be understood.
+/// A mistake on the command line or in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Wrong {
-    /// A flag that the command does not have.
     #[error("Incorrect Usage: flag provided but not defined: -{0}")]
     Undefined(String),
-    /// A flag without its value.
     #[error("Incorrect Usage: flag needs an argument: -{0}")]
     NoValue(String),
-    /// A value that does not fit.
+    /// A flag has a value that is not allowed.
     #[error("Incorrect Usage: invalid value \"{1}\" for flag -{0}: {2}")]
     BadValue(String, String, &'static str),
-    /// A settings file that cannot be used.
     #[error("settings file {0}: {1}")]
     BadFile(String, String),
 }
 
-/// A command of this program. Those for AKS nodes and `join` exist on Linux only.
+/// A command of this program. The commands for AKS nodes and `join` exist on Linux only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
     #[cfg(unix)]
@@ -56,15 +53,15 @@ pub(crate) enum Command {
     CheckHotfix,
     #[cfg(unix)]
     DownloadHotfix,
-    /// `version`: the version alone.
+    /// `version`: prints only the version.
     Version,
-    /// `--version`: the version behind the name of the program.
+    /// `--version`: prints the name of the program and the version.
     ProgramVersion,
     Help,
 }
 
 impl Command {
-    /// Every command with the words that mean it.
+    /// Every command with the words that select it.
     pub(crate) const ALL: &[(&str, Self)] = &[
         #[cfg(unix)]
         ("provision", Self::Provision),
@@ -94,18 +91,18 @@ impl Command {
         ("--h", Self::Help),
     ];
 
-    /// The command that a word means.
+    /// The command that a word selects.
     pub(crate) fn named(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(name, _)| *name == word).map(|(_, command)| *command)
     }
 
-    /// What a settings file may set for a command: its flags, and the exit code.
+    /// The keys that a settings file may set for a command: its flags, and the exit code.
     pub(crate) fn settings(self) -> Vec<&'static str> {
         let (valued, plain) = self.flags();
         valued.iter().chain(plain).chain(&["exit-code"]).copied().collect()
     }
 
-    /// The flags of a command: with a value, and without.
+    /// The flags of a command: flags with a value, and flags without.
     fn flags(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             #[cfg(unix)]
@@ -153,13 +150,13 @@ impl Command {
     }
 }
 
-/// Flags with a value that every command takes.
+/// Flags with a value that every command accepts.
 const COMMON: &[&str] = &["root", "exit-code", "own-code-base", "code"];
 
-/// Which exit code a process ends with.
+/// The exit codes of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ExitCodes {
-    /// The code of what failed.
+    /// The exit code of the failure.
     #[default]
     Propagate,
     /// 0 or 1 only, as upstream.
@@ -167,7 +164,7 @@ pub(crate) enum ExitCodes {
 }
 
 impl ExitCodes {
-    /// Reads the value of `--exit-code`, or of the setting of that name.
+    /// Reads the value of `--exit-code`, or of the setting with that name.
     pub(crate) fn read(value: Option<&str>) -> Result<Self, Wrong> {
         match value {
             None | Some("propagate") => Ok(Self::Propagate),
@@ -179,7 +176,7 @@ impl ExitCodes {
         }
     }
 
-    /// The exit status for a code: a failure never ends with 0.
+    /// The exit status for a code: a failure never ends the process with 0.
     pub(crate) fn status(self, code: i32) -> u8 {
         match self {
             Self::Propagate => u8::try_from(code).unwrap_or(u8::MAX),
@@ -189,8 +186,8 @@ impl ExitCodes {
 }
 
 impl Arguments {
-    /// Sorts what was typed. With a mistake comes what was understood, such as where the result of
-    /// the mistake goes (`--root`) and how the process ends (`--exit-code`).
+    /// Parses the command line. An error is returned together with the flags that were understood, such as
+    /// the place for the result of the mistake (`--root`) and the exit codes of the process (`--exit-code`).
     pub(crate) fn read(
         typed: impl IntoIterator<Item = String>,
     ) -> Result<Self, Box<(Self, Wrong)>> {
@@ -199,7 +196,7 @@ impl Arguments {
         let mut typed = typed.into_iter();
         while let Some(word) = typed.next() {
             let Some(flag) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else {
-                // Behind a mistake, only the flags of every command are of use.
+                // After a mistake, only the flags that every command accepts are useful.
                 if mistake.is_some() {
                     continue;
                 }
@@ -244,17 +241,17 @@ impl Arguments {
         }
     }
 
-    /// The command, if there is one of that name.
+    /// The command, if it exists.
     pub(crate) fn known_command(&self) -> Option<Command> {
         self.command.as_deref().and_then(Command::named)
     }
 
-    /// What `--exit-code` says.
+    /// The value of `--exit-code`.
     pub(crate) fn exit_codes(&self) -> Result<ExitCodes, Wrong> {
         ExitCodes::read(self.value("exit-code"))
     }
 
-    /// The value of a flag; the last one counts.
+    /// The value of a flag; the last value counts.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.values(name).last()
     }
@@ -265,12 +262,12 @@ impl Arguments {
         self.flags.iter().filter(move |(flag, _)| *flag == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a flag without a value was given.
+    /// Whether a flag without a value is set.
     pub(crate) fn given(&self, name: &str) -> bool {
         self.value(name).is_some_and(|value| value != "false")
     }
 
-    /// A command made by another one, with the same settings.
+    /// The command line of another command with the same settings.
     pub(crate) fn turned_into(&self, command: &str, flags: &[(&str, String)]) -> Self {
         let mut turned = Self { command: Some(command.to_owned()), ..self.clone() };
         turned.flags.extend(flags.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
@@ -278,7 +275,7 @@ impl Arguments {
     }
 }
 
-/// A duration as jiff reads it, such as `90s`, `1500ms`, `20m` or `1h 30m`; a number alone is
+/// A duration in jiff's format, such as `90s`, `1500ms`, `20m` or `1h 30m`; a number without a unit means
 /// seconds.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,8 +1,8 @@
-//! `wait`: waits until a bootstrap of any make is over, by its sentinel, and says why when none
-//! comes. For machines of Cluster API and others; on Linux and Windows.
+//! `wait`: waits for the sentinel of any bootstrap, and diagnoses a bootstrap that ends without one. For
+//! machines of Cluster API and others; on Linux and Windows.
 //!
-//! [`verdict`] decides and knows neither files nor clocks; [`linux`] and [`windows`] look and know
-//! nothing of verdicts; [`waiter`] brings them together.
+//! [`verdict`] decides and uses neither files nor clocks; [`linux`] and [`windows`] observe and know nothing
+//! of verdicts; [`waiter`] combines them.
 
 pub(crate) mod aks;
 #[cfg(any(windows, test))]
@@ -37,7 +37,7 @@ use crate::host::system::{self, Owner, Places};
 use crate::output;
 use crate::summary::Summary;
 
-/// Waits and prints; the code is what the process ends with.
+/// Waits and prints the result; returns the exit code of the process.
 pub(crate) fn run(arguments: &Arguments, root: &Root) -> u8 {
     match wait(arguments, root, None, &mut |_| {}) {
         Ok(ended) => {
@@ -52,8 +52,8 @@ pub(crate) fn run(arguments: &Arguments, root: &Root) -> u8 {
     }
 }
 
-/// Waits and prints nothing. `memory` is where the wait remembers, if not in the usual place;
-/// `tell` hears at least every second how it stands.
+/// Waits and prints nothing. `memory` is the file for the state of the wait, if not the default one; `tell`
+/// is called with the progress at least every second.
 pub(crate) fn wait(
     arguments: &Arguments,
     root: &Root,
@@ -76,7 +76,7 @@ pub(crate) fn wait(
     Ok(Ended { outcome, settings })
 }
 
-/// How long a wait with these settings may last; or what is wrong with them.
+/// The time limit of a wait with these settings, or the error in the settings.
 pub(crate) fn time_limit(arguments: &Arguments, root: &Root) -> Result<Duration, Wrong> {
     let settings = Settings::read(arguments, &Places::under(root), &Owner::of(root))?;
     Ok(settings.limits.timeout)
@@ -95,18 +95,19 @@ impl Ended {
         self.outcome.exit
     }
 
-    /// Whether this is a success. A node that joined without a sentinel is one, unless told otherwise.
+    /// Whether the wait succeeded. A node that joined without a sentinel counts as a success, unless `strict`
+    /// is set.
     pub(crate) fn is_well(&self) -> bool {
         let joined = self.exit() == Exit::JoinedWithoutSentinel.number() && !self.settings.strict;
         joined || self.exit() == Exit::Succeeded.number()
     }
 
-    /// Whether it was only asked to end, and is to go on some time.
+    /// Whether the wait was only interrupted and will continue later.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.exit() == Exit::Interrupted.number()
     }
 
-    /// The line for people.
+    /// The line for human readers.
     pub(crate) fn human_line(&self) -> String {
         report::human_line(self.exit(), &self.outcome.sentence)
     }
@@ -116,13 +117,13 @@ impl Ended {
         report::summary_line(&self.outcome.summary, limit.min(self.settings.max_bytes))
     }
 
-    /// What is to blame, in a word: the cause, else the name of the code.
+    /// The cause in one word, else the name of the exit code.
     pub(crate) fn blamed(&self) -> String {
         let summary = &self.outcome.summary;
         summary.cause.map_or_else(|| summary.name.clone(), |cause| cause.reason().to_owned())
     }
 
-    /// The line that proves it, if there is one.
+    /// The log line that proves the cause, if any.
     pub(crate) fn proof(&self) -> Option<&str> {
         self.outcome.summary.ev.first().map(bringup_diagnosis::redaction::Redacted::as_str)
     }
@@ -138,7 +139,7 @@ impl Ended {
     }
 }
 
-/// What is said when this program has a defect.
+/// The result when this program has a defect.
 fn broken() -> Remembered {
     let mut summary = Summary::new(i32::from(Exit::Internal.number()), Exit::Internal.name());
     summary.kind = Some("wait".to_owned());
@@ -156,12 +157,12 @@ pub(crate) fn write_to_console(root: &Root, line: &str) -> std::io::Result<()> {
     system::write_to_console(root, line)
 }
 
-/// Where a wait puts its report.
+/// The path of the report of a wait.
 pub(crate) fn report_path(root: &Root) -> PathBuf {
     Places::under(root).report
 }
 
-/// `report`: prints the newest of some reports; 66 if there is none.
+/// `report`: prints the newest of several reports; returns exit code 66 if there is none.
 pub(crate) fn print_newest(reports: &[&Path], in_one_line: bool) -> u8 {
     let age = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let newest = reports.iter().filter_map(|path| Some((age(path)?, *path))).max();

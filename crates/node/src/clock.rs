@@ -1,9 +1,9 @@
-//! The clock by which this program limits how long it waits for other programs.
+//! The clock that limits how long this program waits for other programs.
 //!
-//! A test sets the time itself, so that no limit is reached because the machine is busy: with
-//! `BRINGUP_NODE_TEST_CLOCK=FILE` the clock stands still, a pause moves it on without sleeping, and
-//! the milliseconds in the file move it on too. A stub program that hangs writes that number.
-//! Only builds for tests look; nothing of it is in a release.
+//! A test sets the time itself, so that a busy machine never causes a timeout: with
+//! `BRINGUP_NODE_TEST_CLOCK=FILE` the clock stands still, a pause advances the clock without sleeping, and
+//! the milliseconds in the file advance the clock too. A stub program that hangs writes that number. Only
+//! test builds read the variable; a release contains none of this code.
 
 use std::sync::LazyLock;
 use std::sync::mpsc::Receiver;
@@ -14,12 +14,10 @@ use std::time::{Duration, Instant};
 pub(crate) struct Moment(Duration);
 
 impl Moment {
-    /// This moment.
     pub(crate) fn now() -> Self {
         Self(now())
     }
 
-    /// How long ago it was.
     pub(crate) fn elapsed(self) -> Duration {
         now().saturating_sub(self.0)
     }
@@ -34,7 +32,7 @@ fn now() -> Duration {
     STARTED.elapsed()
 }
 
-/// A pause between two looks at something.
+/// A pause between two checks.
 pub(crate) fn pause(length: Duration) {
     #[cfg(debug_assertions)]
     if set::file().is_some() {
@@ -44,7 +42,7 @@ pub(crate) fn pause(length: Duration) {
     std::thread::sleep(length);
 }
 
-/// Waits until a limit is over, and nothing else.
+/// Waits until a limit is over.
 pub(crate) fn wait(limit: Duration) {
     #[cfg(debug_assertions)]
     if set::file().is_some() {
@@ -57,8 +55,8 @@ pub(crate) fn wait(limit: Duration) {
     std::thread::sleep(limit);
 }
 
-/// What another thread sends; nothing if the limit since `begun` is over first, or nothing can come
-/// any more.
+/// The next value from another thread; `None` if the limit since `begun` ends first, or if the channel is
+/// closed.
 pub(crate) fn receive<T>(from: &Receiver<T>, begun: Moment, limit: Duration) -> Option<T> {
     #[cfg(debug_assertions)]
     if set::file().is_some() {
@@ -72,8 +70,8 @@ pub(crate) fn receive<T>(from: &Receiver<T>, begun: Moment, limit: Duration) -> 
     from.recv_timeout(limit.saturating_sub(begun.elapsed())).ok()
 }
 
-/// How long an answer over the network may take. The kernel measures that by its own clock, so a
-/// test sets how much longer it is than usual: `BRINGUP_NODE_TEST_PATIENCE=TIMES`.
+/// The longest wait for an answer over the network. The kernel measures this time by its own clock, so a test
+/// sets a factor: `BRINGUP_NODE_TEST_PATIENCE=TIMES`.
 pub(crate) fn network(usual: Duration) -> Duration {
     #[cfg(debug_assertions)]
     if let Some(times) =
@@ -91,11 +89,11 @@ mod set {
     use std::path::{Path, PathBuf};
     use std::time::Duration;
 
-    /// How often is looked whether the test has moved the clock.
+    /// How often to check whether the test has advanced the clock.
     pub(super) const LOOK: Duration = Duration::from_millis(10);
 
     thread_local! {
-        /// The pauses that this thread has made.
+        /// The sum of the pauses of this thread.
         static PAUSED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
 
@@ -107,7 +105,7 @@ mod set {
         std::env::var_os("BRINGUP_NODE_TEST_CLOCK").map(PathBuf::from)
     }
 
-    /// A file that is being written has no number for a moment; then no time has passed.
+    /// The file is empty for a moment while it is written; then no time has passed.
     pub(super) fn now(file: &Path) -> Duration {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let moved = Duration::from_millis(text.trim().parse().unwrap_or_default());
@@ -135,7 +133,7 @@ pub(crate) mod tests {
         FOLLOWED.with_borrow(Clone::clone)
     }
 
-    /// For the rest of this test, this thread goes by the milliseconds in a file.
+    /// For the rest of this test, this thread takes the time from the milliseconds in a file.
     pub(crate) fn follow(file: &Path) {
         FOLLOWED.set(Some(file.to_owned()));
     }

@@ -35,7 +35,7 @@ pub(crate) fn main() -> ExitCode {
         Err(mistake) => (mistake.0, Some(mistake.1)),
     };
     let root = Root::new(arguments.root.clone());
-    // `wait` and `extension` have settings of their own; those of the AKS agent do not concern them.
+    // `wait` and `extension` have settings of their own and ignore the settings of the AKS agent.
     let code = match (wrong, arguments.known_command()) {
         (None, Some(Command::Wait)) => capi::run(&arguments, &root),
         (None, Some(Command::Extension)) => extend(&arguments, &root),
@@ -44,8 +44,8 @@ pub(crate) fn main() -> ExitCode {
     code.into()
 }
 
-/// `extension`: the flag is all that can ask for another exit code. The processes that the
-/// extension starts speak to each other by exit codes and never get the flag.
+/// `extension`: only the flag can change the exit codes. The processes that the extension starts communicate
+/// by exit codes and never get the flag.
 fn extend(arguments: &Arguments, root: &Root) -> u8 {
     match arguments.exit_codes() {
         Ok(codes) => codes.status(extension::run(arguments, root).into()),
@@ -113,7 +113,7 @@ fn others(
     codes.status(code)
 }
 
-/// Says what is wrong with a command. A wrong `provision` leaves a result: without one,
+/// Reports a mistake on the command line. A mistaken `provision` writes a result: without a result,
 /// `provision-wait` would wait until its timeout.
 #[cfg(unix)]
 fn mistake(agent: Agent, program: &Program, arguments: &Arguments, why: &str) -> i32 {
@@ -140,7 +140,7 @@ fn run(agent: Agent, program: &Program, arguments: &Arguments, command: Command)
         Command::Provision => provision::run(&logged(agent), arguments, &[]),
         Command::ProvisionWait => {
             let agent = logged(agent);
-            // Waiter and provisioner are of the same version.
+            // Waiter and provisioner must have the same version.
             launch::hand_over_waiting(&agent, std::env::args_os().skip(1));
             provision_wait::run(&agent)
         }

@@ -1,13 +1,13 @@
-//! The steps of an attempt that leave something behind: a file, a name, a process. Each is told
-//! here, so that a test can kill the program at every one of them. Only builds for tests look;
-//! nothing of it is in a release.
+//! The steps of an attempt that leave a file, a name or a process behind. Each step calls [`reached`], so
+//! that a test can kill the program at every step. Only test builds do anything here; a release contains none
+//! of this code.
 
-/// A step is about to be taken.
+/// Called before each step.
 #[cfg(not(debug_assertions))]
 pub(crate) fn reached(_step: impl std::fmt::Display) {}
 
-/// A step is about to be taken. `BRINGUP_NODE_TEST_KILL=ROLE:N:FILE` kills the process of this role
-/// (`agent`, `keeper` or `gate`) at its Nth step, and writes the names of its steps into a file.
+/// Called before each step. `BRINGUP_NODE_TEST_KILL=ROLE:N:FILE` kills the process of this role (`agent`,
+/// `keeper` or `gate`) at its Nth step, and writes the names of its steps into a file.
 #[cfg(debug_assertions)]
 pub(crate) fn reached(step: impl std::fmt::Display) {
     use std::io::Write as _;

@@ -1,5 +1,5 @@
-//! What the waiter prints: one JSON document on the standard output, and at most two lines on the
-//! standard error. The extension keeps the last 4,096 bytes of each, so neither may be longer.
+//! The output of the waiter: one JSON document on the standard output, and at most two lines on the standard
+//! error. The extension reports only the last 4,096 bytes of each, so neither may be longer.
 
 use bringup_diagnosis::redaction::redact;
 use serde_json::{Map, Value};
@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 use crate::outcome::Outcome;
 use crate::summary::{Summary, safe};
 
-/// The document on the standard output, with its line break.
+/// The longest document on the standard output, with its line break.
 const DOCUMENT: usize = 3_500;
-/// The summary inside it.
+/// The longest summary inside the document.
 const INSIDE: usize = 1_000;
-/// The summary line, with its line break.
+/// The longest summary line, with its line break.
 const LINE: usize = 1_000;
-/// The line for people, with its line break.
+/// The longest line for human readers, with its line break.
 const SENTENCE: usize = 500;
-/// How much of the output the line for people quotes, in characters.
+/// How many characters of the output the line for human readers quotes.
 const QUOTED: usize = 120;
 
 /// The result in one line: the code first, the output shortened, the summary last.
@@ -29,7 +29,7 @@ pub(crate) fn document(outcome: &Outcome, summary: &Summary) -> String {
     let fits = |(output, error, others): (usize, usize, bool)| {
         whole.encoded(output, error, others).len() <= room
     };
-    // What goes first is the beginning of the output, then the end of the error, then the rest.
+    // To fit, the document drops the beginning of the output first, then the end of the error, then the rest.
     let chosen = if fits(all) {
         all
     } else if fits((0, error.len(), true)) {
@@ -50,7 +50,7 @@ struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// The document with so many bytes of the end of Output, and of the beginning of Error.
+    /// The document with this many bytes of the end of Output, and of the beginning of Error.
     fn encoded(&self, output: usize, error: usize, others: bool) -> String {
         let mut document = Map::new();
         document.insert("ExitCode".to_owned(), self.exit.to_string().into());
@@ -74,7 +74,8 @@ impl Document<'_> {
     }
 }
 
-/// The largest number up to `limit` for which something holds, if it holds for all below.
+/// The largest number up to `limit` for which `holds` is true, provided that it is true for all smaller
+/// numbers.
 fn most(limit: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, limit);
     while low < high {
@@ -89,7 +90,7 @@ fn text_of<'a>(object: &'a Map<String, Value>, key: &str) -> &'a str {
     found.and_then(|(_, value)| value.as_str()).unwrap_or_default()
 }
 
-/// Every text of an object without its secrets.
+/// The object without secrets in its texts.
 pub(crate) fn redacted(object: &Map<String, Value>) -> Map<String, Value> {
     fn value_of(value: &Value) -> Value {
         match value {
@@ -103,7 +104,7 @@ pub(crate) fn redacted(object: &Map<String, Value>) -> Map<String, Value> {
     object.iter().map(clean).collect()
 }
 
-/// The sentence on a failed attempt, as aks-node-controller has it, but short.
+/// A sentence about a failed attempt, worded as in aks-node-controller, but short.
 pub(crate) fn failure(outcome: &Outcome) -> String {
     let output = redact(outcome.text("Output")).text;
     let skipped = output.chars().count().saturating_sub(QUOTED);
@@ -112,10 +113,10 @@ pub(crate) fn failure(outcome: &Outcome) -> String {
     format!("provision failed: exitCode={} error={error} output={end}", outcome.exit)
 }
 
-/// The standard error: a line for people if there is something to say, then the summary.
+/// The standard error: a line for human readers, if there is one, then the summary.
 pub(crate) fn standard_error(sentence: Option<&str>, summary: &Summary) -> String {
     let sentence = sentence.map(|sentence| {
-        // One line, whatever it quotes.
+        // The sentence must stay on one line, whatever text it quotes.
         let line: String = sentence.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         format!("{}\n", redact(&line).text.truncated(SENTENCE - 1))
     });

@@ -1,4 +1,4 @@
-//! Events for the guest agent, which takes files with numbers for names and drops long ones.
+//! Events for the guest agent, which reads files with numeric names and drops long ones.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -11,41 +11,37 @@ use serde_json::json;
 use crate::crash_points;
 use crate::host::linux::store;
 
-/// A message is not longer than this, in characters.
+/// The longest message, in characters.
 const MESSAGE: usize = 3_000;
-/// A file is not longer than this, in characters; the guest agent drops one above 6,144.
+/// The longest file, in characters; the guest agent drops a file above 6,144.
 const FILE: usize = 6_000;
 
-/// How an event is to be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// It went as it should.
+    /// A success or progress.
     Informational,
-    /// It did not.
+    /// A failure.
     Error,
 }
 
-/// Something that happened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Event<'a> {
-    /// What did it, such as `AKS.AKSNodeController.Provision`.
+    /// The task that the event reports, such as `AKS.AKSNodeController.Provision`.
     pub(crate) task: &'a str,
-    /// How it is to be taken.
     pub(crate) level: Level,
-    /// What is said of it.
     pub(crate) message: &'a str,
-    /// Which run it belongs to.
+    /// The run that the event belongs to.
     pub(crate) run: &'a str,
-    /// From when.
+    /// The start of the task.
     pub(crate) start: Timestamp,
-    /// Until when.
+    /// The end of the task.
     pub(crate) end: Timestamp,
 }
 
 /// Writes an event.
 pub(crate) fn write(directory: &Path, event: &Event<'_>) -> io::Result<()> {
     store::directory_for(directory)?;
-    // The guest agent passes over this name. It runs as root, others read along.
+    // The guest agent ignores this temporary name. The agent runs as root, but others read events too.
     let beside = directory.join(".event.new");
     store::write_new(&beside, encoded(event).as_bytes(), 0o644)?;
     let mut name = event.end.as_nanosecond();

@@ -1,15 +1,14 @@
-//! `extension`: this program as a VM extension of its own. The guest agent calls five commands;
-//! `enable` starts a process that waits for the bootstrap as `wait` does, and returns.
+//! `extension`: this program as a VM extension of its own. The guest agent calls five commands; `enable`
+//! starts a process that waits for the bootstrap like `wait`, and returns.
 //!
 //! ```text
 //! guest agent ─▶ enable ─▶ guard ─▶ wait ─▶ N.status ─▶ guest agent ─▶ Azure
-//!                  │         └ starts it again when it is killed
-//!                  └ state.json: which number, since when, how it ended
+//!                  │         └ restarts the waiter when it is killed
+//!                  └ state.json: number of the settings, start, result
 //! ```
 //!
-//! [`decision`], [`settings`] and [`status`] decide and know neither files nor processes;
-//! [`linux`] and [`windows`] start and stop processes; [`commands`] and [`waiter`] bring them
-//! together.
+//! [`decision`], [`settings`] and [`status`] decide and use neither files nor processes; [`linux`] and
+//! [`windows`] start and stop processes; [`commands`] and [`waiter`] combine them.
 
 mod commands;
 mod decision;
@@ -36,23 +35,22 @@ use crate::host::paths::Root;
 use crate::host::system::{Places, background};
 use crate::output;
 
-/// Where the extension is installed, and its log.
+/// The folders of the installed extension, and its log.
 #[derive(Debug)]
 pub(crate) struct Installation<'a> {
     pub(crate) root: &'a Root,
-    /// Where the extension remembers.
+    /// The folder for the state of the extension.
     pub(crate) folder: PathBuf,
-    /// The folder of the handler.
     pub(crate) handler: PathBuf,
     pub(crate) log: Log,
 }
 
-/// The two kinds of processes that stay.
+/// The roles of background processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Starts the one that waits again when it is killed.
+    /// Restarts the waiter when it is killed.
     Guard,
-    /// Waits.
+    /// Waits for the bootstrap.
     Wait,
 }
 
@@ -67,7 +65,7 @@ impl Role {
     }
 }
 
-/// Does what was typed.
+/// Runs the command that was typed.
 pub(crate) fn run(arguments: &Arguments, root: &Root) -> u8 {
     let handler = Handler::folder(arguments);
     let log = Log::of(&handler);
@@ -88,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Root) -> u8 {
         ("service", None) => background::serve(&installation),
         _ => wrong(),
     }));
-    // What is to go must go, whatever is wrong with this program.
+    // Removal must succeed, whatever else fails in this program.
     let always = matches!(command.as_str(), "update" | "disable" | "uninstall");
     done.unwrap_or(if always { exit::DONE } else { exit::INTERNAL })
 }
@@ -99,7 +97,7 @@ fn wrong() -> u8 {
 }
 
 impl Installation<'_> {
-    /// Makes this program do another command, for the same handler.
+    /// The command line that makes this program run another command for the same handler.
     pub(crate) fn words(&self, command: &str, number: u64) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
         if let Some(root) = self.root.directory() {
@@ -111,7 +109,7 @@ impl Installation<'_> {
     }
 }
 
-/// A process that stays.
+/// A background process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) role: Role,
@@ -120,7 +118,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Reads the words with which a process was started.
+    /// Parses the command line of a process.
     pub(crate) fn read(words: Vec<String>, root: Option<&Path>) -> Option<Self> {
         let typed = Arguments::read(words).ok()?;
         let ours = typed.command.as_deref() == Some("extension") && typed.root.as_deref() == root;
@@ -133,7 +131,7 @@ impl Running {
     }
 }
 
-/// How long something takes; tests make it shorter. Nothing of that is in a release.
+/// A duration that tests can shorten; a release cannot.
 fn lasting(usual: Duration) -> Duration {
     #[cfg(debug_assertions)]
     if let Some(given) = std::env::var_os("BRINGUP_NODE_TEST_PAUSE") {

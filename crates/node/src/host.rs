@@ -1,5 +1,5 @@
-//! Everything that differs between operating systems. [`system`] is the one this program is built
-//! for; `wait` and `extension` use only what both systems have.
+//! The differences between operating systems. [`system`] is the module for the system that this program is
+//! built for; `wait` and `extension` use only functions that both systems have.
 
 #[cfg(unix)]
 pub(crate) mod linux;

@@ -1,12 +1,12 @@
-//! `join`: a plain image becomes a node of a cluster, in steps that can be repeated.
+//! `join`: turns a plain image into a node of a cluster, in steps that can be repeated.
 //!
 //! ```text
 //! configuration ─▶ base-os ─▶ docker ─▶ containerd ─▶ kubernetes ─▶ runtime ─▶ firewall ─▶ join ─▶ ready
-//!                  each: look; if it is not as it should be, do it; look again; within its time
+//!                  each step: check; if necessary, change; check again; within its time limit
 //! ```
 //!
-//! A step knows by the machine, not by a mark of its own, whether it is done. So a join that was
-//! killed, or a machine that was rebooted, is taken up by starting it again.
+//! A step checks the machine itself, not a mark of its own, to see whether it is done. So after a kill or a
+//! reboot, starting the join again continues it.
 
 mod artifacts;
 mod base;
@@ -41,19 +41,19 @@ use crate::host::linux::{lock, store};
 use crate::output;
 use crate::secrets::Secrets;
 
-/// A configuration is not larger than this.
+/// The largest configuration that is read.
 const LARGEST: usize = 1 << 20;
 
-/// How long another join may take: as long as all steps.
+/// The longest that another join may take: as long as all steps.
 const OTHERS: Duration = Duration::from_mins(30);
 
-/// The configuration without its token: what is needed to look after a node that has joined.
+/// The configuration without its token: the information for later work on a node that has joined.
 const KEPT: &str = "/var/lib/bringup-node/join/config.json";
 
-/// What stands for the token there.
+/// The placeholder for the token in that file.
 const SPENT_TOKEN: &str = "000000.0000000000000000";
 
-/// Joins; the number is what the process ends with.
+/// Joins; returns the exit code of the process.
 pub(crate) fn run(agent: &Agent, arguments: &Arguments) -> u8 {
     if arguments.given("repair-containerd") {
         return repair(agent);
@@ -73,7 +73,7 @@ pub(crate) fn run(agent: &Agent, arguments: &Arguments) -> u8 {
     }
     let config = read(agent, path);
     let mut secrets = config.as_ref().map_or_else(|_| Vec::new(), JoinConfig::secrets);
-    // What stands for a token is none.
+    // The placeholder for the token is not a secret.
     secrets.retain(|secret| !SPENT_TOKEN.ends_with(secret));
     let agent = &agent.knowing(&Secrets::of(secrets));
     let mut attempt = Attempt::begin(agent);
@@ -94,7 +94,7 @@ pub(crate) fn run(agent: &Agent, arguments: &Arguments) -> u8 {
     attempt.conclude(&end)
 }
 
-/// Reads what the machine was given; of a machine that has joined, what was kept of it.
+/// Reads the configuration; on a machine that has joined, the stored copy of it.
 fn read(agent: &Agent, path: &Path) -> Result<JoinConfig, Failure> {
     let told = |why: String| {
         Failure::because(Cause::ConfigRejected, format!("configuration {}: {why}", path.display()))
@@ -110,9 +110,9 @@ fn read(agent: &Agent, path: &Path) -> Result<JoinConfig, Failure> {
     JoinConfig::parse(&bytes).map_err(|error| told(error.to_string()))
 }
 
-/// Takes the steps, up to the first that fails.
+/// Runs the steps, up to the first that fails.
 fn carry_out(attempt: &mut Attempt<'_>, config: &JoinConfig, path: &Path) -> End {
-    // Only where tests can be built: what happens when something here is wrong?
+    // Test builds only: shows how the agent reports a panic.
     #[cfg(debug_assertions)]
     assert!(std::env::var_os("BRINGUP_NODE_TEST_PANIC").is_none(), "as asked for");
     guard(attempt, path);
@@ -158,7 +158,7 @@ fn take(step: Step, task: &mut Task<'_>) -> Result<(), Failure> {
     }
 }
 
-/// The file holds a token: only root may read it.
+/// The file contains a token: only root may read it.
 fn guard(attempt: &mut Attempt<'_>, path: &Path) {
     let open =
         |file: &File| file.metadata().is_ok_and(|data| data.permissions().mode() & 0o077 != 0);
@@ -169,7 +169,7 @@ fn guard(attempt: &mut Attempt<'_>, path: &Path) {
     }
 }
 
-/// Keeps the configuration, without its token, for the time after the join.
+/// Stores the configuration without its token, for the time after the join.
 fn keep(attempt: &mut Attempt<'_>, config: &JoinConfig) {
     let kept = JoinConfig { token: Secret::new(SPENT_TOKEN), ..config.clone() };
     let text = serde_json::to_string(&kept).unwrap_or_default();
@@ -178,8 +178,8 @@ fn keep(attempt: &mut Attempt<'_>, config: &JoinConfig) {
     }
 }
 
-/// `join --repair-containerd`: another program has rewritten a part of containerd's configuration.
-/// What would break the node is corrected; nothing is written when nothing is wrong.
+/// `join --repair-containerd`: another program has rewritten a part of containerd's configuration. Corrects
+/// settings that would break the node; writes nothing if there is no such setting.
 fn repair(agent: &Agent) -> u8 {
     let _held = lock::take_within(&agent.root.lock(), Duration::from_mins(2));
     let config = match read(agent, &agent.root.at(KEPT)) {

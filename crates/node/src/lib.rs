@@ -1,14 +1,14 @@
-//! `bringup-node`: brings the node up on which it runs, and says why that failed.
+//! `bringup-node`: brings up the node on which it runs, and explains why that failed.
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! |---|---|
-//! | `aks` | provisions AKS nodes in the place of aks-node-controller |
+//! | `aks` | provisions AKS nodes in place of aks-node-controller |
 //! | `capi` | waits for the bootstrap of a Cluster API machine |
 //! | `extension` | the same wait as a VM extension |
 //! | `join` | turns a plain image into a node of a cluster |
-//! | `host` | everything that differs between Linux and Windows |
+//! | `host` | the differences between Linux and Windows |
 //!
-//! Windows has `capi`, `extension` and what they need; the rest is for Linux alone.
+//! Windows has `capi`, `extension` and the modules that they need; all other modules are for Linux only.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
 #![cfg_attr(windows, allow(dead_code, reason = "shared modules have parts only Linux uses"))]

@@ -1,5 +1,4 @@
-//! The log: JSON lines, in the file of aks-node-controller. What cannot be logged is not worth
-//! failing for.
+//! The log: JSON lines, in the log file of aks-node-controller. An error of logging never stops a command.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -14,24 +13,22 @@ use crate::host::linux::store;
 use crate::host::paths::Root;
 use crate::secrets::Secrets;
 
-/// A line is not longer than this.
+/// The longest line.
 const LINE: usize = 16 * 1024;
 
-/// The log.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     file: Option<Arc<File>>,
     secrets: Secrets,
 }
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Level {
-    /// What happens.
     Info,
-    /// What is odd.
+    /// A warning.
     Warn,
-    /// What failed.
+    /// A failure.
     Error,
 }
 
@@ -46,7 +43,7 @@ impl Level {
 }
 
 impl Log {
-    /// Opens the log, or the one in the working directory if that cannot be.
+    /// Opens the log, or a log in the working directory if that fails.
     pub(crate) fn open(root: &Root) -> Self {
         let append = |path: &Path| {
             if let Some(directory) = path.parent().filter(|part| !part.as_os_str().is_empty()) {
@@ -60,17 +57,16 @@ impl Log {
         Self { file: file.map(Arc::new), secrets: Secrets::default() }
     }
 
-    /// A log that goes nowhere.
+    /// A log that discards everything.
     pub(crate) fn none() -> Self {
         Self::default()
     }
 
-    /// The same log, without these.
+    /// The same log, which also removes these secrets.
     pub(crate) fn knowing(&self, secrets: &Secrets) -> Self {
         Self { file: self.file.clone(), secrets: secrets.clone() }
     }
 
-    /// Writes a line.
     pub(crate) fn line(&self, level: Level, message: &str, more: &[(&str, &str)]) {
         let Some(mut file) = self.file.as_deref() else { return };
         let mut object = Map::new();
@@ -85,12 +81,10 @@ impl Log {
         let _ = file.write_all(format!("{}\n", Value::Object(object)).as_bytes());
     }
 
-    /// What happens.
     pub(crate) fn info(&self, message: &str) {
         self.line(Level::Info, message, &[]);
     }
 
-    /// What is odd.
     pub(crate) fn warn(&self, message: &str) {
         self.line(Level::Warn, message, &[]);
     }

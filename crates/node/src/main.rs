@@ -1,4 +1,4 @@
-//! The binary `bringup-node`; everything is in the library.
+//! The binary `bringup-node`; all code is in the library.
 
 fn main() -> std::process::ExitCode {
     bringup_node::main()

@@ -1,8 +1,8 @@
-//! `provision.json`: what the scripts, or the agent in their stead, say an attempt ended with.
+//! `provision.json`: the result of an attempt, written by the scripts or by the agent in their place.
 
 use serde_json::{Map, Value, json};
 
-/// How much of the output of a child is put into a result.
+/// The longest output of a child process in a result.
 const OUTPUT: usize = 3_000;
 
 /// A result that could be read.
@@ -10,11 +10,11 @@ const OUTPUT: usize = 3_000;
 pub(crate) struct Outcome {
     /// The exit code.
     pub(crate) exit: i32,
-    /// Everything it says, in its order, as it was written.
+    /// All keys of the result, in their original order and spelling.
     pub(crate) object: Map<String, Value>,
 }
 
-/// Why a result could not be read. The texts are those of aks-node-controller.
+/// Why a result could not be read. The texts are aks-node-controller's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unreadable {
     /// There is no file, or it cannot be read.
@@ -22,19 +22,18 @@ pub(crate) enum Unreadable {
         "failed to read provision.json: {0}. One reason could be that AKSNodeConfig is not properly set"
     )]
     NotRead(String),
-    /// It is not JSON.
+    /// The result is not JSON.
     #[error("parse provision.json: {0}")]
     NotJson(String),
-    /// It names no exit code.
+    /// The result has no exit code.
     #[error("missing ExitCode in provision.json")]
     NoCode,
-    /// Its exit code is not a number.
+    /// The exit code of the result is not a number.
     #[error("invalid ExitCode in provision.json: {0}")]
     NotANumber(String),
 }
 
 impl Outcome {
-    /// Reads a result.
     pub(crate) fn read(text: &str) -> Result<Self, Unreadable> {
         let value: Value =
             serde_json::from_str(text).map_err(|error| Unreadable::NotJson(error.to_string()))?;
@@ -52,7 +51,7 @@ impl Outcome {
         Ok(Self { exit, object })
     }
 
-    /// The agent's own result. Keys are in the order in which aks-node-controller has them.
+    /// A result of the agent itself. The keys have the same order as in aks-node-controller.
     pub(crate) fn own(exit: i32, error: &str, output: &str) -> Self {
         let from = output.ceil_char_boundary(output.len().saturating_sub(OUTPUT));
         let value = json!({
@@ -64,7 +63,7 @@ impl Outcome {
         Self { exit, object }
     }
 
-    /// A text of it, whatever the case of its key.
+    /// The text of a key; upper and lower case are equal.
     pub(crate) fn text(&self, key: &str) -> &str {
         field(&self.object, key).and_then(Value::as_str).unwrap_or_default()
     }
@@ -74,7 +73,7 @@ impl Outcome {
         self.text("ExecDuration").trim().parse().ok()
     }
 
-    /// As it is written.
+    /// The result in its file format.
     pub(crate) fn written(&self) -> String {
         Value::Object(self.object.clone()).to_string()
     }

@@ -1,4 +1,4 @@
-//! `run.json`: what is known of the attempt that is under way, or of the last one.
+//! `run.json`: the record of the current attempt, or of the last one.
 
 use std::path::PathBuf;
 
@@ -9,62 +9,56 @@ use crate::host::linux::process::Process;
 use crate::host::linux::store;
 use crate::host::paths::Root;
 
-/// What is known of an attempt.
+/// The record of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Run {
     v: u8,
-    /// Its name.
+    /// The name of the attempt.
     #[serde(rename = "run_id")]
     pub(crate) id: String,
-    /// The boot it belongs to.
+    /// The boot in which the attempt began.
     pub(crate) boot_id: Option<String>,
-    /// The machine it belongs to.
+    /// The machine of the attempt.
     pub(crate) machine_id: Option<String>,
-    /// How far it has come.
     pub(crate) state: State,
     pid: Option<u32>,
     pid_start: Option<u64>,
     child_pid: Option<u32>,
     child_start: Option<u64>,
-    /// When it began.
+    /// When the attempt began.
     pub(crate) started: Timestamp,
-    /// When it ended.
+    /// When the attempt ended.
     pub(crate) finished: Option<Timestamp>,
-    /// What it was made from.
+    /// The digest of the file that the attempt was made from.
     pub(crate) config_sha256: Option<String>,
-    /// The exit code.
     pub(crate) exit: Option<i32>,
-    /// The name of the exit code.
     pub(crate) name: Option<String>,
-    /// The files that it was made from: a command that reports on it has to know what is secret in them.
+    /// The files that the attempt was made from: a command that reports on the attempt must know their
+    /// secrets.
     #[serde(default)]
     pub(crate) given: Vec<PathBuf>,
 }
 
-/// How far an attempt has come.
+/// The progress of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
-    /// The checks run.
     Preflight,
-    /// The scripts run.
     Running,
-    /// It succeeded.
     Succeeded,
-    /// It failed.
     Failed,
-    /// It was killed.
+    /// The attempt was killed.
     Died,
 }
 
-/// Now, by the clock that dates files: a file that is written later is never dated earlier.
+/// The current time, by the clock that dates files: a file that is written later never has an earlier date.
 pub(crate) fn now() -> Timestamp {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
     let nanoseconds = i32::try_from(time.tv_nsec).unwrap_or_default();
     Timestamp::new(time.tv_sec, nanoseconds).unwrap_or_else(|_| Timestamp::now())
 }
 
-/// Which machine this is, and since when it is up.
+/// The identity of this machine, and the boot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Changes with every boot.
@@ -76,7 +70,6 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Looks.
     pub(crate) fn observe(root: &Root) -> Self {
         let instance = store::line(&root.instance_id());
         let previous = store::line(&root.previous_instance_id());
@@ -94,14 +87,14 @@ impl Identity {
         }
     }
 
-    /// The beginning of the boot's id.
+    /// The beginning of the boot ID.
     pub(crate) fn boot_short(&self) -> Option<String> {
         self.boot.as_ref().map(|boot| boot.chars().take(8).collect())
     }
 }
 
 impl Run {
-    /// An attempt that begins now, made by this process.
+    /// A new attempt of this process.
     pub(crate) fn begin(
         identity: &Identity,
         now: Timestamp,
@@ -131,34 +124,33 @@ impl Run {
         }
     }
 
-    /// What is written, if it can be read.
+    /// The stored record, if it can be read.
     pub(crate) fn load(root: &Root) -> Option<Self> {
         serde_json::from_str(&store::head(&root.run(), 64 * 1024).ok()?).ok()
     }
 
-    /// Writes it.
     pub(crate) fn save(&self, root: &Root) -> std::io::Result<()> {
         store::write(&root.run(), serde_json::to_string(self)?.as_bytes())
     }
 
-    /// The agent that made it.
+    /// The agent that began the attempt.
     pub(crate) fn agent(&self) -> Option<Process> {
         Some(Process { pid: self.pid?, start: self.pid_start? })
     }
 
-    /// The scripts.
+    /// The process of the scripts.
     pub(crate) fn child(&self) -> Option<Process> {
         Some(Process { pid: self.child_pid?, start: self.child_start? })
     }
 
-    /// The scripts run.
+    /// Records that the scripts run.
     pub(crate) fn running(&mut self, child: Process) {
         self.state = State::Running;
         self.child_pid = Some(child.pid);
         self.child_start = Some(child.start);
     }
 
-    /// It ended.
+    /// Records the end of the attempt.
     pub(crate) fn ended(&mut self, exit: i32, name: &str, now: Timestamp) {
         self.state = if exit == 0 { State::Succeeded } else { State::Failed };
         self.finished = Some(now);
@@ -166,7 +158,7 @@ impl Run {
         self.name = Some(name.to_owned());
     }
 
-    /// Whether it belongs to this boot of this machine: its processes may still be there.
+    /// Whether the attempt belongs to this boot of this machine: its processes may still run.
     pub(crate) fn is_of(&self, identity: &Identity) -> bool {
         let same = |ours: &Option<String>, theirs: &Option<String>| match (ours, theirs) {
             (Some(ours), Some(theirs)) => ours == theirs,
@@ -175,12 +167,12 @@ impl Run {
         same(&self.boot_id, &identity.boot) && same(&self.machine_id, &identity.machine)
     }
 
-    /// Whether it belongs to this boot of this machine and has not ended.
+    /// Whether the attempt belongs to this boot of this machine and has not ended.
     pub(crate) fn open(&self, identity: &Identity) -> bool {
         matches!(self.state, State::Preflight | State::Running) && self.is_of(identity)
     }
 
-    /// Another agent goes on with it.
+    /// Another agent continues the attempt.
     pub(crate) fn taken_over(self) -> Self {
         let this = Process::this();
         Self { pid: this.map(|this| this.pid), pid_start: this.map(|this| this.start), ..self }

@@ -1,5 +1,5 @@
-//! Values that the configuration calls secret. They are struck out wherever they turn up, whatever
-//! they look like; what only looks like a secret is the business of the diagnosis's redaction.
+//! The values that the configuration marks as secret. They are removed from all output, whatever they look
+//! like; the redaction of the diagnosis removes texts that only look like secrets.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,13 +16,13 @@ use crate::host::paths::Root;
 use crate::outcome::Outcome;
 use crate::run::Run;
 
-/// Shorter values are words that stand everywhere.
+/// Shorter values are not removed: they are common words.
 const SHORTEST: usize = 6;
 
-/// What stands in their place.
+/// The replacement for a secret.
 pub(crate) const STRUCK: &str = "***";
 
-/// The variables that are made of secret fields.
+/// The variables that are made from secret fields.
 const VARIABLES: &[&str] = &[
     "SERVICE_PRINCIPAL_FILE_CONTENT",
     "TLS_BOOTSTRAP_TOKEN",
@@ -41,12 +41,12 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Of these values, those that are long enough.
+    /// The values that are long enough.
     pub(crate) fn of<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         let mut all = BTreeSet::new();
         for value in values {
             let trimmed = value.trim();
-            // A text in JSON, which a log may quote, has another spelling.
+            // In JSON, which a log may quote, a text is escaped.
             let quoted = Value::from(trimmed).to_string();
             let spelt = [value, trimmed, quoted.trim_matches('"')];
             all.extend(spelt.into_iter().map(str::to_owned));
@@ -57,19 +57,19 @@ impl Secrets {
         Self(all.into())
     }
 
-    /// Those of a configuration.
+    /// The secrets of a configuration.
     pub(crate) fn of_configuration(config: &NodeConfig) -> Self {
         Self::of(config.configuration.secrets())
     }
 
-    /// Those of a ready-made command.
+    /// The secrets of a ready-made command.
     pub(crate) fn of_command(text: &str) -> Self {
         let all = assignments::read(text);
         Self::of(VARIABLES.iter().filter_map(|name| all.get(*name)?.as_deref()))
     }
 
-    /// Those of what was delivered to this machine, as far as it can be read: for commands that did
-    /// not run it, and only report on it.
+    /// The secrets of the files that were delivered to this machine, as far as they can be read: for commands
+    /// that only report on an attempt.
     pub(crate) fn delivered(root: &Root) -> Self {
         let given = Run::load(root).map(|run| run.given).unwrap_or_default();
         let places = [root.configuration(), root.nbc_command()].into_iter().chain(given);
@@ -84,17 +84,16 @@ impl Secrets {
         }
     }
 
-    /// Both.
+    /// The secrets of both.
     pub(crate) fn and(&self, other: &Self) -> Self {
         Self::of(self.values().chain(other.values()))
     }
 
-    /// The values.
     pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// The text without them.
+    /// The text without these secrets.
     pub(crate) fn strike(&self, text: &str) -> String {
         let mut clean = text.to_owned();
         for secret in self.values() {
@@ -105,12 +104,12 @@ impl Secrets {
         clean
     }
 
-    /// The text without them, and without what looks like a secret.
+    /// The text without these secrets, and without texts that look like secrets.
     pub(crate) fn redact(&self, text: &str) -> Redacted {
         redact(&self.strike(text)).text
     }
 
-    /// A value without them: the texts in it, and the keys.
+    /// The value without these secrets in its texts and keys.
     pub(crate) fn strike_value(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => self.strike(text).into(),
@@ -125,7 +124,7 @@ impl Secrets {
         object.iter().map(clean).collect()
     }
 
-    /// A result without them.
+    /// The result without these secrets.
     pub(crate) fn strike_outcome(&self, outcome: &Outcome) -> Outcome {
         Outcome { exit: outcome.exit, object: self.strike_object(&outcome.object) }
     }

@@ -1,4 +1,4 @@
-//! Settings: a flag beats a variable, a variable beats the file, the file beats the default.
+//! Settings: a flag takes precedence over a variable, a variable over the file, the file over the default.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,43 +11,41 @@ use crate::host::linux::store;
 use crate::host::paths::Root;
 use crate::settings_file::{self, AGENT_KEYS};
 
-/// What is set.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Which exit code the process ends with.
+    /// The exit codes of the process.
     pub(crate) exit_codes: ExitCodes,
-    /// Where the own codes begin.
+    /// The first of the agent's own exit codes.
     pub(crate) base: i32,
-    /// The number of a missing oras, if it is set.
+    /// The exit code for a missing oras, if configured.
     pub(crate) oras: Option<i32>,
-    /// What the checks may do.
+    /// The policy of the preflight checks.
     pub(crate) preflight: Policy,
-    /// How long the waiter waits.
+    /// The time limit of the waiter.
     pub(crate) timeout: Duration,
-    /// How long the waiter waits for a sign of a run.
+    /// The time limit of the waiter until the first sign of an attempt.
     pub(crate) start_timeout: Duration,
-    /// Where the platform answers.
+    /// The addresses of the platform.
     pub(crate) endpoints: Endpoints,
-    /// How strictly a configuration is taken.
+    /// How strictly a configuration is validated.
     pub(crate) rules: Rules,
 }
 
-/// What the checks may do.
+/// The policy of the preflight checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// Nothing: they do not run.
+    /// The checks do not run.
     Off,
-    /// Report.
+    /// The checks only report.
     Report,
-    /// Stop an attempt that cannot work.
+    /// The checks stop an attempt that cannot succeed.
     Enforce,
 }
 
-/// The guest agent ends an extension after 90 minutes.
+/// The guest agent stops an extension after 90 minutes.
 const LONGEST: Duration = Duration::from_mins(85);
 
 impl Settings {
-    /// Reads what is set.
     pub(crate) fn read(arguments: &Arguments, root: &Root) -> Result<Self, Wrong> {
         let text = store::head(&root.settings(), 64 * 1024).unwrap_or_default();
         let file = settings_file::read(&root.settings(), &text, &AGENT_KEYS)?;
@@ -104,7 +102,7 @@ impl Settings {
     }
 }
 
-/// `--code NAME=N`, else the section `[codes]` of the file. Only oras has a name of ours.
+/// `--code NAME=N`, else the section `[codes]` of the file. Only oras has a name defined by this project.
 fn oras(arguments: &Arguments, file: &BTreeMap<String, String>) -> Result<Option<i32>, Wrong> {
     let mut found = file.get(&format!("codes.{}", exit_code::ORAS)).cloned();
     for value in arguments.values("code") {

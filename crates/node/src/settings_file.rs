@@ -1,4 +1,4 @@
-//! Files of settings: TOML, with keys that every reader of the file names.
+//! Parses settings files: TOML, with a list of known keys.
 
 use std::collections::BTreeMap;
 use std::path::Path;

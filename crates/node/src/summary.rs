@@ -1,83 +1,82 @@
-//! The summary: what an attempt came to, in a line that survives every cut on the way out.
+//! The summary: the result of an attempt in one line, which stays readable if a reader cuts it.
 
 use bringup_contract::Cause;
 use bringup_diagnosis::Confidence;
 use bringup_diagnosis::redaction::{Redacted, redact};
 use serde::{Deserialize, Serialize};
 
-/// The tag before it, where it stands alone on a line.
+/// The tag in front of a summary that stands alone on a line.
 pub(crate) const TAG: &str = "BRINGUP-NODE/1 ";
 
-/// A line of evidence is not longer than this.
+/// The longest line of evidence.
 pub(crate) const EVIDENCE_BYTES: usize = 160;
 
-/// Not more lines of evidence than this.
+/// The largest number of evidence lines.
 pub(crate) const EVIDENCE_LINES: usize = 3;
 
-/// What an attempt came to. The keys are written in this order: of a line that was cut, the
-/// leading ones can still be read.
+/// The result of an attempt. The keys are written in this order: if the line is cut, the first keys stay
+/// readable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     v: u8,
-    /// Which numbers these are: `wait` has its own; none are those of the AKS scripts.
+    /// The class of the exit code: `wait` and `join` have numbers of their own; `None` for the AKS scripts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<String>,
-    /// The exit code.
     pub(crate) exit: i32,
-    /// The constant.
+    /// The name of the exit code.
     #[serde(default)]
     pub(crate) name: String,
-    /// The code of another program behind it: of a failure sentinel, or of the AKS scripts.
+    /// The exit code of the program that failed: from a failure sentinel, or from the AKS scripts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<i64>,
     /// The cause; a success has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<Cause>,
-    /// How sure it is.
+    /// How certain the cause is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) conf: Option<Sureness>,
     /// The step that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) step: Option<Redacted>,
-    /// Lines that prove it.
+    /// Lines that prove the cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ev: Vec<Redacted>,
     /// Checks that were not ok, such as `oras:absent`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) pf: Vec<String>,
-    /// What was odd on the way.
+    /// Warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warn: Vec<String>,
-    /// How long it took, in seconds.
+    /// The duration in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) took: Option<u64>,
-    /// Which run it was.
+    /// The ID of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<String>,
-    /// The beginning of the boot's id.
+    /// The beginning of the boot ID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boot: Option<String>,
     /// The version of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) img: Option<String>,
-    /// Where the whole report is.
+    /// The path of the whole report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) report: Option<String>,
-    /// The machine; in a mark only.
+    /// The machine ID; in a mark only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) machine: Option<String>,
     end: u8,
 }
 
-/// How sure a cause is.
+/// How certain a cause is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Sureness {
-    /// The text proves it.
+    /// The text proves the cause.
     High,
-    /// The text speaks for it.
+    /// The text makes the cause likely.
     Medium,
-    /// A guess.
+    /// The cause is a guess.
     Low,
 }
 
@@ -92,7 +91,7 @@ impl From<Confidence> for Sureness {
 }
 
 impl Summary {
-    /// A summary that only names the code.
+    /// A summary with only the exit code and its name.
     pub(crate) fn new(exit: i32, name: &str) -> Self {
         Self {
             v: 1,
@@ -116,7 +115,7 @@ impl Summary {
         }
     }
 
-    /// Adds a line that proves it, unless there are enough.
+    /// Adds a line of evidence, unless there are enough.
     pub(crate) fn prove(&mut self, line: &str) {
         let line = redact(line.trim()).text.truncated(EVIDENCE_BYTES);
         if self.ev.len() < EVIDENCE_LINES && !line.is_empty() && !self.ev.contains(&line) {
@@ -124,8 +123,8 @@ impl Summary {
         }
     }
 
-    /// The object in at most `limit` bytes, as far as shortening helps: the longest text gives
-    /// way first.
+    /// The object in at most `limit` bytes, as far as shortening can achieve that: the longest text is
+    /// shortened first.
     pub(crate) fn encoded(&self, limit: usize) -> String {
         let mut summary = self.clone();
         loop {
@@ -141,7 +140,7 @@ impl Summary {
         format!("{TAG}{}", self.encoded(limit.saturating_sub(TAG.len() + 1)))
     }
 
-    /// Takes something away; false when nothing is left to take.
+    /// Removes some content; returns false if nothing is left to remove.
     fn shorten(&mut self) -> bool {
         let longest = self.ev.iter_mut().chain(self.step.as_mut()).max_by_key(|text| text.len());
         if let Some(text) = longest.filter(|text| text.len() > 40) {
@@ -158,8 +157,8 @@ impl Summary {
     }
 }
 
-/// JSON without the words between which others look for it. Between `[` and a word there is
-/// always a quotation mark, so they can only stand inside a text, where the escape means the same.
+/// JSON without the markers that other readers search for. In JSON, a quotation mark always separates `[`
+/// from a word, so a marker can only occur inside a text, where the escaped form means the same.
 pub(crate) fn safe(json: &str) -> String {
     json.replace("[stdout]", "\\u005bstdout]").replace("[stderr]", "\\u005bstderr]")
 }

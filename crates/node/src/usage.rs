@@ -1,4 +1,4 @@
-//! What is printed about the commands themselves: help, version, and what is wrong with a command.
+//! The texts about the commands themselves: help, version, and mistakes on the command line.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::output;
 
-/// What a wrong command ends with.
+/// The exit code for a mistake on the command line.
 pub(crate) const EXIT: u8 = 64;
 
 const ABOUT: &str = "Bootstrap a node, wait for its bootstrap, and explain why it failed.";
@@ -68,7 +68,7 @@ Every command takes
   --exit-code propagate|legacy    legacy: the exit code is only 0 or 1
 ";
 
-/// Examples: behind the name of the program.
+/// Examples; each line follows the name of the program.
 #[cfg(unix)]
 const EXAMPLES: &[&str] = &[
     "preflight",
@@ -102,7 +102,7 @@ fn text(program: &Program) -> String {
     text
 }
 
-/// Prints what is wrong with a command, then the help.
+/// Prints a mistake on the command line, then the help.
 pub(crate) fn remark(program: &Program, why: &str) {
     output::remark(&format!("{why}\n{}", text(program)));
 }
@@ -112,7 +112,7 @@ pub(crate) fn help(program: &Program) -> u8 {
     0
 }
 
-/// The version: an image sets its own date, `YYYYMM.DD.PATCH`, when it builds this.
+/// The version: the build of an image sets its own date, `YYYYMM.DD.PATCH`.
 pub(crate) const VERSION: &str = match option_env!("BRINGUP_NODE_VERSION") {
     Some(version) => version,
     None => env!("CARGO_PKG_VERSION"),

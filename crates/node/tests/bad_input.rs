@@ -1,5 +1,5 @@
-//! Whatever is delivered in the place of a configuration: it is refused in clear words, there is a
-//! result, nothing is run, and no command waits.
+//! Bad files in place of a configuration: the command refuses each with a clear message and a result, runs
+//! nothing, and does not wait.
 
 #![allow(clippy::unwrap_used, reason = "what a test cannot read fails it")]
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use common::{Machine, pipe};
 
-/// `provision` with what is at a path is refused; what the result says.
+/// Checks that `provision` refuses the file at a path; returns the error in the result.
 fn refusal_of(machine: &Machine, path: &Path) -> String {
     machine.start_script("touch $R/ran");
     let flag = format!("--provision-config={}", path.display());
@@ -29,7 +29,7 @@ fn refusal_of(machine: &Machine, path: &Path) -> String {
     result["Error"].as_str().unwrap().to_owned()
 }
 
-/// A configuration of these bytes is refused; what is said behind its path.
+/// Checks that a configuration of these bytes is refused; returns the error after the path.
 fn refused(bytes: &[u8]) -> String {
     let machine = Machine::new();
     let path = machine.at("/config.json");
@@ -131,7 +131,7 @@ fn what_is_no_text_is_refused_at_the_first_byte_that_is_none() {
     );
 }
 
-/// What is said of something that is no file: the text behind its path.
+/// The error for a path that is not a regular file, after the path.
 fn not_opened(make: impl Fn(&Machine, &Path)) -> String {
     let machine = Machine::new();
     let path = machine.at("/config.json");
@@ -184,7 +184,7 @@ fn a_file_that_may_not_be_read_is_refused() {
     };
     let machine = Machine::new();
     hidden(&machine, &machine.at("/probe"));
-    // Root reads everything; there is nothing to see then.
+    // Root can read every file, so the test has nothing to check.
     if fs::read(machine.at("/probe")).is_err() {
         assert_eq!(not_opened(hidden), "permission denied");
     }

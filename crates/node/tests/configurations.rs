@@ -10,12 +10,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use common::{Ended, Machine, until};
 
-/// Writes down what the scripts see, and succeeds.
+/// Records the environment of the scripts, and succeeds.
 const RECORD: &str = "env -0 >$R/seen; echo '{\"ExitCode\":\"0\",\"Output\":\"\"}' >$L/aks/provision.json; touch $C/provision.complete";
 
 const PLAIN: &str = r#"{"version":"v1","cluster_config":{"location":"eastus"}}"#;
 
-/// What the scripts saw.
+/// The environment of the scripts.
 fn seen(machine: &Machine) -> BTreeMap<String, String> {
     let text = machine.read("/seen");
     let pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
@@ -26,7 +26,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8(STANDARD.decode(text).unwrap()).unwrap()
 }
 
-/// What the result says went wrong.
+/// The error in the result.
 fn error(machine: &Machine) -> String {
     machine.result()["Error"].as_str().unwrap_or_default().to_owned()
 }
@@ -262,7 +262,7 @@ fn test_28_only_a_node_with_gpus_needs_the_component_list() {
     assert_eq!((seen["GPU_DRIVER_VERSION"].as_str(), seen["GPU_NODE"].as_str()), ("5.6.7", "true"));
 }
 
-/// The configuration of containerd that the scripts got.
+/// The containerd configuration that the scripts received.
 fn containerd(machine: &Machine) -> toml::Table {
     toml::from_str(&decoded(&seen(machine)["CONTAINERD_CONFIG_CONTENT"])).unwrap()
 }
@@ -273,7 +273,7 @@ fn test_29_a_containerd_that_hangs_is_ended_and_taken_for_an_old_one() {
     let root = machine.at("/").display().to_string();
     machine.file(
         "/usr/bin/containerd",
-        // Its time is up when it hangs.
+        // A hanging stub makes the time limit end.
         &format!(
             "#!/bin/bash\ntail -f /dev/null & echo $! >'{root}/hangs'; {}; wait\n",
             machine.time_passes(2_000)

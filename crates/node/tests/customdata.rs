@@ -1,4 +1,4 @@
-//! What a VM is given at its birth.
+//! The CustomData of a VM.
 
 #![allow(clippy::unwrap_used, reason = "what a test cannot read fails it")]
 
@@ -23,7 +23,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8(STANDARD.decode(text.trim_end()).unwrap()).unwrap()
 }
 
-/// The parts of a message of several parts: kind and content.
+/// The parts of a multipart message: type and content.
 fn parts(mime: &str) -> Vec<(String, String)> {
     let (head, body) = mime.split_once("\n\n").unwrap();
     let boundary = head.split("boundary=\"").nth(1).unwrap().split('"').next().unwrap();
@@ -39,7 +39,7 @@ fn parts(mime: &str) -> Vec<(String, String)> {
     parts.map(part).collect()
 }
 
-/// Runs the pipe that unpacks the heredoc of a file.
+/// Runs the pipeline that unpacks the here-document of a file.
 fn heredoc(script: &str, path: &str) -> Vec<u8> {
     let line = script.lines().find(|line| line.ends_with(&format!("| store {path}"))).unwrap();
     let (_, rest) = script.split_once(line).unwrap();

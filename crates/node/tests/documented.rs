@@ -1,4 +1,4 @@
-//! Every `bringup-node …` that the documentation types is understood.
+//! The program accepts every `bringup-node …` command in the documentation.
 
 #![allow(clippy::unwrap_used, reason = "a page that cannot be read is a failed test")]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::Machine;
 
-/// Commands that pages type at a prompt or put into an extension, a run command or a script.
+/// Commands in pages: at a prompt, or in an extension, a run command or a script.
 fn documented() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let pages = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -42,7 +42,7 @@ fn every_command_of_the_documentation_is_understood() {
     for command in commands {
         let machine = Machine::new();
         let mut words: Vec<&str> = command.split(' ').collect();
-        // What waits is not waited for.
+        // Commands that wait get time limits of zero.
         match words[0] {
             "wait" | "provision-wait" => words.extend(["--timeout", "0s", "--start-timeout", "0s"]),
             _ => {}

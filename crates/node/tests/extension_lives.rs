@@ -1,4 +1,4 @@
-//! The VM extension under a simulated guest agent: numbers, reboots, updates and removal.
+//! The VM extension with a simulated guest agent: sequence numbers, reboots, updates and removal.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
@@ -13,7 +13,7 @@ use extension::*;
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const MACHINE: &str = "/sys/class/dmi/id/product_uuid";
 
-/// What the wait of a number remembers.
+/// The stored state of the wait for a sequence number.
 fn memory(agent: &Agent, number: u64) -> serde_json::Value {
     agent.machine.json(&format!("{FOLDER}/wait-{number}.json"))
 }
@@ -33,7 +33,7 @@ fn test_06_every_number_is_processed_and_older_files_stay_as_they_are() {
         for (older, bytes) in &older {
             assert_eq!(handler.status_bytes(*older), *bytes, "of {older}, while it is {number}");
         }
-        // From now on it is that of a number that does not count.
+        // From now on, this status belongs to a sequence number that is no longer current.
         if number != 2 {
             assert_eq!(agent.call(&handler, "disable", number).code, 0);
             older.push((number, handler.status_bytes(number)));
@@ -58,7 +58,7 @@ fn test_06_another_number_ends_the_waiter_of_the_last_one() {
     until(|| !memory(&agent, 4).is_null());
     agent.is_waited_for_once();
     assert_ne!(agent.waiter(), first);
-    // A number that comes back is not one that was done.
+    // A sequence number that is used again is not done.
     agent.machine.file(SENTINEL, "");
     handler.becomes(4, "success");
     agent.is_quiet();
@@ -111,7 +111,7 @@ fn test_07_on_another_machine_it_is_another_wait() {
     assert_eq!(aside["phase"], "done");
 }
 
-/// Makes a command of an old package fail.
+/// Replaces a command of an old package with one that fails.
 fn break_command(handler: &Handler, command: &str) {
     let path = handler.root.join("HandlerManifest.json");
     let text = fs::read_to_string(&path).unwrap();
@@ -130,7 +130,7 @@ fn test_08_an_update_and_a_downgrade_while_it_waits_keep_the_deadline() {
     let new = agent.unpack("1.0.1.0");
     agent.replace(&old, &new, &new, 0);
     let back = agent.unpack("1.0.0.0");
-    // Of a downgrade, `update` runs in the old root, which goes with it.
+    // In a downgrade, `update` runs in the old folder, which is then deleted.
     agent.replace(&new, &back, &new, 0);
     agent.waiter();
     assert!(!new.root.exists());

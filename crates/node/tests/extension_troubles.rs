@@ -1,5 +1,5 @@
-//! The VM extension under a simulated guest agent: settings that are wrong or secret, and what
-//! kills, fills or hangs.
+//! The VM extension with a simulated guest agent: invalid and secret settings, killed processes, full disks,
+//! hanging programs.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
@@ -21,14 +21,14 @@ use serde_json::{Value, json};
 
 const SECRET: &str = "correct-horse-battery-staple";
 
-/// Enables settings that cannot be used, and reads what is told.
+/// Enables settings that cannot be used, and returns the status.
 fn refused(public: &Value) -> Status {
     let agent = Agent::new();
     let handler = agent.add("1.0.0.0", 0, public);
     let status = handler.status(0).unwrap();
     assert_eq!((status.word.as_str(), status.code), ("error", 64), "{public}");
     assert!(agent.processes("guard").is_empty());
-    // The same is told again, also when the status is lost.
+    // The next call reports the same, even if the status file was deleted.
     let bytes = handler.status_bytes(0);
     fs::remove_file(handler.status_path(0)).unwrap();
     assert_eq!(agent.call(&handler, "enable", 0).code, 0);
@@ -47,7 +47,7 @@ fn test_10_without_settings_enable_fails_instead_of_a_silent_success() {
         assert!(ended.err.contains("there are no settings"), "{}", ended.err);
     }
     assert!(agent.processes("guard").is_empty());
-    // Settings that are empty are settings.
+    // Empty settings are valid settings.
     handler.settings(1, &json!({}));
     assert_eq!(agent.call(&handler, "enable", 1).code, 0);
     until(|| handler.status(1).unwrap().message.contains("s of 1200 s are over"));
@@ -86,7 +86,7 @@ fn test_10_an_unknown_key_is_named_and_ignored() {
     assert!(status.message.contains("unknown settings are ignored: tiemout\nBRINGUP-NODE/1 {"));
 }
 
-/// A key of the machine's, where the guest agent puts it; its fingerprint.
+/// Creates a key in the guest agent's folder; returns the path of its certificate.
 fn key(agent: &Agent, name: &str) -> PathBuf {
     let folder = agent.machine.at("/var/lib/waagent");
     fs::create_dir_all(&folder).unwrap();
@@ -98,7 +98,7 @@ fn key(agent: &Agent, name: &str) -> PathBuf {
     folder.join(format!("{name}.crt"))
 }
 
-/// Settings of which some are protected, as Azure would send them.
+/// Settings with protected values, encrypted like Azure's.
 fn protected(
     certificate: &Path,
     cipher: &str,
@@ -218,7 +218,7 @@ fn test_11_the_fourth_death_is_an_error() {
     assert_eq!((status.code, status.substatus.clone().unwrap().0.as_str()), (70, "INTERNAL"));
     assert!(status.message.contains("killed 4 times"), "{}", status.message);
     agent.is_quiet();
-    // That is a verdict like any other.
+    // This is a final status like any other.
     let bytes = handler.status_bytes(0);
     assert_eq!(agent.call(&handler, "enable", 0).code, 0);
     assert_eq!(handler.status_bytes(0), bytes);
@@ -280,7 +280,7 @@ fn test_11_who_reads_the_status_never_sees_a_part_of_it() {
     let mut changes = 0;
     let mut last = Vec::new();
     for round in 0..1_000 {
-        // Each file wakes the waiter, which tells anew.
+        // Each file wakes the waiter, which then updates the status.
         agent.machine.file(&format!("/run/cluster-api/{round}"), "");
         let bytes = handler.status_bytes(0);
         assert_eq!(read_status(std::str::from_utf8(&bytes).unwrap()).word, "transitioning");
@@ -317,7 +317,7 @@ fn systemd_run(agent: &Agent, script: &str) {
 fn test_11_a_systemd_that_hangs_or_fails_does_not_keep_enable() {
     for hangs in [true, false] {
         let agent = Agent::new();
-        // More than systemd is given, and less than `enable` has.
+        // Longer than the limit for systemd, and shorter than the limit of `enable`.
         let passes = agent.machine.time_passes(4_000);
         let hung = agent.machine.at("/hung").display().to_string();
         let script = if hangs {
@@ -329,7 +329,7 @@ fn test_11_a_systemd_that_hangs_or_fails_does_not_keep_enable() {
         let handler = agent.unpack("1.0.0.0");
         handler.settings(0, &patient());
         assert_eq!(agent.call(&handler, "enable", 0).code, 0);
-        // What hung was ended, and did not end by itself.
+        // The hanging program was killed, and did not end by itself.
         assert_eq!(agent.machine.at("/hung").exists(), hangs);
         let pid = agent.machine.read("/hung");
         assert!(!hangs || !Path::new(&format!("/proc/{}", pid.trim())).exists(), "it lives");

@@ -1,4 +1,4 @@
-//! The VM extension under a simulated guest agent: packages, enabling, and how it ends.
+//! The VM extension with a simulated guest agent: packages, enabling, and results.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
@@ -18,7 +18,7 @@ use extension::zip;
 use extension::*;
 use serde_json::Value;
 
-/// The files of a zip, by its directory.
+/// The files of a zip, according to its directory.
 fn unzipped(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let short = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
     let long = |at: usize| short(at) | short(at + 2) << 16;
@@ -90,7 +90,7 @@ fn test_01_the_program_of_the_processor_runs_and_without_one_it_is_52() {
         ["amd64", "arm64"].map(|it| (it, format!("#!/bin/sh\necho {it} \"$@\"\n").into_bytes()));
     let packed = zip::write(&entries(System::Linux, &programs).unwrap()).unwrap();
     let machine = Machine::new();
-    // With a space, and without the variable for tests.
+    // A path with a space, and no test variable.
     let root = machine.at("/a handler");
     for (name, content) in unzipped(&packed) {
         executable(&root.join(name), &content);
@@ -123,7 +123,7 @@ fn test_02_enable_returns_at_once_and_what_waits_outlives_the_group_and_the_agen
     let agent = Agent::new();
     let handler = agent.unpack("1.0.0.0");
     handler.settings(0, &patient());
-    // It returns while it is still waited for: the sentinel never comes.
+    // `enable` returns while the wait continues: the sentinel never appears.
     assert_eq!(agent.call(&handler, "enable", 0).code, 0);
     let status = handler.status(0).unwrap();
     assert_eq!((status.word.as_str(), status.code), ("transitioning", 0));
@@ -132,13 +132,13 @@ fn test_02_enable_returns_at_once_and_what_waits_outlives_the_group_and_the_agen
     assert_eq!(fs::read_link(format!("/proc/{waiter}/cwd")).unwrap(), Path::new("/"));
     for file in fs::read_dir(format!("/proc/{waiter}/fd")).unwrap() {
         let file = file.unwrap();
-        // One that was just closed is not there any more.
+        // A descriptor may have been closed meanwhile.
         let Ok(target) = fs::read_link(file.path()) else { continue };
         let standard = ["0", "1", "2"].iter().any(|name| file.file_name() == *name);
         assert!(!standard || target == Path::new("/dev/null"), "{}", target.display());
         assert_ne!(target, Path::new("/dev/zero"), "it is inherited");
     }
-    // An agent that is started again calls it again.
+    // A restarted guest agent calls `enable` again.
     assert_eq!(agent.call(&handler, "enable", 0).code, 0);
     assert_eq!(agent.waiter(), waiter);
     agent.is_waited_for_once();

@@ -1,6 +1,5 @@
-//! The VM extension on Windows: the real program under wine, in the layout of the guest agent for
-//! Windows. Without a cross compiler or wine, these tests are skipped, and fail with
-//! `BRINGUP_REQUIRE=windows`.
+//! The VM extension on Windows: the real program with wine, in the folders of the guest agent for Windows.
+//! Without a cross compiler or wine, these tests are skipped, or fail with `BRINGUP_REQUIRE=windows`.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
@@ -108,7 +107,7 @@ fn test_12_an_update_keeps_the_deadline_and_the_old_root_can_be_deleted() {
     agent.waiter();
     assert_eq!(agent.json("state.json")["deadline"], deadline);
 
-    // An old version whose `disable` fails is ended by its `uninstall`.
+    // If `disable` of the old version fails, its `uninstall` ends the waiter.
     let path = new.root.join("HandlerManifest.json");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("\"ext.cmd disable\"", "\"exit 1\"")).unwrap();
@@ -191,7 +190,7 @@ fn test_12_two_enables_at_once_start_one_waiter() {
     let Some(agent) = Agent::new() else { return };
     let handler = agent.unpack("1.0.0.0");
     handler.settings(0, &patient());
-    // Of wine itself, only one may start at a time.
+    // Only one process of wine itself may start at a time.
     assert_eq!(agent.call(&handler, "install", Some(0)), 0);
     std::thread::scope(|scope| {
         let calls: Vec<_> =
@@ -215,7 +214,7 @@ fn test_12_on_the_machine_itself_a_service_waits_and_goes_with_the_extension() {
     assert!(agent.processes("guard").is_empty());
     assert_eq!(agent.call(&handler, "disable", Some(0)), 0);
     agent.is_quiet();
-    // Without anything to wait for, the service ends at once.
+    // Without a wait in progress, the service ends at once.
     handler.settings(1, &json!({ "timeout": "50ms" }));
     assert_eq!(agent.call(&handler, "enable", Some(1)), 0);
     assert_eq!(handler.becomes(1, "error").code, 11);

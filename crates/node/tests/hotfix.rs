@@ -1,4 +1,4 @@
-//! A newer agent takes over, or nothing changes.
+//! A newer agent replaces the old one, or nothing changes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 

@@ -1,4 +1,4 @@
-//! A plain image joins: every step, what it leaves, and that a second time nothing is done twice.
+//! A plain image joins: every step, its results, and that a second run repeats no work.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -28,25 +28,25 @@ fn a_plain_image_becomes_a_node_and_every_step_says_what_it_did() {
         assert!(step["ms"].is_number() && step["limit_s"].is_number());
         assert!(!step["evidence"].as_array().unwrap().is_empty(), "{step}");
     }
-    // 1
+    // Step 1.
     assert!(machine.at("/usr/bin/jq").exists() && machine.at("/usr/bin/conntrack").exists());
     assert_eq!(machine.read("/proc/sys/net/ipv4/ip_forward"), "1\n");
     assert_eq!(machine.read("/proc/sys/net/bridge/bridge-nf-call-iptables"), "1\n");
     assert_eq!(machine.read("/proc/swaps").lines().count(), 1);
     assert!(machine.read("/etc/fstab").contains("# bringup: /swapfile"));
     assert_eq!(machine.read("/etc/resolv.conf"), "nameserver 168.63.129.16\n");
-    // 2
+    // Step 2.
     assert_eq!(machine.read("/units/docker.socket.enabled"), "masked\n");
     assert_eq!(machine.read("/units/docker.service.enabled"), "masked\n");
-    // 3, 4
+    // Steps 3 and 4.
     for program in ["bin/containerd", "bin/ctr", "sbin/runc", "bin/kubeadm", "bin/kubelet"] {
         let data = fs::metadata(machine.at("/usr/local").join(program)).unwrap();
         assert_eq!(data.permissions().mode() & 0o777, 0o755, "{program}");
     }
-    // 5
+    // Step 5.
     assert!(machine.read("/etc/containerd/config.toml").contains("\nversion = 3\n"));
     assert_eq!(machine.read("/units/containerd.service.active"), "active\n");
-    // 6
+    // Step 6.
     assert_eq!(machine.read("/rules/filter"), "-P INPUT ACCEPT\n-P FORWARD ACCEPT\n");
     assert!(plain.calls("iptables -w -t security") == 0);
     assert_eq!(machine.run(&["report", "--json"]).code, 0);
@@ -87,11 +87,11 @@ fn test_35_37_56_kubeadm_gets_what_the_class_says_and_the_token_goes_with_it() {
 fn a_second_time_nothing_is_done_twice_also_without_the_configuration() {
     let plain = Plain::new();
     plain.assert_joined(&plain.join());
-    // kube-proxy's.
+    // Rules of kube-proxy.
     plain.machine.file("/rules/filter", "-P INPUT ACCEPT\n-A INPUT -j KUBE-FIREWALL\n");
     for deliver in [true, false] {
         plain.forget_calls();
-        // A reboot.
+        // Simulates a reboot.
         fs::remove_dir_all(plain.machine.at("/run/cluster-api")).unwrap();
         let ended = if deliver { plain.join() } else { plain.join_again() };
         plain.assert_joined(&ended);

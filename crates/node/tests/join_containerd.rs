@@ -1,4 +1,4 @@
-//! The traps of containerd's configuration, before the join, at its end, and afterwards.
+//! The pitfalls of containerd's configuration, before the join, at its end, and afterwards.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -8,7 +8,7 @@ use join_common::Plain;
 
 const NVIDIA: &str = "/etc/containerd/conf.d/99-nvidia.toml";
 
-/// As the toolkit of the GPU operator writes it.
+/// A drop-in as the toolkit of the GPU operator writes it.
 const DROP_IN: &str = "version = 3\n\n[plugins.\"io.containerd.cri.v1.runtime\".cni]\n  bin_dir = \"\"\n  conf_dir = \"/etc/cni/net.d\"\n\n[plugins.\"io.containerd.cri.v1.runtime\".containerd.runtimes.nvidia]\n  runtime_type = \"io.containerd.runc.v2\"\n";
 
 fn assert_corrected(plain: &Plain) {

@@ -41,7 +41,7 @@ fn answer(mut stream: &TcpStream, folder: &Path) -> std::io::Result<()> {
     stream.write_all(&body)
 }
 
-/// A machine whose curl is the real one; nothing where there is none.
+/// A machine with the real curl; `None` if curl is not installed.
 fn with_curl() -> Option<(Plain, u16)> {
     if !Path::new("/usr/bin/curl").exists() {
         return None;
@@ -69,7 +69,7 @@ fn with_the_real_curl_everything_is_downloaded() {
 #[test]
 fn test_55_with_the_real_curl_failures_have_their_causes() {
     let Some((mut plain, port)) = with_curl() else { return };
-    // No server listens there any more.
+    // No server listens on this port any more.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for (url, cause, words) in [
         (format!("http://127.0.0.1:{port}/absent"), "ArtifactMissing", "HTTP 404"),

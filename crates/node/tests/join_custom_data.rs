@@ -1,5 +1,4 @@
-//! What a machine is given at its birth, run: the agent is installed and started, or it is said
-//! why not.
+//! Runs the script in the CustomData of a join: it installs and starts the agent, or reports why it cannot.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -21,7 +20,7 @@ struct Born {
 }
 
 impl Born {
-    /// A machine with the script of its cloud-config. `curl` is what curl does.
+    /// A machine with the script of its cloud-config. `curl` is the body of a stub for curl.
     fn new(curl: &str) -> Self {
         let machine = Machine::new();
         machine.file("/dev/console", "");
@@ -124,7 +123,7 @@ fn test_55_each_failure_has_its_own_cause_on_the_console_and_in_the_sentinel() {
         assert_eq!(ended.summary()["name"], "JOIN_AGENT_NOT_INSTALLED");
         assert!(!console.contains("SeCrEt") && !ended.err.contains("SeCrEt"));
         assert!(!born.machine.at("/started").exists());
-        // The mark of this failure goes with the next boot.
+        // The next boot removes the mark of this failure.
         born.machine.file(
             "/stubs/curl",
             &fs::read_to_string(born.machine.at("/stubs/curl")).unwrap().replace(curl, GOOD),

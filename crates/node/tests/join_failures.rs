@@ -1,5 +1,5 @@
-//! Every step can fail: with its own number, in its own time, with the cause and what proves it;
-//! and when the reason is gone, the same machine joins.
+//! Every step can fail: with its own exit code, within its own time limit, with the cause and its evidence;
+//! and when the reason is removed, the same machine joins.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -9,7 +9,7 @@ use std::fs;
 
 use join_common::Plain;
 
-/// When the reason is gone, it joins.
+/// Removes the reason for the failure, and checks that the machine then joins.
 fn assert_joins_without(plain: &Plain, reason: &str) {
     fs::remove_file(plain.machine.at(reason)).unwrap();
     plain.assert_joined(&plain.join_again());
@@ -89,7 +89,7 @@ fn test_55_downloads_fail_each_for_their_own_cause() {
         ),
     ] {
         let mut plain = Plain::new();
-        // Pauses are a part of it.
+        // The limit determines the pauses of the step.
         plain.config["limits"]["containerd"] = 15.into();
         plain.machine.file("/curl/runc", answer);
         let ended = plain.join();
@@ -97,7 +97,7 @@ fn test_55_downloads_fail_each_for_their_own_cause() {
         assert!(ended.err.contains("runc from dl.example"), "{}", ended.err);
         let asked = plain.calls("url https://dl.example/runc");
         assert_eq!(asked, tries, "{cause}");
-        // What was installed before it is not fetched again.
+        // Artifacts that were installed before the failure are not downloaded again.
         assert_joins_without(&plain, "/curl/runc");
         assert_eq!(plain.calls("url https://dl.example/containerd"), 1);
     }
@@ -186,7 +186,7 @@ fn test_58_a_token_that_has_expired_or_was_replaced() {
         let ended = plain.join();
         plain.assert_failed(&ended, 198, "BootstrapTokenInvalid", "");
         assert!(!plain.machine.at("/run/bringup-node/join/join.json").exists());
-        // A new one is delivered.
+        // Delivers a new token.
         plain.machine.remove("/kubeadm-does");
         plain.assert_joined(&plain.join());
         assert!(plain.step("join")["evidence"].to_string().contains("left half done and is reset"));
@@ -199,7 +199,7 @@ fn test_53_a_join_that_hangs_is_ended_and_the_reason_is_looked_for() {
     plain.config["limits"]["join"] = 10.into();
     plain.machine.file(
         "/kubeadm-does",
-        // Its time is up when it hangs.
+        // A hanging stub makes the time limit end.
         &format!(
             "echo '[preflight] Running pre-flight checks'; echo $$ >$R/hung; {}; sleep 1000",
             plain.machine.time_passes(10_000)
@@ -238,7 +238,7 @@ fn step_7_a_kubelet_that_does_not_stay_up() {
     plain.machine.file("/units/kubelet.service.active", "inactive\n");
     plain.forget_calls();
     assert_joins_without(&plain, "/kubelet.service.fails");
-    // It had joined: only kubelet was started.
+    // The node had joined: only kubelet was started.
     assert_eq!((plain.calls("kubeadm join"), plain.calls("systemctl start kubelet")), (0, 1));
 }
 

@@ -1,4 +1,4 @@
-//! An agent that is killed anywhere in a join is taken up by the next one.
+//! The next agent continues a join whose agent was killed at any step.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -14,7 +14,7 @@ fn wait_until(holds: impl Fn() -> bool) {
     until("the join", holds);
 }
 
-/// The steps of a whole join, by their numbers.
+/// The steps of a complete join, with their numbers.
 #[cfg(debug_assertions)]
 fn steps() -> Vec<(usize, String)> {
     let plain = Plain::new();
@@ -31,7 +31,7 @@ fn steps() -> Vec<(usize, String)> {
     text.lines().map(number).collect()
 }
 
-/// Some of all: the first call of each program, and others at even distances.
+/// A sample: the first call of each program, and further steps at even distances.
 #[cfg(debug_assertions)]
 fn chosen(steps: &[(usize, String)]) -> Vec<usize> {
     let mut seen = Vec::new();

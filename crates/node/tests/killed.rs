@@ -1,8 +1,8 @@
-//! Killed at every step: each file that is made, written, flushed, named or taken away, each
-//! process that is started, each word that is said to one. The steps are counted first; then, for
-//! each of them, an attempt is killed exactly there. What comes after has to be right: the outcome
-//! of another `provision`, in the same boot and after a reboot; what `provision-wait` says in
-//! between; and the scripts never run twice at once.
+//! Kills at every step: each file that is created, written, flushed, renamed or removed, each process that is
+//! started, each message between processes. The test counts the steps first; then, for each step, it kills an
+//! attempt exactly there, and checks the consequences: the result of another `provision`, in the same boot
+//! and after a reboot; the result of `provision-wait` in between; and that the scripts never run twice at
+//! once.
 
 #![cfg(debug_assertions)]
 #![allow(clippy::unwrap_used, reason = "what a test cannot read fails it")]
@@ -17,22 +17,22 @@ use std::os::unix::process::ExitStatusExt as _;
 use common::{Ended, pipe, until};
 use life::{CONFIG, FAILURE, Life, NO_RESULT, SUCCESS, end_those_with, for_each};
 
-/// What is to happen, and what it comes to when no process is killed.
+/// A scenario, and its result when no process is killed.
 struct Story {
     make: fn() -> Life,
     comes_to: i32,
-    /// What the waiter may say when the agent was killed and no other one goes on.
+    /// The allowed exit codes of the waiter when the agent was killed and no other agent continues.
     meanwhile: fn(&Life) -> Vec<i32>,
-    /// Only the steps before this one: those behind it are the same as in another story.
+    /// Only the steps before this one: the later steps are the same as in another scenario.
     until: Option<&'static str>,
 }
 
-/// No process was seen, or one was seen and is gone.
+/// The waiter never saw a process, or the process ended without a result.
 const GONE: [i32; 2] = [244, 245];
 
-/// Kills the agent at each of its steps. Then, in the same boot: another `provision` at once, and,
-/// on another machine, the waiter first. And on a third: a reboot, and another `provision` with a
-/// waiter beside it.
+/// Kills the agent at each of its steps, on three machines. Then runs: on the first, another `provision` at
+/// once; on the second, the waiter first; on the third, a reboot, and another `provision` together with a
+/// waiter.
 fn sweep(story: &Story, wanted: &[&str]) {
     let steps = (story.make)().steps("agent");
     let other = |step: &String| story.until.is_some_and(|last| step.contains(last));
@@ -60,7 +60,7 @@ fn sweep(story: &Story, wanted: &[&str]) {
     }
 }
 
-/// The scripts may still run.
+/// The scripts may still run at this point.
 fn again_at_once(story: &Story, life: &Life, told: &str) {
     let told = format!("{told}, and begun again at once");
     assert_eq!(life.provision(), story.comes_to, "{told}: {}", life.machine.result());
@@ -78,7 +78,7 @@ fn again_in_the_same_boot(story: &Story, life: &Life, told: &str) {
     life.assert_ended_with(story.comes_to, told);
     let waited = life.machine.wait();
     assert_eq!(waited.code, story.comes_to, "{told}: {}", waited.err);
-    // What was begun is not begun again, unless it had failed and that was said.
+    // A script that has begun is not started again, unless it had failed and the failure was reported.
     let again = life.count("begun") - before;
     assert!(before == 0 || said || again == 0 || story.comes_to == 77, "{told}: begun again");
 }
@@ -96,7 +96,7 @@ fn again_after_a_reboot(story: &Story, life: &Life, told: &str) {
     assert!(!done || life.count("succeeded") == before, "{told}: it had succeeded");
 }
 
-/// As long as nothing was begun, there is nothing to say; then there is what the scripts wrote.
+/// Before the scripts have begun, there is no result; then there is the result of the scripts.
 fn result_of_the_scripts(life: &Life, code: i32) -> Vec<i32> {
     if life.count("begun") > 0 { vec![code] } else { GONE.to_vec() }
 }
@@ -164,8 +164,8 @@ fn killed_at_every_step_of_a_refusal_it_is_refused_again() {
     sweep(&story, &["rename to /opt/azure/containers/provision.complete"]);
 }
 
-/// A machine with the success of another one: marked, or, if its agent was killed too, only
-/// recorded as begun.
+/// A machine with the success of another machine: marked, or, if its agent was killed too, only recorded as
+/// begun.
 fn copied(marked: bool) -> Life {
     let life = Life::new(CONFIG, SUCCESS);
     assert_eq!(life.provision(), 0);
@@ -201,7 +201,7 @@ fn killed_at_every_step_the_keeper_and_the_gate_leave_no_false_success_and_no_se
                 let (output, _) = life.killed_at(role, step);
                 let ended = output.status.code().unwrap();
                 let told = format!("{role} killed before step {}", steps[step - 1]);
-                // What scripts without a result ended with cannot be known any more.
+                // The exit code of scripts without a result is not known any more.
                 let fine = ended == 0 && life.count("succeeded") == 1;
                 assert!(fine || [77, 240, 245, 255].contains(&ended), "{told}: {ended}");
                 assert!(life.count("succeeded") == 0 || fine, "{told}: the success was lost");
@@ -215,7 +215,7 @@ fn killed_at_every_step_the_keeper_and_the_gate_leave_no_false_success_and_no_se
     }
 }
 
-/// A machine whose scripts wait for a word.
+/// A machine whose scripts wait for a line in a named pipe.
 fn waiting() -> Life {
     let life = Life::new(CONFIG, &format!("read word <$R/word; {FAILURE}"));
     pipe(&life.machine.at("/word"));

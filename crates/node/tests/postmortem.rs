@@ -1,4 +1,4 @@
-//! After a failed attempt: units, journals, events and the machine itself are asked.
+//! After a failed attempt, the agent examines units, journals, events and the machine itself.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::Machine;
 
-/// A machine whose systemd says this of kubelet.
+/// A machine whose systemd reports this state and journal for kubelet.
 fn machine(state: &str, journal: &str) -> Machine {
     let machine = Machine::new();
     let program = |name: &str, text: &str| {
@@ -62,7 +62,7 @@ fn a_systemd_that_hangs_is_said_to_and_holds_nothing_up() {
     let hangs = format!("#!/bin/bash\necho $$ >>'{}'\n{passes}\nsleep 1000\n", hung.display());
     machine.file("/usr/bin/systemctl", &hangs);
     assert_eq!(machine.provision("exit 9", &[]).code, 9);
-    // It is not asked again, and what hung was ended.
+    // The hanging program was killed, and is not run again.
     let pids = machine.read("/hung");
     assert_eq!(pids.lines().count(), 1, "{pids}");
     assert!(!Path::new(&format!("/proc/{}", pids.trim())).exists(), "it lives");
@@ -88,7 +88,7 @@ fn what_the_log_blames_is_probed_and_an_answer_now_makes_it_less_sure() {
     let address = server.local_addr().unwrap();
     machine.file("/etc/bringup-node/config.toml", &format!("[endpoints]\ndns = \"{address}\"\n"));
     server.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
-    // Once before the attempt, once after.
+    // One answer before the attempt, one after.
     let serving = std::thread::spawn(move || {
         for _ in 0..2 {
             let mut packet = [0; 512];

@@ -135,7 +135,7 @@ fn a_package_database_that_hangs_is_given_up_before_the_check_is_late() {
     let machine = Machine::new();
     machine.remove("/usr/bin/oras");
     machine.program("/usr/bin/rpm", 0o755);
-    // More than the database is given, and less than all checks have.
+    // Longer than the limit for the package database, and shorter than the limit of all checks.
     let passes = machine.time_passes(500);
     let hangs = format!("#!/bin/bash\n{passes}\nread x < <(tail -f /dev/null --pid=$$)\n");
     machine.file("/usr/bin/rpm", &hangs);

@@ -1,4 +1,4 @@
-//! Checks of what is around the node: name servers, the platform, clocks, locks, containerd.
+//! Checks of the node's environment: name servers, the platform, clocks, locks, containerd.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 const AUTHORITY: &str = include_str!("fixtures/authority-of-2090.pem");
 
-/// What a check found.
+/// The finding of a check.
 fn check<'a>(found: &'a Value, name: &str) -> &'a Value {
     let mut all = found.as_array().unwrap().iter();
     all.find(|finding| finding["check"] == name).unwrap_or_else(|| panic!("no check {name}"))
@@ -30,7 +30,7 @@ fn preflight(machine: &Machine, variables: &[(&str, &str)]) -> (Value, Ended) {
     (serde_json::from_str(&ended.out).unwrap(), ended)
 }
 
-/// An address that takes no connection and refuses none: its listener never accepts.
+/// An address that neither accepts nor refuses connections: its listener never accepts.
 struct BlackHole {
     address: SocketAddr,
     _listener: std::os::fd::OwnedFd,
@@ -65,7 +65,7 @@ fn test_e38_where_nothing_answers_each_check_gives_up_by_itself_and_says_timeout
             silent.local_addr().unwrap()
         ),
     );
-    // The time of all checks stands still: what ends, ends by the limit of its own.
+    // The clock for all checks stands still, so each check can end only by its own limit.
     let variables = [("API_SERVER_NAME", "api.example.io"), ("BRINGUP_NODE_TEST_PATIENCE", "1")];
     let (found, ended) = preflight(&machine, &variables);
     assert_eq!(ended.code, 0, "{}", ended.err);
@@ -110,7 +110,7 @@ fn a_clock_that_differs_from_the_platforms_is_seen() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap();
     machine.file("/etc/bringup-node/config.toml", &format!("[endpoints]\nimds = \"{address}\"\n"));
-    // Two checks ask: the one of the service itself, and the one of the clock.
+    // Two checks send requests: the check of the service itself, and the check of the clock.
     let serving = std::thread::spawn(move || {
         for _ in 0..2 {
             let (mut stream, _) = server.accept().unwrap();

@@ -1,4 +1,4 @@
-//! Attempts.
+//! Attempts to provision a node.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What the waiter makes of results.
+//! Results, as the waiter uses them.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What must not be seen, and when.
+//! Secrets never appear in any output, at any time.
 
 #![allow(clippy::unwrap_used, reason = "what a test cannot read fails it")]
 
@@ -24,7 +24,7 @@ fn configuration() -> String {
     )
 }
 
-/// Prints all of them, in pieces too.
+/// Prints all secrets, also in pieces.
 const TELL: &str = r#"
 say() {
   echo "$1 $SERVICE_PRINCIPAL_FILE_CONTENT. $TLS_BOOTSTRAP_TOKEN. $KUBELET_CLIENT_CONTENT."
@@ -34,7 +34,7 @@ say out; say err >&2
 say 'curl: (6) Could not resolve host: x.example for ' >$L/cluster-provision.log
 "#;
 
-/// None of it is in a text, in whatever spelling.
+/// Checks that a text contains no secret in any spelling.
 fn assert_silent(what: &str, text: &str) {
     let plain = SECRETS.map(|secret| secret.replace("\\\"", "\"").replace("\\n", "\n"));
     for secret in SECRETS.iter().copied().chain(plain.iter().map(String::as_str)) {
@@ -58,7 +58,7 @@ fn test_37_secrets_are_nowhere_but_in_the_configuration_and_in_the_environment()
     assert!(machine.result()["Output"].as_str().unwrap().contains("out ***. "));
     let postmortem = machine.run(&["postmortem"]);
     assert!(postmortem.out.contains("***"), "{}", postmortem.out);
-    // The scripts wrote this one.
+    // The scripts wrote this file, not the agent.
     machine.remove("/var/log/azure/cluster-provision.log");
     machine.remove("/opt/azure/containers/provision_start.sh");
     let config = machine.at("/opt/azure/containers/aks-node-controller-config.json");
@@ -112,7 +112,7 @@ fn a_configuration_that_was_given_elsewhere_is_known_to_the_waiter_too() {
     assert_eq!(machine.wait().document()["Output"], "***");
 }
 
-/// Looks at everything that the agent writes; how often it saw something.
+/// Checks all files that the agent writes; returns the number of files with content.
 fn look(machine: &Machine) -> usize {
     let mut sights = 0;
     for folder in [
@@ -126,7 +126,7 @@ fn look(machine: &Machine) -> usize {
             let path = entry.path();
             let name = entry.file_name().into_string().unwrap();
             let given = name.starts_with("aks-node") || name.contains(".sh");
-            // It may be gone already.
+            // The file may have been removed meanwhile.
             let Ok(data) = path.metadata() else { continue };
             if given || data.is_dir() {
                 continue;
@@ -140,14 +140,14 @@ fn look(machine: &Machine) -> usize {
     sights
 }
 
-/// What stands in its place is there as a whole.
+/// Checks that a file in its final place is complete.
 fn assert_whole(path: &Path, name: &str, text: &str) {
     let empty = name.starts_with('.') || name.contains(".lock") || name == "provision.complete";
     let whole = serde_json::from_str::<serde_json::Value>(text).is_ok();
     assert!(empty || whole, "{}: {text:?}", path.display());
 }
 
-/// Ends the watching, however the test ends.
+/// Ends the watching thread when dropped, however the test ends.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {

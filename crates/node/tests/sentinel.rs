@@ -1,4 +1,4 @@
-//! `wait`: when it ends.
+//! `wait`: the events that end it.
 
 mod common;
 mod sentinel_common;
@@ -16,7 +16,7 @@ use sentinel_common::*;
 fn test_44_a_sentinel_that_is_there_ends_the_wait_at_once() {
     let machine = Machine::new();
     machine.file(SENTINEL, "success\r\n");
-    // It does not look a second time: the first look ends it.
+    // There is no second check: the first one ends the wait.
     let mut command = machine.command(&[&["wait"], PATIENT.as_slice()].concat());
     command.env("BRINGUP_NODE_TEST_NO_POLL", "1").stdout(Stdio::piped()).stderr(Stdio::piped());
     let ended = Ended::of_child(command.spawn().unwrap());
@@ -29,15 +29,15 @@ fn test_44_a_sentinel_that_is_there_ends_the_wait_at_once() {
 #[test]
 fn test_44_a_sentinel_that_comes_later_ends_the_wait() {
     let write: [fn(&Machine); 3] = [
-        // Into a directory that is there.
+        // In an existing directory.
         |machine| {
             machine.file(SENTINEL, "");
         },
-        // Into one that is made later.
+        // In a directory that is created later.
         |machine| {
             machine.file(SENTINEL, "");
         },
-        // By rename.
+        // By a rename.
         |machine| {
             let beside = machine.file("/run/cluster-api/.new", "");
             fs::rename(beside, machine.at(SENTINEL)).unwrap();
@@ -85,7 +85,7 @@ fn test_45_a_stale_sentinel_on_a_disk_is_ignored() {
     let ended = wait(&machine, &[&flag("sentinel", &path), "--timeout=50ms"]);
     assert_eq!(ended.code, 11, "{}", ended.err);
     assert!(warned(&ended, "older than this boot"), "{}", ended.out);
-    // The same file, written in this boot, counts.
+    // The same file counts if it is written in this boot.
     let machine = Machine::new();
     fs::write(&path, "").unwrap();
     assert_eq!(wait(&machine, &[&flag("sentinel", &path), "--timeout=10m"]).code, 0);
@@ -193,7 +193,7 @@ fn test_47_a_signal_writes_the_report_and_ends_with_75() {
     assert_eq!(ended.code, 75, "{}", ended.err);
     assert_eq!(summary(&ended)["name"], "INTERRUPTED");
     assert_eq!(machine.json(REPORT)["exit"], 75);
-    // That is no verdict: a new start goes on.
+    // This is no verdict: a new start continues the wait.
     machine.file(SENTINEL, "");
     assert_eq!(wait(&machine, &PATIENT).code, 0);
 }

@@ -1,4 +1,4 @@
-//! `wait`: what it ends with, and what it says.
+//! `wait`: its exit codes and its output.
 
 mod common;
 mod sentinel_common;
@@ -19,7 +19,7 @@ fn test_46_when_cloud_init_has_ended_the_sentinel_gets_time_to_settle_and_no_mor
     let begun = Instant::now();
     let ended = wait(&machine, &["--timeout=10m", "--settle=1s"]);
     assert_eq!(ended.code, 20, "{}", ended.err);
-    // No less than that, and not the ten minutes of the wait, which would end with another code.
+    // At least the settle time, and not the ten minutes of the wait, which would end with another code.
     assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
     let summary = summary(&ended);
     assert_eq!((&summary["cause"], &summary["conf"]), (&"Unknown".into(), &"low".into()));
@@ -158,7 +158,7 @@ fn test_48_a_failure_sentinel_ends_with_35_and_brings_its_code() {
     let child = start(&machine, &PATIENT);
     let text =
         r#"{"code":42,"cause":"DnsFailure","message":"no name; token abcdef.0123456789abcdef"}"#;
-    // Whole at once: the wait looks all the time.
+    // The file appears complete, because the wait checks continuously.
     let part = machine.file(&format!("{FAILURE}.part"), text);
     fs::rename(part, machine.at(FAILURE)).unwrap();
     let ended = end_of(child);
@@ -203,7 +203,7 @@ fn test_50_two_waits_at_once_come_to_the_same_verdict() {
 #[test]
 fn test_50_where_nothing_can_be_written_the_verdict_is_right_and_warns() {
     let machine = Machine::new();
-    // Files where directories should be: no user can write there, not even root.
+    // Files in place of directories: no user can write there, not even root.
     machine.file("/var/log/bringup-node", "");
     machine.file("/var/lib/bringup-node", "");
     machine.file(SENTINEL, "");

@@ -1,4 +1,4 @@
-//! The small commands, and wrong ones.
+//! The small commands, and mistakes on the command line.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! How long the waiter waits.
+//! How long `provision-wait` waits.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -15,7 +15,7 @@ fn test_e20_a_result_is_seen_at_once_also_when_it_is_renamed_into_place() {
     for renamed in [false, true] {
         let machine = Machine::new();
         machine.file("/var/log/azure/aks/provision.json", r#"{"ExitCode":"0"}"#);
-        // It does not look again by itself: only the change wakes it.
+        // The waiter does not check by itself: only the change wakes it.
         let mut waiter = machine.command(&["provision-wait"]);
         waiter.env("BRINGUP_NODE_TEST_NO_POLL", "1");
         let waiter = waiter.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -54,7 +54,7 @@ fn test_e22_when_agent_and_scripts_are_killed_the_code_is_245() {
     agent.0.kill().unwrap();
     agent.0.wait().unwrap();
     kill(child);
-    // As seconds pass for it, it ends, long before its own limit.
+    // By the simulated clock, the waiter ends after seconds, long before its own limit.
     let mut waiter = machine.start(&["provision-wait", "--timeout=80m"]);
     let mut seconds = 0;
     until("the waiter ends", || {
@@ -138,7 +138,7 @@ fn test_e24_the_upload_of_logs_after_the_end_is_not_waited_for() {
     assert_eq!(Ended::of(&agent.wait_with_output().unwrap()).code, 50);
 }
 
-/// Waits until the scripts run: until then, the process is a gate.
+/// Waits until the scripts run: before that, the process is a gate.
 fn child_pid(machine: &Machine) -> u64 {
     let mut found = None;
     until("the scripts run", || {

@@ -1,5 +1,5 @@
-//! `wait` on Windows: the real program under wine. Without a cross compiler or wine, these tests
-//! are skipped, and fail with `BRINGUP_REQUIRE=windows`.
+//! `wait` on Windows: the real program with wine. Without a cross compiler or wine, these tests are skipped,
+//! or fail with `BRINGUP_REQUIRE=windows`.
 
 #![cfg(unix)]
 
@@ -59,7 +59,7 @@ fn test_51_a_stale_sentinel_is_ignored_and_a_reboot_keeps_the_deadline() {
     let child = machine.start(&flags);
     interrupt(&child);
     assert_eq!(Machine::end_of(child), 75);
-    // The clock of the last boot was ahead of that of this one, and the wait began long ago.
+    // The clock of the last boot was ahead of this boot's clock, and the wait began long ago.
     let mut state = machine.json(STATE);
     state["clock_ms"] = 1_000_000_000_000_u64.into();
     let began: jiff::Timestamp = state["saved"].as_str().unwrap().parse().unwrap();

@@ -1,7 +1,7 @@
-//! Measures redaction in what the controller writes: `secrets DIRECTORY` puts each shape of a secret in
-//! DIRECTORY/secrets-dev.jsonl where an extension, a console, Karpenter and Azure would say it, and looks
-//! for it in the report, the conditions, the Events and the log line that follow. It ends with 1 if one
-//! survives.
+//! Measures redaction in everything that the controller writes. `secrets DIRECTORY` puts each secret of
+//! DIRECTORY/secrets-dev.jsonl into the texts of an extension, a console, Karpenter and Azure, and searches
+//! for the secret in the resulting report, conditions, Events and log lines. The exit code is 1 if a secret
+//! appears.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a line")]
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed evaluation")]
@@ -29,7 +29,8 @@ use serde_json::json;
 
 use crate::claim::{at, snapshot, subject};
 
-/// Lines that decide a verdict, and are therefore quoted. A secret may stand before or after them.
+/// Lines that decide a verdict, and that the outputs therefore quote. A secret may be before or after such a
+/// line.
 const DECIDING: [&str; 2] = [
     "curl: (28) Failed to connect to mcr.microsoft.com port 443 after 15001 ms: Timeout was reached",
     "timeout: failed to run command 'oras': No such file or directory",
@@ -94,7 +95,7 @@ fn main() -> ExitCode {
     if removed == cases { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Everything that is written when a text comes from each of the places it can come from.
+/// All outputs for a text that appears in each possible source.
 fn said_of(text: &str, log: &Log) -> Vec<(&'static str, String)> {
     let mut said = Vec::new();
     let around = |line: &str| {
@@ -110,7 +111,7 @@ fn said_of(text: &str, log: &Log) -> Vec<(&'static str, String)> {
         add(&mut said, &claim, &seen, Some(&signal), log);
         let seen = Observation::default().with_vm(&failed("failed"), at(90));
         add(&mut said, &claim, &seen.with_console(&text, false), None, log);
-        // Of a failure that is not proven, what was asked goes into the report.
+        // If a failure is not proven, the report contains what each source answered.
         let mut seen = Observation::default().with_vm(&failed(&text), at(90)).with_signal(&text);
         seen.is_full = true;
         add(&mut said, &claim, &seen, Some(&signal), log);
@@ -118,7 +119,7 @@ fn said_of(text: &str, log: &Log) -> Vec<(&'static str, String)> {
     said
 }
 
-/// A VM whose script failed and printed this.
+/// A VM whose script failed with this output.
 fn failed(text: &str) -> VirtualMachine {
     let message = format!(
         "Enable failed: failed to execute command: command terminated with exit status=50\n\
@@ -164,7 +165,7 @@ fn add(
     said.push(("the log", log.taken()));
 }
 
-/// Whether one of the secrets is in a text, as it is, escaped, or broken by white space.
+/// Whether a text contains one of the secrets: verbatim, escaped, or broken by white space.
 fn holds(text: &str, secrets: &[String]) -> bool {
     let squeezed = squeeze(text);
     secrets.iter().any(|secret| {
@@ -175,7 +176,7 @@ fn holds(text: &str, secrets: &[String]) -> bool {
     })
 }
 
-/// Without white space, control characters and the escapes that stand for them.
+/// The text without white space, control characters and their escapes.
 fn squeeze(text: &str) -> String {
     let text = text.replace("\\r", "").replace("\\n", "").replace("\\t", "");
     text.chars().filter(|letter| !letter.is_whitespace() && !letter.is_control()).collect()

@@ -14,16 +14,16 @@ use crate::schedule::FORCED;
 use crate::shape::Shape;
 use crate::subject::{Labels, Launch, Parent, Place, Subject};
 
-/// A kind of class whose claims are ours to look after.
+/// A kind of NodeClass whose claims the controller handles.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NodeClassKind {
-    /// Its API group.
+    /// The API group of the class.
     pub group: String,
-    /// Its kind.
+    /// The kind of the class.
     pub kind: String,
 }
 
-/// A text that is not `GROUP/KIND`.
+/// The error for a text that is not `GROUP/KIND`.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
     "`{0}` is not a kind of class: expected GROUP/KIND, such as karpenter.azure.com/AKSNodeClass"
@@ -43,7 +43,7 @@ impl std::str::FromStr for NodeClassKind {
     }
 }
 
-/// The classes that are looked after unless others are named.
+/// The classes that the controller handles by default.
 pub fn default_classes() -> Vec<NodeClassKind> {
     [("karpenter.azure.com", "AKSNodeClass"), ("flex.aks.azure.com", "AzureFlexNodeClass")]
         .map(|(group, kind)| NodeClassKind { group: group.to_owned(), kind: kind.to_owned() })

@@ -1,4 +1,5 @@
-//! What Kubernetes shows, as an index: claims, Nodes, reports, and what Karpenter said.
+//! An index of the objects in Kubernetes that decisions need: claims, Machines, Nodes, reports, and
+//! Karpenter's Events.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,23 +18,24 @@ use crate::profile::{Kind, NodeLocation};
 use crate::snapshot::{Joined, Signal};
 use crate::subject::{Place, Subject};
 
-/// What the controller reconciles.
+/// A unit of work that the controller reconciles.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
     /// A subject, by its uid.
     Subject(String),
-    /// A report whose subject may be gone, by its namespace and name.
+    /// A report whose subject may no longer exist, by namespace and name.
     Report(ReportKey),
-    /// Reports that are too old or too many.
+    /// The deletion of reports that are too old or too many.
     Sweep,
 }
 
-/// A report, by its namespace and name: names alone are used again in other namespaces.
+/// The namespace and name of a report. The name alone is ambiguous: another namespace may contain the same
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReportKey {
-    /// Its namespace.
+    /// The report's namespace.
     pub namespace: String,
-    /// Its name.
+    /// The report's name.
     pub name: String,
 }
 
@@ -43,23 +45,23 @@ impl ReportKey {
         Self { namespace: report.namespace().unwrap_or_default(), name: report.name_any() }
     }
 
-    /// The key of a report of which only the metadata is known.
+    /// The key of a report of which only the metadata could be read.
     pub(crate) fn at(metadata: &ObjectMeta) -> Self {
         let text = |part: &Option<String>| part.clone().unwrap_or_default();
         Self { namespace: text(&metadata.namespace), name: text(&metadata.name) }
     }
 }
 
-/// A subject, and whether it still exists.
+/// A subject, and whether it still exists in Kubernetes.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The subject.
+    /// The subject as it was last seen.
     pub subject: Arc<Subject>,
-    /// It does not exist any more.
+    /// Whether the subject no longer exists.
     pub departed: bool,
 }
 
-/// The index. Subjects are known by their uids: names are used again, and by several kinds.
+/// The index. Subjects are keyed by uid, because names are reused, also across kinds.
 #[derive(Debug, Default)]
 pub struct Cluster {
     inner: Mutex<Inner>,
@@ -68,14 +70,14 @@ pub struct Cluster {
 #[derive(Debug, Default)]
 struct Inner {
     subjects: HashMap<String, Entry>,
-    /// Lower-case provider ids of subjects, and of Nodes.
+    /// The uid of a subject by its VM's provider ID in lower case.
     subject_at: HashMap<String, String>,
     nodes: HashMap<String, Arc<Node>>,
     node_at: HashMap<String, String>,
-    /// How many Nodes there are in each resource group: by subscription, then by group, in lower case.
+    /// The number of Nodes in each resource group: by subscription, then by group, in lower case.
     node_groups: HashMap<String, HashMap<String, usize>>,
     reports: HashMap<ReportKey, Arc<BootstrapReport>>,
-    /// The reports that say they are about a uid, oldest first by when they were seen.
+    /// The keys of the reports whose target has this uid, in the order in which they were first seen.
     reports_about: HashMap<String, Vec<ReportKey>>,
     signals: HashMap<String, Signal>,
 }
@@ -85,7 +87,7 @@ impl Cluster {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a subject that was seen. Returns its key, to be reconciled.
+    /// Stores a subject. Returns its key, to be reconciled.
     pub fn seen(&self, subject: Subject) -> Option<Key> {
         let mut inner = self.lock();
         let known = inner.subjects.get(&subject.uid).map(|entry| &entry.subject);
@@ -102,8 +104,9 @@ impl Cluster {
         Some(key)
     }
 
-    /// Records that a subject is gone. A subject that had come up, or whose VM was never requested,
-    /// is forgotten here. Its key is returned all the same, so that other memories of it are dropped too.
+    /// Records that a subject was deleted. A subject whose Node had joined, or whose VM was never requested,
+    /// is removed here. Its key is still returned, so that everything else that is stored about the subject
+    /// is dropped too.
     pub fn gone(&self, uid: &str) -> Option<Key> {
         let mut inner = self.lock();
         let entry = inner.subjects.get_mut(uid)?;
@@ -114,7 +117,7 @@ impl Cluster {
         Some(Key::Subject(uid.to_owned()))
     }
 
-    /// The subjects of a kind that exist are these: all others are gone.
+    /// Records that the first list of a kind contains exactly these subjects: all others were deleted.
     pub fn only(&self, kind: Kind, uids: &HashSet<String>) -> Vec<Key> {
         let gone: Vec<String> = {
             let inner = self.lock();
@@ -125,12 +128,12 @@ impl Cluster {
         gone.iter().filter_map(|uid| self.gone(uid)).collect()
     }
 
-    /// Drops a subject that needs no more observation.
+    /// Removes a subject that needs no more observation.
     pub fn forget(&self, uid: &str) {
         self.lock().forget(uid);
     }
 
-    /// A Node was seen; the subject that it belongs to is answered.
+    /// Stores a Node, and returns the key of the subject that the Node belongs to.
     pub fn node_seen(&self, node: Node) -> Option<Key> {
         let name = node.name_any();
         let mut inner = self.lock();
@@ -150,7 +153,7 @@ impl Cluster {
         owner.map(Key::Subject)
     }
 
-    /// A Node is gone.
+    /// Removes a deleted Node, and returns the key of its subject.
     pub fn node_gone(&self, name: &str) -> Option<Key> {
         let mut inner = self.lock();
         let node = inner.nodes.remove(name)?;
@@ -167,7 +170,7 @@ impl Cluster {
         groups.is_some_and(|groups| groups.keys().any(|group| is(group)))
     }
 
-    /// The Nodes that exist are these.
+    /// Removes all Nodes but these, and returns the keys of their subjects.
     pub fn only_nodes(&self, names: &HashSet<String>) -> Vec<Key> {
         let gone: Vec<String> = {
             let inner = self.lock();
@@ -176,7 +179,7 @@ impl Cluster {
         gone.iter().filter_map(|name| self.node_gone(name)).collect()
     }
 
-    /// Records a report that was seen. Returns the keys that it concerns.
+    /// Stores a report. Returns the keys that it affects.
     pub fn report_seen(&self, report: BootstrapReport) -> Vec<Key> {
         let report = bounded(report);
         let key = ReportKey::of(&report);
@@ -199,7 +202,7 @@ impl Cluster {
         vec![Key::Subject(uid), Key::Report(key)]
     }
 
-    /// A report is gone.
+    /// Removes a deleted report.
     pub fn report_gone(&self, key: &ReportKey) {
         let mut inner = self.lock();
         if let Some(report) = inner.reports.remove(key) {
@@ -207,7 +210,7 @@ impl Cluster {
         }
     }
 
-    /// The reports that exist are these.
+    /// Removes all reports but these.
     pub fn only_reports(&self, keys: &HashSet<ReportKey>) {
         let gone: Vec<ReportKey> = {
             let inner = self.lock();
@@ -218,7 +221,7 @@ impl Cluster {
         }
     }
 
-    /// Karpenter said that a claim's VM failed.
+    /// Stores Karpenter's Event that a claim's VM failed.
     pub fn signalled(&self, uid: &str, signal: Signal) -> Key {
         let mut inner = self.lock();
         let known = inner.signals.entry(uid.to_owned()).or_insert_with(|| signal.clone());
@@ -228,7 +231,7 @@ impl Cluster {
         Key::Subject(uid.to_owned())
     }
 
-    /// The Event in which Karpenter said so is gone. What it said stays as long as the claim is known.
+    /// Records that Karpenter's Event was deleted. The stored text remains as long as the claim is known.
     pub fn unsignalled(&self, uid: &str) {
         let mut inner = self.lock();
         if !inner.subjects.contains_key(uid) {
@@ -236,19 +239,19 @@ impl Cluster {
         }
     }
 
-    /// The claims of which there are such Events are these.
+    /// Records that Events from Karpenter exist for exactly these claims.
     pub fn only_signalled(&self, uids: &HashSet<String>) {
         let mut inner = self.lock();
         let Inner { subjects, signals, .. } = &mut *inner;
         signals.retain(|uid, _| uids.contains(uid) || subjects.contains_key(uid));
     }
 
-    /// A subject.
+    /// A subject by its uid.
     pub fn subject(&self, uid: &str) -> Option<Entry> {
         self.lock().subjects.get(uid).cloned()
     }
 
-    /// The Node of a subject: by the VM's id, or by its name.
+    /// The Node of a subject, found by the VM's ID or by the Node's name.
     pub fn node_of(&self, subject: &Subject) -> Option<Arc<Node>> {
         match subject.profile.node {
             NodeLocation::ThisCluster => {}
@@ -266,7 +269,8 @@ impl Cluster {
         by_place.and_then(|name| inner.nodes.get(name)).or_else(by_name).cloned()
     }
 
-    /// The newest report of a subject: about its kind and uid, and kept where reports of it belong.
+    /// The newest report of a subject: its target has the subject's kind and uid, and it is in the namespace
+    /// where such reports belong.
     pub fn report_of(&self, subject: &Subject) -> Option<Arc<BootstrapReport>> {
         let mut about = self.reports_about(&subject.uid);
         about.retain(|report| {
@@ -276,23 +280,24 @@ impl Cluster {
                     .as_ref()
                     .is_none_or(|own| report.namespace().as_ref() == Some(own))
         });
-        // Of several, the newest: names are stable, so it is another VM's.
+        // Names are stable, so an older report is about another VM.
         about.into_iter().max_by_key(|report| report.finished_at())
     }
 
-    /// The reports that say they are about a uid.
+    /// The reports whose target has this uid.
     pub fn reports_about(&self, uid: &str) -> Vec<Arc<BootstrapReport>> {
         let inner = self.lock();
         let about = inner.reports_about.get(uid).into_iter().flatten();
         about.filter_map(|key| inner.reports.get(key).cloned()).collect()
     }
 
-    /// A report.
+    /// A report by its key.
     pub fn report(&self, key: &ReportKey) -> Option<Arc<BootstrapReport>> {
         self.lock().reports.get(key).cloned()
     }
 
-    /// How many others of a subject's parent failed, by cause; of machines, which are replaced.
+    /// How many other subjects of this subject's parent failed, by cause. Only for machines, because a
+    /// controller replaces them.
     pub fn alike(&self, subject: &Subject) -> HashMap<String, usize> {
         alike(subject, self.lock().reports.values().map(AsRef::as_ref))
     }
@@ -302,14 +307,14 @@ impl Cluster {
         self.lock().reports.values().cloned().collect()
     }
 
-    /// What Karpenter said of a subject.
+    /// Karpenter's Event about a subject.
     pub fn signal_of(&self, uid: &str) -> Option<Signal> {
         self.lock().signals.get(uid).cloned()
     }
 }
 
 impl Inner {
-    /// One Node less is in a resource group.
+    /// Decrements the number of Nodes in a resource group.
     fn not_in(&mut self, group: Option<(String, String)>) {
         let Some((subscription, group)) = group else { return };
         if let Some(groups) = self.node_groups.get_mut(&subscription)
@@ -322,7 +327,7 @@ impl Inner {
         }
     }
 
-    /// A report is not about this uid, or not any more.
+    /// Removes a report from those about this uid.
     fn not_about(&mut self, uid: &str, key: &ReportKey) {
         if let Some(about) = self.reports_about.get_mut(uid) {
             about.retain(|known| known != key);
@@ -337,7 +342,7 @@ impl Inner {
         self.signals.remove(uid);
         if let Place::Known(id) = &entry.subject.place {
             let place = lower(&id.to_string());
-            // Another subject may be in this place by now.
+            // Another subject may have this provider ID by now.
             if self.subject_at.get(&place).is_some_and(|there| there == uid) {
                 self.subject_at.remove(&place);
             }
@@ -345,7 +350,7 @@ impl Inner {
     }
 }
 
-/// The report with times that can be: one that the API server would refuse could never be written anew.
+/// The report with its times bounded: the API server would refuse to store it again otherwise.
 fn bounded(mut report: BootstrapReport) -> BootstrapReport {
     let bound = |time: &mut Time| time.0 = bounds::time(time.0);
     report.spec.created_at.iter_mut().for_each(bound);
@@ -361,17 +366,18 @@ fn bounded(mut report: BootstrapReport) -> BootstrapReport {
     report
 }
 
-/// Whether one version of an object is older than another. The answer to a write may come after
-/// the watch has told of a later one, and must not undo it.
+/// Whether one version of an object is older than another. The answer to a write may arrive after the watch
+/// has delivered a later version, and must not replace that version.
 fn is_older(version: &str, known: &str) -> bool {
     match (version.parse::<u64>(), known.parse::<u64>()) {
         (Ok(version), Ok(known)) => version < known,
-        // Versions that are no numbers cannot be compared.
+        // Versions that are not numbers cannot be compared.
         _ => false,
     }
 }
 
-/// How many others of a subject's parent failed, by cause; of machines, which are replaced.
+/// How many other subjects of this subject's parent failed, by cause. Only for machines, because a controller
+/// replaces them.
 pub fn alike<'a>(
     subject: &Subject,
     reports: impl IntoIterator<Item = &'a BootstrapReport>,
@@ -395,12 +401,11 @@ pub fn alike<'a>(
     causes
 }
 
-/// A Node as a judgement sees it.
+/// A Node as the fields that a verdict needs.
 pub fn joined(node: &Node) -> Joined {
     Joined { name: node.name_any(), ready: node.is_ready() }
 }
 
-/// The subscription and the resource group of a Node, in lower case.
 fn group_of(node: &Node) -> Option<(String, String)> {
     let id: ProviderId = node.spec.provider_id.as_deref()?.parse().ok()?;
     let id = ResourceId::from(&id.instance);

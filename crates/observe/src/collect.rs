@@ -1,4 +1,5 @@
-//! Asks Azure and Kubernetes. Each question may fail alone; the observation says so.
+//! Reads the sources of evidence from Azure and Kubernetes. Each read may fail on its own; the observation
+//! records each failure.
 
 mod console;
 
@@ -31,13 +32,13 @@ use crate::snapshot::Signal;
 use crate::subject::{Place, Subject};
 use crate::workers::Workers;
 
-/// How long after its time a verdict has to be made, read or not.
+/// How long after the deadline a verdict must be made, even if reads are still waiting.
 const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(50);
-/// How long a read may take that begins later.
+/// The longest wait of a read that begins after that moment.
 const GRACE: SignedDuration = SignedDuration::from_secs(2);
-/// How many certificate requests are looked through.
+/// The most certificate requests to search.
 const MOST_REQUESTS: u32 = 500;
-/// How long a join token of Cluster API's kubeadm provider holds, unless it is told otherwise.
+/// The default lifetime of a join token of Cluster API's kubeadm provider.
 const TOKEN_HOLDS: SignedDuration = SignedDuration::from_mins(15);
 
 /// Collects evidence from Azure and Kubernetes.
@@ -55,7 +56,7 @@ pub struct Collect {
 }
 
 impl Collect {
-    /// A collector that asks with these.
+    /// A collector that reads with these clients.
     pub fn new(
         arm: Arm,
         client: Client,
@@ -69,26 +70,26 @@ impl Collect {
         Self { arm, client, clock, health, hook, console, signatures, workers, read_scope }
     }
 
-    /// The same, which reads only what it may.
+    /// Restricts the reads to this scope.
     #[must_use]
     pub fn with_read_scope(mut self, read_scope: ReadScope) -> Self {
         self.read_scope = read_scope;
         self
     }
 
-    /// Which VMs may be read.
+    /// The VMs that this collector may read.
     pub(crate) fn read_scope(&self) -> &ReadScope {
         &self.read_scope
     }
 
-    /// The same, which also looks for these.
+    /// Adds the operator's own signatures to those that a diagnosis searches for.
     #[must_use]
     pub fn with_signatures(mut self, signatures: Signatures) -> Self {
         self.signatures = signatures;
         self
     }
 
-    /// Looks at the VM, and at the AKS machine where there is one. What was known before stays.
+    /// Reads the VM, and the AKS machine if the subject has one. Earlier facts remain.
     pub async fn look(
         &self,
         subject: &Subject,
@@ -101,7 +102,8 @@ impl Collect {
         self.excerpted(seen).await
     }
 
-    /// Waits until Azure refuses reads of a subject's VM until later than `than`; answers until when.
+    /// Waits until Azure refuses reads of a subject's VM until later than `than`, and returns the new end of
+    /// the refusal.
     pub(crate) async fn refused_beyond(&self, subject: &Subject, than: Timestamp) -> Timestamp {
         match &subject.place {
             Place::Known(id) => self.arm.refused_beyond(&id.instance, than).await,
@@ -109,8 +111,8 @@ impl Collect {
         }
     }
 
-    /// Diagnoses long evidence, and keeps excerpts of it. Short evidence is diagnosed when a decision
-    /// needs that: most of it never is.
+    /// Diagnoses long evidence and cuts it to excerpts. Short evidence is diagnosed only when a decision
+    /// needs the diagnosis: most short evidence never needs one.
     pub(crate) async fn excerpted(&self, seen: Observation) -> Observation {
         match seen.evidence.size() {
             size if Workers::is_small(size) => seen,
@@ -150,7 +152,7 @@ impl Collect {
                     let beneath = machine.resource_id.as_ref();
                     instance = beneath.and_then(|id| InstanceId::try_from(id).ok()).or(instance);
                     seen = seen.with_machine(&machine, self.clock.now());
-                    // While AKS is at it, its VM costs a read and says little.
+                    // While AKS is still creating the VM, a read of the VM costs budget and shows little.
                     if machine.is_underway() && priority == Priority::Schedule {
                         return seen;
                     }
@@ -191,7 +193,7 @@ impl Collect {
         }
     }
 
-    /// Asks all other sources: the console, run commands, and Kubernetes.
+    /// Reads all other sources: the console, run commands, and Kubernetes.
     pub async fn deepen(
         &self,
         subject: &Subject,
@@ -225,7 +227,7 @@ impl Collect {
         self.excerpted(seen).await
     }
 
-    /// Adds what the console shows, as an excerpt.
+    /// Adds the text of the console as an excerpt.
     async fn read_console(
         &self,
         id: &ProviderId,
@@ -238,7 +240,7 @@ impl Collect {
         self.excerpted(read).await
     }
 
-    /// Reads what is new on the console: whether it proves that the bootstrap has failed.
+    /// Reads new text on the console, and returns whether it proves that the bootstrap failed.
     pub(crate) async fn watch_console(
         &self,
         subject: &Subject,
@@ -272,7 +274,7 @@ impl Collect {
         self.workers.run(size, proves).await
     }
 
-    /// With everything that is known of a subject before it is looked at.
+    /// Adds the facts that are known about a subject before it is read.
     fn prepared(&self, subject: &Subject, mut seen: Observation) -> Observation {
         seen.script = subject.profile.script;
         let evidence = seen.evidence.change();
@@ -292,7 +294,7 @@ impl Collect {
             return seen;
         }
         match self.asked(self.arm.run_commands(&id.instance, turn).await).await {
-            // What they print may be long.
+            // The output of run commands may be long.
             Ok(commands) if commands.is_empty() => seen.with_run_commands(&commands),
             Ok(commands) => {
                 self.workers.run(usize::MAX, move || seen.with_run_commands(&commands)).await
@@ -312,7 +314,7 @@ impl Collect {
         node: Option<&Node>,
     ) -> Observation {
         if subject.profile.node == NodeLocation::WorkloadCluster {
-            // Its Node, and the requests of that, are in the cluster that it belongs to.
+            // The Node and its certificate requests are in the workload cluster.
             let detail = "not read: the Machine itself refers to its Node";
             seen.collected(collected(collector::KUBERNETES, CollectorState::Empty, detail));
             let age = token_age(subject.created.duration_until(self.clock.now()));
@@ -348,7 +350,7 @@ impl Collect {
         }
     }
 
-    /// What the activity log has of the VM's resource group since `from`.
+    /// The activity log's entries since `from` for the VM's resource group.
     pub async fn activity(
         &self,
         id: &InstanceId,
@@ -363,7 +365,7 @@ impl Collect {
         self.asked(self.arm.activity_log(subscription, group, from, to, turn).await).await
     }
 
-    /// What comes before the deadline: a verdict on what is known is worth more than a late read.
+    /// The result, if it arrives before the deadline: a verdict from known facts is better than a late read.
     async fn in_time<T>(
         &self,
         deadline: Option<Timestamp>,
@@ -383,8 +385,8 @@ impl Collect {
     }
 }
 
-/// A look that has to be made in time is given up just before the claim is deleted. One that begins
-/// later has a moment: a look that came in time and found no turn must not wait for ever.
+/// A look that has a deadline is cancelled just before the claim is deleted. A look that begins later gets
+/// [`GRACE`]: a look that waits for its turn in vain must not wait forever.
 fn deadline(
     subject: &Subject,
     seen: Option<&Observation>,
@@ -399,7 +401,7 @@ fn deadline(
     }
 }
 
-/// How many bytes of text a VM shows.
+/// The total size of the texts on a VM.
 fn size_of(vm: &VirtualMachine) -> usize {
     let extensions = vm.extensions.iter();
     let statuses = extensions.flat_map(|one| one.statuses.iter().chain(&one.substatuses));
@@ -407,9 +409,8 @@ fn size_of(vm: &VirtualMachine) -> usize {
     texts.map(str::len).sum()
 }
 
-/// Whether it is worth a read to ask what run commands say: of a subject whose evidence does not
-/// prove a cause, where its agent knows of such commands, or where it is the last question before a
-/// verdict.
+/// Whether reading the run commands is worth its cost: the evidence does not prove a cause, and the agent
+/// knows of managed run commands or this is the last read before a verdict.
 fn may_wait_in_a_command(subject: &Subject, seen: &Observation, priority: Priority) -> bool {
     let is_last = seen.at >= subject.deadline(Some(seen)) || priority == Priority::Event;
     subject.profile.console_decides
@@ -418,7 +419,7 @@ fn may_wait_in_a_command(subject: &Subject, seen: &Observation, priority: Priori
         && seen.evidence.diagnosis().cause.confidence != Confidence::High
 }
 
-/// What is to be said of a certificate request, if it is the node's.
+/// The report line about a certificate request, if it is the node's.
 fn told(request: &CertificateSigningRequest, node: &str) -> Option<String> {
     let asked = format!("system:node:{}", node.to_ascii_lowercase());
     let by_node = request.spec.username.as_deref() == Some(asked.as_str());
@@ -443,7 +444,7 @@ fn told(request: &CertificateSigningRequest, node: &str) -> Option<String> {
     Some(format!("CertificateSigningRequest (CSR) {name} of {user} for node {node} {state}"))
 }
 
-/// Whether a request in PEM names a node: the name stands in it as it is.
+/// Whether a request in PEM is for this node: the decoded request contains the name as plain text.
 fn names_node(pem: &[u8], asked: &str) -> bool {
     let text = String::from_utf8_lossy(pem);
     let body: String = text.lines().filter(|line| !line.starts_with("-----")).collect();
@@ -457,7 +458,7 @@ fn base64_decoded(text: &str) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
 }
 
-/// What the age of a Machine tells of its join token, which itself is never read.
+/// What a Machine's age implies for its join token. The token itself is never read.
 fn token_age(age: SignedDuration) -> String {
     let (minutes, holds) = (age.as_mins(), TOKEN_HOLDS.as_mins());
     let may = if age > TOKEN_HOLDS { "may have expired" } else { "cannot have expired" };

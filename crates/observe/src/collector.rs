@@ -1,38 +1,38 @@
-//! The sources of evidence as a report lists them: names, and what came of each.
+//! The names of the sources of evidence in a report, and the result of each.
 
 use bringup_azure::{ArmError, ErrorKind};
 use bringup_diagnosis::redaction::redact;
 use bringup_objects::report::{Collector, CollectorState};
 
-/// The VM with its instance view.
+/// The VM and its instance view.
 pub const VM: &str = "virtual machine";
-/// The machine of AKS.
+/// The AKS machine.
 pub const MACHINE: &str = "AKS machine";
 /// Managed run commands.
 pub const RUN_COMMANDS: &str = "run commands";
-/// Boot diagnostics.
+/// The serial log from boot diagnostics.
 pub const SERIAL_LOG: &str = "serial log";
-/// Node and certificate requests.
+/// The Node and its certificate requests.
 pub const KUBERNETES: &str = "Kubernetes";
-/// How old a Machine is, and so its join token.
+/// The age of a Machine, and so of its join token.
 pub const TOKEN_AGE: &str = "join token's age";
-/// The provider's object behind a machine.
+/// The provider's object behind a Machine.
 pub const PROVIDER_OBJECT: &str = "provider's object";
-/// Our conditions, where they may not be written.
+/// The conditions that bringup writes, if a write failed.
 pub const CONDITIONS: &str = "conditions";
-/// What outlives the VM.
+/// The activity log, which outlives the VM.
 pub const ACTIVITY_LOG: &str = "activity log";
 
-/// How long a collector's detail may be.
+/// The most bytes in a collector's detail.
 pub(crate) const DETAIL: usize = 300;
 
-/// A collector's line in a report. The detail may be text of others: it is redacted.
+/// A collector's entry in a report. The detail may contain text of others: it is redacted.
 pub fn collected(name: &str, state: CollectorState, detail: &str) -> Collector {
     let detail = redact(detail).text.truncated(DETAIL).into_string();
     Collector { name: name.to_owned(), state: state.into(), detail }
 }
 
-/// What a refusal means to the reader of a report.
+/// The state and detail with which a report shows a failed read.
 pub fn refusal(error: &ArmError) -> (CollectorState, String) {
     match error.kind() {
         ErrorKind::Forbidden { action, scope } => {

@@ -1,8 +1,8 @@
-//! Watching the consoles of VMs that need no extension to become nodes.
+//! Watches the consoles of VMs that need no extension to become nodes.
 //!
-//! Azure allows twelve reads of a VM a minute, for all clients together; the blob behind its console
-//! can be read at any time. So the blob is read every other second, and when it proves that a bootstrap
-//! has failed, the observer reads all other sources at once.
+//! Azure allows twelve reads of a VM a minute, for all clients together. The blob behind the VM's console has
+//! no such limit. So the observer reads the blob every two seconds, and reads all other sources at once when
+//! the console proves that a bootstrap has failed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,48 +16,49 @@ use crate::subject::{Place, Subject};
 
 /// The pause between two reads of a console.
 const PAUSE: SignedDuration = SignedDuration::from_secs(2);
-/// With many consoles, the pause is so long for each of them: twenty are read a second.
+/// With many consoles, the pause between two reads of each is this share times their number: all together
+/// cause twenty reads a second.
 const SHARE: SignedDuration = SignedDuration::from_millis(50);
-/// The pause after a console could not be read.
+/// The pause after a failed read of a console.
 const UNREADABLE_PAUSE: SignedDuration = SignedDuration::from_mins(1);
-/// So many consoles are watched at a time: each needs an address, which costs a read of the VM every few
-/// minutes. All other VMs are looked at by their schedule alone.
+/// The most consoles to watch at a time: each needs an address, which costs a read of the VM every few
+/// minutes. All other VMs are read by their schedule alone.
 const MOST: usize = 200;
 
 /// The result of the last read of a console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding {
-    /// It proves no failure.
+    /// The console proves no failure.
     NoFailure,
-    /// It cannot be read now, or its failure has led to no verdict.
+    /// The console cannot be read now, or its failure has led to no verdict.
     Unreadable,
-    /// It proves that the bootstrap failed; the VM has not been looked at since.
+    /// The console proves that the bootstrap failed; the VM has not been read since.
     Failure,
-    /// It proves that the bootstrap failed, and the VM has been looked at since.
+    /// The console proves that the bootstrap failed, and the VM has been read since.
     Inspected,
 }
 
 /// The state of one console, and how many consoles are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConsoleWatch {
-    /// When it was last read, and the result; absent: not yet.
+    /// The time and the result of the last read; none before the first.
     pub last: Option<(Timestamp, Finding)>,
     /// How many consoles are watched.
     pub watched: usize,
 }
 
 impl ConsoleWatch {
-    /// Whether the console proves a failure that has not been looked into.
+    /// Whether the console proves a failure, and the VM has not been read since.
     pub fn shows_failure(self) -> bool {
         matches!(self.last, Some((_, Finding::Failure)))
     }
 
-    /// Whether the VM was looked at because of the console, and the other sources were not read yet.
+    /// Whether the VM was read because of the console, and the other sources were not read yet.
     pub fn is_inspected(self) -> bool {
         matches!(self.last, Some((_, Finding::Inspected)))
     }
 
-    /// When the console of a pending subject is to be read next; never, if there is none, or the result of
+    /// When to read the console of a pending subject next; none if the VM has no console, or if the result of
     /// the bootstrap is known.
     pub fn next(self, subject: &Subject, seen: Option<&Observation>) -> Option<Timestamp> {
         let launched = subject.launched()?;
@@ -78,17 +79,16 @@ impl ConsoleWatch {
     }
 }
 
-/// A console that is watched.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WatchedConsole {
-    /// Its address, and until when that is valid.
+    /// The console's address, and the end of its validity.
     pub(crate) address: Option<(SasAddress, Timestamp)>,
-    /// The blob's version at the last read.
+    /// The blob's version (etag) at the last read.
     pub(crate) version: Option<String>,
     last: Option<(Timestamp, Finding)>,
 }
 
-/// All consoles that are watched, by the uid of their subject.
+/// All watched consoles, by the uid of their subject.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedConsoles(Mutex<HashMap<String, WatchedConsole>>);
 
@@ -97,7 +97,6 @@ impl WatchedConsoles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state of a subject's console.
     pub(crate) fn state_of(&self, uid: &str) -> ConsoleWatch {
         let consoles = self.lock();
         let last = consoles.get(uid).and_then(|console| console.last);
@@ -109,18 +108,16 @@ impl WatchedConsoles {
         self.lock().entry(uid.to_owned()).or_default().clone()
     }
 
-    /// Stores the result of a read.
     pub(crate) fn store(&self, uid: &str, console: WatchedConsole, at: Timestamp, found: Finding) {
         let last = Some((at, found));
         self.lock().insert(uid.to_owned(), WatchedConsole { last, ..console });
     }
 
-    /// Stops watching a console.
     pub(crate) fn stop(&self, uid: &str) {
         self.lock().remove(uid);
     }
 
-    /// Notes what a finding has led to.
+    /// Changes a finding after the observer has acted on it.
     pub(crate) fn advance(&self, uid: &str, from: Finding, to: Finding) {
         if let Some(WatchedConsole { last: Some((_, found)), .. }) = self.lock().get_mut(uid)
             && *found == from

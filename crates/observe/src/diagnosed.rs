@@ -7,11 +7,11 @@ use bringup_contract::Cause;
 use bringup_diagnosis::evidence::Content;
 use bringup_diagnosis::{Confidence, Diagnosis, Evidence, Piece, Source, Verdict, diagnose};
 
-/// The mark of the summary that bringup-node prints on the console and in extensions.
+/// The prefix of the summary that bringup-node prints on the console and in extensions.
 pub(crate) const SUMMARY: &str = "BRINGUP-NODE/1 ";
 
-/// Evidence, and what it shows. The diagnosis is made when it is first asked for, and made anew only
-/// after the evidence has changed.
+/// Evidence and its diagnosis. The diagnosis is computed at the first call of [`Self::diagnosis`], and again
+/// only after the evidence has changed.
 #[derive(Debug, Clone, Default)]
 pub struct DiagnosedEvidence {
     evidence: Evidence,
@@ -34,20 +34,20 @@ impl Deref for DiagnosedEvidence {
 }
 
 impl DiagnosedEvidence {
-    /// The evidence, to be changed: its diagnosis no longer holds.
+    /// Mutable access to the evidence. Discards the diagnosis.
     pub fn change(&mut self) -> &mut Evidence {
         self.diagnosis = OnceLock::new();
         self.is_proven_by_guest = OnceLock::new();
         &mut self.evidence
     }
 
-    /// What the evidence shows. The first call takes as long as the evidence is large.
+    /// The diagnosis of the evidence. The first call takes time in proportion to the size of the evidence.
     pub fn diagnosis(&self) -> &Arc<Diagnosis> {
         self.diagnosis.get_or_init(|| Arc::new(diagnose(&self.evidence)))
     }
 
-    /// Whether the console or bringup-node proves, without any other evidence, that the bootstrap has
-    /// failed, and why. What a user's own extensions print explains a failure, and proves none.
+    /// Whether the console or bringup-node alone proves that the bootstrap failed, and why. Output of a
+    /// user's own extensions can explain a failure, but proves none.
     pub fn is_proven_by_guest(&self) -> bool {
         *self.is_proven_by_guest.get_or_init(|| {
             let counts = |piece: &&Piece| is_of_guest(piece);
@@ -66,7 +66,7 @@ impl DiagnosedEvidence {
         })
     }
 
-    /// Keeps of each piece an excerpt of at most `most` bytes. What the whole text shows stays known.
+    /// Cuts each piece to an excerpt of at most `most` bytes. The diagnosis of the whole text stays.
     pub fn cut_to_excerpts(&mut self, most: usize) {
         self.is_proven_by_guest();
         let diagnosis = self.diagnosis().clone();

@@ -1,5 +1,5 @@
-//! One look from outside, for a caller that does not wait for the controller: the same questions,
-//! and the same judgement. Nothing is written.
+//! One look at a subject, for a caller that does not wait for the controller: the same sources and the same
+//! verdict. Writes nothing.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::outputs::report;
 use crate::snapshot::Snapshot;
 use crate::subject::Subject;
 
-/// What an inquiry brought.
+/// The result of an inquiry.
 #[derive(Debug)]
 pub struct Inquiry {
-    /// What was seen.
+    /// The observation of the subject.
     pub seen: Observation,
-    /// The report that the controller would write, if it has failed.
+    /// The report that the controller would write if the subject has failed.
     pub report: Option<BootstrapReport>,
 }
 
-/// Asks all sources about a subject, and judges. The reports are those of the others.
+/// Reads all sources about a subject, and makes a verdict. `reports` are the reports about other subjects.
 pub async fn inquire<'a>(
     collect: &Collect,
     subject: &Subject,

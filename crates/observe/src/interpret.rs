@@ -1,4 +1,4 @@
-//! From Azure's answers to an [`Observation`]. Pure: the answers and the time come in.
+//! Builds an [`Observation`] from Azure's answers. Pure: the answers and the time are arguments.
 
 mod run_commands;
 mod vm;
@@ -20,12 +20,12 @@ use crate::collector::{self, DETAIL, collected, refusal};
 use crate::observation::{Agent, Aks, Cse, Mode, Observation, Vm};
 use crate::profile::Script;
 
-/// What the platform says of the guest agent, as a piece of evidence.
+/// The name of the piece of evidence that holds the platform's status of the guest agent.
 pub const AGENT_PIECE: &str = "VM agent";
-/// How many steps of a timeline are kept.
+/// The most steps in a timeline.
 const MOST_STEPS: usize = 64;
 impl Observation {
-    /// What the VM shows, added to what is known.
+    /// Adds the state and instance view of the VM.
     #[must_use]
     pub fn with_vm(mut self, vm: &VirtualMachine, now: Timestamp) -> Self {
         self.at = now;
@@ -41,7 +41,7 @@ impl Observation {
             _ => Agent::Silent,
         };
         self.runs_commands = run_commands::are_shown(vm);
-        // What the wait says counts, and not that its number is none of success.
+        // The meaning of bringup-node's exit code decides: a code other than 0 is not always a failure.
         let (script, exit) = match self.script {
             Script::Bootstrap => (script(vm), None),
             Script::Waiter => (waiter(vm), waiter(vm).and_then(exit_of_wait)),
@@ -96,7 +96,7 @@ impl Observation {
         self
     }
 
-    /// That the VM could not be read, and why. What is known stays.
+    /// Records that the VM could not be read, and why. Earlier facts remain.
     #[must_use]
     pub fn without_vm(mut self, error: &ArmError, now: Timestamp) -> Self {
         if error.is_not_found() {
@@ -110,7 +110,7 @@ impl Observation {
         self
     }
 
-    /// That the VM may not be read. What is known stays.
+    /// Records that bringup may not read the VM, and why. Earlier facts remain.
     #[must_use]
     pub fn outside_read_scope(mut self, why: &str, now: Timestamp) -> Self {
         self.at = now;
@@ -120,7 +120,7 @@ impl Observation {
         self
     }
 
-    /// That there is no VM. What is known stays.
+    /// Records that the VM does not exist. Earlier facts remain.
     #[must_use]
     pub fn with_no_vm(mut self, now: Timestamp) -> Self {
         self.at = now;
@@ -131,7 +131,7 @@ impl Observation {
         self
     }
 
-    /// That the VM was not read in time: what is known of it is of an earlier look.
+    /// Records that the VM was not read in time: all facts about the VM are from an earlier look.
     #[must_use]
     pub fn unread(mut self, now: Timestamp) -> Self {
         self.agent = self.agent.unread();
@@ -139,7 +139,7 @@ impl Observation {
         self.without_turn(collector::VM, now)
     }
 
-    /// That Azure refuses reads of this VM until then. What is known of it stays.
+    /// Records that Azure refuses reads of this VM until the given time. Earlier facts remain.
     #[must_use]
     pub(crate) fn refused_until(mut self, until: Timestamp) -> Self {
         let until = until.strftime("%H:%M:%S UTC");
@@ -147,8 +147,8 @@ impl Observation {
         self
     }
 
-    /// That a source was not read and judged before the verdict was due: because Azure allows too few reads,
-    /// or because other evidence was being judged.
+    /// Records that a source was not read and judged before the verdict was due, because Azure allows too few
+    /// reads or because other evidence was being judged.
     #[must_use]
     pub fn without_turn(mut self, name: &str, now: Timestamp) -> Self {
         self.at = now;
@@ -158,7 +158,7 @@ impl Observation {
         self
     }
 
-    /// What AKS says of its machine.
+    /// Adds the state of the AKS machine.
     #[must_use]
     pub fn with_machine(mut self, machine: &Machine, now: Timestamp) -> Self {
         self.at = now;
@@ -177,7 +177,7 @@ impl Observation {
             let most = failure.details.first().unwrap_or(failure);
             self.add(Piece::seen(Source::Arm, "AKS machine's error", &words(most)));
         }
-        // The VM beneath it may be gone, or may never have been made: that does not undo it.
+        // The AKS machine failed even if its VM was deleted or never created.
         self.aks = if failed { Aks::Failed } else { Aks::NotFailed };
         if failed {
             self.vm = Vm::Failed;
@@ -191,7 +191,8 @@ impl Observation {
         self
     }
 
-    /// What the console shows. Where the scripts run without an extension, their result is there.
+    /// Adds the text of the console. For scripts that run without an extension, the console contains their
+    /// result.
     #[must_use]
     pub fn with_console(mut self, text: &str, cut_off: bool) -> Self {
         if text.trim().is_empty() {
@@ -209,7 +210,7 @@ impl Observation {
             let read = cse::read(text);
             let ended = match read.code {
                 Some((code, CodeSource::Json | CodeSource::Node)) => Some(code),
-                // A join has numbers of its own, which are none of the scripts.
+                // A join has exit codes of its own, which are not those of the scripts.
                 Some((_, CodeSource::Trace | CodeSource::Outer)) | None => None,
             };
             let exit =
@@ -230,7 +231,7 @@ impl Observation {
         self
     }
 
-    /// What Kubernetes shows of the node and its certificate.
+    /// Adds the state of the Node and its certificate requests in Kubernetes.
     #[must_use]
     pub fn with_kubernetes(mut self, lines: &[String]) -> Self {
         let state = if lines.is_empty() { CollectorState::Empty } else { CollectorState::Ok };
@@ -245,7 +246,7 @@ impl Observation {
         self
     }
 
-    /// What the activity log has of the VM and its extensions.
+    /// Adds the activity log's entries about the VM and its extensions.
     #[must_use]
     pub fn with_activity(mut self, entries: &[&ActivityEntry]) -> Self {
         let texts: Vec<String> = entries
@@ -269,14 +270,15 @@ impl Observation {
         self
     }
 
-    /// What Karpenter said.
+    /// Adds the text of Karpenter's Event.
     #[must_use]
     pub fn with_signal(mut self, text: &str) -> Self {
         self.add(Piece::seen(Source::Kubernetes, "Event AsyncProvisioningError", text));
         self
     }
 
-    /// Notes what was wrong with a bootstrap that was waited for, in case that its Node comes all the same.
+    /// Records a problem with a bootstrap that bringup-node waited for, to warn of in case the Node joins all
+    /// the same.
     fn warn(&mut self, exit: Option<i32>, gave_up: bool) {
         self.warning = match (exit, &self.cse) {
             _ if self.script != Script::Waiter => None,
@@ -290,11 +292,11 @@ impl Observation {
         };
     }
 
-    /// Adds a piece, in place of what the same place said before.
+    /// Adds a piece of evidence, and replaces an earlier piece from the same place.
     fn add(&mut self, piece: Piece) {
         let pieces = &mut self.evidence.change().pieces;
         let same = |known: &Piece| known.source == piece.source && known.name == piece.name;
-        // An activity log has many entries, all of them worth reading.
+        // An activity log has many entries, and all of them are kept.
         if piece.source != Source::ActivityLog {
             pieces.retain(|known| !same(known));
         }
@@ -303,7 +305,7 @@ impl Observation {
         }
     }
 
-    /// Records the answer of a collector, in place of an earlier one.
+    /// Records the result of a collector, and replaces an earlier one.
     pub fn collected(&mut self, asked: Collector) {
         match self.collectors.iter_mut().find(|known| known.name == asked.name) {
             Some(known) => *known = asked,
@@ -312,7 +314,6 @@ impl Observation {
     }
 }
 
-/// Whether a text is a page for a browser.
 fn is_page(text: &str) -> bool {
     let start: String = text.trim_start().chars().take(14).collect::<String>().to_ascii_lowercase();
     start.starts_with("<!doctype html") || start.starts_with("<html")

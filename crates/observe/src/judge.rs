@@ -1,4 +1,5 @@
-//! From what is seen of a subject to what is to be said of it. Pure: time is an argument.
+//! Decides from everything observed about a subject whether its bootstrap succeeded or failed, and why. Pure:
+//! time is an argument.
 
 use std::sync::Arc;
 
@@ -15,36 +16,36 @@ use crate::schedule::SILENCE;
 use crate::snapshot::Snapshot;
 use crate::subject::{Launch, Subject};
 
-/// What is to be said of a subject.
+/// The verdict on a subject.
 #[derive(Debug)]
 pub enum Judgement {
-    /// Nothing yet.
+    /// No verdict yet.
     Underway,
-    /// It is deleted, and nothing says that it had failed.
+    /// The subject is being deleted, and nothing shows that it had failed.
     Withdrawn,
-    /// Its Node is there.
+    /// The subject's Node exists.
     Up,
-    /// It failed.
+    /// The subject failed.
     Failed(Box<Failure>),
 }
 
-/// A failure.
+/// A failed subject.
 #[derive(Debug)]
 pub struct Failure {
-    /// Why.
+    /// The cause, with the lines that prove it.
     pub diagnosis: Arc<Diagnosis>,
-    /// The evidence was gone before it could be read.
+    /// The evidence was deleted before it could be read.
     pub lost: bool,
 }
 
-/// A VM that is not there this long after it was accepted will not come: until then, ARM may not
-/// have noticed it yet.
+/// How long ARM may take to show a VM after its creation was accepted. A VM that is still missing after this
+/// time will not appear.
 const APPEARS_WITHIN: SignedDuration = SignedDuration::from_mins(2);
-/// What is deleted so long after it had to be judged did not make it in time.
+/// A subject whose deletion begins this long after its deadline or later counts as timed out.
 const TIMED_OUT: SignedDuration = SignedDuration::from_mins(1);
 
 impl Snapshot {
-    /// What is to be said.
+    /// The verdict on this snapshot's subject.
     pub fn judge(&self) -> Judgement {
         let (subject, now) = (&*self.subject, self.now);
         if self.is_up() {
@@ -56,7 +57,7 @@ impl Snapshot {
         let Some(seen) = self.observation.as_deref() else { return Judgement::Underway };
         match (&seen.cse, &seen.vm) {
             (Cse::Failed { .. }, _) | (_, Vm::Failed) => self.shown(seen),
-            // Before its VM is said to be gone: this is why there is none.
+            // Must come before the arm for a missing VM: a failed AKS machine is the reason why no VM exists.
             _ if seen.aks == Aks::Failed => self.shown(seen),
             (_, Vm::Gone | Vm::Deleting) => self.gone(seen),
             (Cse::Succeeded { at }, _)
@@ -64,7 +65,7 @@ impl Snapshot {
             {
                 failed(seen, Some(SILENT))
             }
-            // Before its time is said to be over: this is why.
+            // Must come before the arm for the deadline: a silent agent is the more precise cause.
             _ if seen.is_full
                 && seen.vm == Vm::Present
                 && seen.agent == Agent::Silent
@@ -92,22 +93,24 @@ impl Snapshot {
         }
     }
 
-    /// ARM shows a failure. A VM on its way out may show that its script failed and no longer
-    /// what that said: then this is lost, too. So it is if AKS does not tell why its machine has none.
+    /// Azure shows a failure. While a VM is being deleted, it may still show that its script failed but no
+    /// longer the script's output; then the evidence is lost. The evidence is also lost if an AKS machine
+    /// without a VM failed for an unknown cause.
     fn shown(&self, seen: &Observation) -> Judgement {
         let Judgement::Failed(mut failure) = failed(seen, None) else {
             return Judgement::Underway;
         };
         let known = failure.diagnosis.cause.reason != Cause::Unknown
             || failure.diagnosis.exit_code.is_some();
-        // What the guest says has its time; what is left of it in the model has none.
+        // A result that the guest reports has a time; the result that remains in the VM's model has none.
         let wordless = matches!(seen.cse, Cse::Failed { at: None });
         let bodiless = seen.aks == Aks::Failed && seen.vm == Vm::Gone;
         failure.lost = !known && (wordless && self.signal().is_some() || bodiless);
         Judgement::Failed(failure)
     }
 
-    /// The VM is gone: with its evidence if Karpenter said that it failed, or if it never came.
+    /// The VM does not exist. The evidence is lost if Karpenter reported a failure, or if the VM never
+    /// appeared.
     fn gone(&self, seen: &Observation) -> Judgement {
         let never_came = seen.vm == Vm::Gone
             && self.subject.deleting.is_none()
@@ -125,7 +128,7 @@ impl Snapshot {
         Judgement::Underway
     }
 
-    /// A claim that had not failed is being deleted: no failure, unless its time was over.
+    /// A subject that had not failed is being deleted. That is no failure, unless its deadline had passed.
     fn withdrawn(&self, seen: &Observation, now: Timestamp) -> Judgement {
         let ended = self.subject.deleting.unwrap_or(now);
         let is_late = ended >= self.subject.deadline(Some(seen)).plus(TIMED_OUT);
@@ -149,13 +152,13 @@ fn refused(message: &str) -> Judgement {
     Judgement::Failed(Box::new(Failure { diagnosis: Arc::new(diagnosis), lost: false }))
 }
 
-/// Whether the script succeeded so long ago that the Node should have come, and everything was
-/// asked since.
+/// Whether the script succeeded so long ago that the Node should have joined, and all sources have been read
+/// since.
 fn is_silent(at: Option<Timestamp>, seen: &Observation) -> bool {
     seen.is_full && at.is_some_and(|at| at.plus(SILENCE) <= seen.at)
 }
 
-/// What is said where the evidence itself does not say that it failed.
+/// The diagnosis to use where the evidence itself does not prove a failure.
 #[derive(Clone, Copy)]
 struct Statement {
     summary: &'static str,
@@ -202,7 +205,7 @@ fn failed(seen: &Observation, statement: Option<Statement>) -> Judgement {
     Judgement::Failed(Box::new(Failure { diagnosis, lost: false }))
 }
 
-/// The agent is silent; what the platform says of it is the proof.
+/// The agent is silent; the platform's status of the agent is the proof.
 fn silent_agent(seen: &Observation) -> Judgement {
     let mut judgement = failed(seen, Some(AGENT_SILENT));
     let said = seen.evidence.pieces.iter().find(|piece| piece.name == AGENT_PIECE);
@@ -236,7 +239,7 @@ fn state(diagnosis: &mut Diagnosis, statement: Statement) {
     diagnosis.remedy = bringup_diagnosis::remedy(statement.cause);
 }
 
-/// How the subject bootstraps, as far as it can be told.
+/// How the subject bootstraps, as far as known.
 pub fn mode(subject: &Subject, seen: Option<&Observation>) -> Mode {
     let seen = seen.map(|seen| seen.mode).unwrap_or_default();
     match (seen, &subject.launch) {

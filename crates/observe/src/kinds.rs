@@ -1,6 +1,6 @@
-//! What is different between kinds of subjects, in one place: how an object becomes a subject, and
-//! what is watched for it. To add a kind, add it here and at its door ([`crate::claims`],
-//! [`crate::machines`]).
+//! The differences between kinds of subjects, in one place: how an object becomes a subject, and which
+//! objects are watched. To add a kind, add it here and as a module such as [`crate::claims`] or
+//! [`crate::machines`].
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::machines::MachineIndex;
 use crate::profile::Kind;
 use crate::subject::Subject;
 
-/// How objects become subjects.
+/// Converts objects to subjects.
 #[derive(Debug, Clone)]
 pub struct Kinds {
     classes: Arc<Vec<NodeClassKind>>,
-    /// What is known of machines.
+    /// The index of Machines and the objects behind them.
     pub machines: Arc<MachineIndex>,
 }
 
 impl Kinds {
-    /// Claims of these classes, and machines.
+    /// Handles claims of these classes, and Machines.
     pub fn new(classes: Vec<NodeClassKind>, machines: MachineIndex) -> Self {
         Self { classes: Arc::new(classes), machines: Arc::new(machines) }
     }
 
-    /// An object as a subject; none if it is none of ours.
+    /// An object as a subject; none if the controller does not handle the object.
     pub fn subject(&self, kind: Kind, object: DynamicObject) -> Option<Subject> {
         match kind {
             Kind::NodeClaim => self.claim(&read(object)?),
@@ -41,7 +41,7 @@ impl Kinds {
     }
 }
 
-/// An object by what is looked at of it. One that makes no sense is none.
+/// A typed view of an object; none if the object does not parse.
 pub fn read<T: DeserializeOwned>(object: DynamicObject) -> Option<T> {
     serde_json::to_value(object).and_then(serde_json::from_value).ok()
 }

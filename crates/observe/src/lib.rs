@@ -1,12 +1,12 @@
-//! Observes nodes that are to come up, and says in Kubernetes why one does not.
+//! Observes nodes that are bootstrapping, and reports in Kubernetes why one does not join.
 //!
 //! ```text
 //! watches ──▶ Cluster (an index) ──▶ Agenda (what is due) ──▶ Snapshot ──▶ next_step ──▶ one effect
 //! ```
 //!
-//! `next_step` is pure: a function of the [`snapshot::Snapshot`], which holds everything that is seen
-//! and the time. What must be remembered is in Kubernetes or in Azure; what is kept in memory
-//! saves reads, and nothing is lost with it.
+//! `next_step` is pure: a function of the [`snapshot::Snapshot`], which contains the time and everything
+//! observed. All state that must survive a restart is in Kubernetes or in Azure. State in memory only saves
+//! reads, and may be lost.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
 

@@ -1,11 +1,11 @@
-//! The log line of a verdict: the same fields for every one.
+//! The log line of a verdict.
 
 use bringup_contract::Open;
 use bringup_objects::report::{BootstrapReport, Phase};
 use kube::ResourceExt as _;
 use tracing::{info, warn};
 
-/// Says a verdict in the log: the fields are the same for every one.
+/// Logs a verdict, always with the same fields.
 pub fn verdict(report: &BootstrapReport) {
     let spec = &report.spec;
     let Some(status) = &report.status else { return };

@@ -1,4 +1,4 @@
-//! Machines of Cluster API as subjects. Each is made from a Machine, its infrastructure machine
+//! Machines of Cluster API as subjects. A subject combines a Machine, its infrastructure machine
 //! (AzureMachine or AzureMachinePoolMachine), and the objects that it shares with other Machines.
 
 mod place;
@@ -22,14 +22,14 @@ use crate::subject::{Labels, Launch, Mirror, Parent, Place, Subject};
 
 /// The kinds of infrastructure machines: each has one VM.
 pub const INFRA_KINDS: [&str; 2] = ["AzureMachine", "AzureMachinePoolMachine"];
-/// How long after its VM is there a machine is judged, unless it is said otherwise: below the time
-/// after which Cluster API itself gives it up.
+/// The default time from the VM's existence to a verdict on the Machine: shorter than the time after which
+/// Cluster API itself gives up the Machine.
 pub const DEADLINE: SignedDuration = SignedDuration::from_mins(10);
 
-/// An object in a namespace: that, and its name.
+/// The namespace and name of an object.
 pub type Named = (String, String);
 
-/// The objects of Cluster API from which subjects are made: a change of any of them changes Machines.
+/// An index of the Cluster API objects that subjects are made from: a change of any of them changes Machines.
 #[derive(Debug)]
 pub struct MachineIndex {
     deadline: SignedDuration,
@@ -41,15 +41,15 @@ pub struct MachineIndex {
 #[derive(Debug, Default)]
 struct Parts {
     machines: HashMap<Named, MachineRecord>,
-    /// By kind.
+    /// Infrastructure machines by kind.
     infra_machines: HashMap<String, HashMap<Named, InfraRecord>>,
     shared: SharedObjects,
-    /// The first list of Clusters is complete: before, any of them may be paused.
+    /// Whether the first list of Clusters is complete. Until then, any Cluster may be paused.
     clusters_listed: bool,
 }
 
 impl MachineIndex {
-    /// An empty index. Machines are judged `deadline` after their VM exists.
+    /// An empty index. `deadline` is the time from a VM's existence to the verdict.
     pub fn new(deadline: SignedDuration) -> Self {
         Self { deadline, shapes: Arc::default(), parts: Mutex::default() }
     }
@@ -58,7 +58,7 @@ impl MachineIndex {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores a Machine, and returns it as a subject.
+    /// Stores a Machine, and returns its subject.
     pub fn machine_seen(&self, machine: Machine) -> Option<Subject> {
         let name = named(&machine.metadata)?;
         let machine = MachineRecord::of(machine)?;
@@ -68,19 +68,19 @@ impl MachineIndex {
         self.subject(&parts, &name)
     }
 
-    /// Drops a Machine that was deleted.
+    /// Removes a deleted Machine.
     pub fn machine_gone(&self, machine: &Machine) {
         if let Some(name) = named(&machine.metadata) {
             self.lock().machines.remove(&name);
         }
     }
 
-    /// Drops all Machines but those with these uids.
+    /// Removes all Machines but those with these uids.
     pub fn only_machines(&self, uids: &HashSet<String>) {
         self.lock().machines.retain(|_, machine| uids.contains(&machine.uid));
     }
 
-    /// Stores an infrastructure machine, and returns its Machine as a subject.
+    /// Stores an infrastructure machine, and returns its Machine's subject.
     pub fn infra_machine_seen(&self, kind: &str, object: AzureMachine) -> Option<Subject> {
         let name = named(&object.metadata)?;
         let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
@@ -92,8 +92,8 @@ impl MachineIndex {
         self.subject(&parts, &owner)
     }
 
-    /// Drops an infrastructure machine that was deleted. Returns its Machine without it, unless no other
-    /// object knows where its VM is.
+    /// Removes a deleted infrastructure machine. Returns its Machine, unless no other object contains the
+    /// VM's ID.
     pub fn infra_machine_gone(&self, kind: &str, object: &AzureMachine) -> Option<Subject> {
         let name = named(&object.metadata)?;
         let mut parts = self.lock();
@@ -102,7 +102,7 @@ impl MachineIndex {
         self.subject(&parts, &owner).filter(|subject| matches!(subject.place, Place::Known(_)))
     }
 
-    /// Drops all infrastructure machines of a kind but these.
+    /// Removes all infrastructure machines of a kind but these.
     pub fn only_infra_machines(&self, kind: &str, names: &HashSet<Named>) {
         if let Some(of_kind) = self.lock().infra_machines.get_mut(kind) {
             of_kind.retain(|name, _| names.contains(name));
@@ -125,7 +125,7 @@ impl MachineIndex {
         self.subjects(&parts, &affected)
     }
 
-    /// Drops a shared object that was deleted, and returns the Machines without it.
+    /// Removes a deleted shared object, and returns the Machines that it affects.
     pub fn shared_gone<A: SharedObject>(&self, name: &Named) -> Vec<Subject> {
         let mut parts = self.lock();
         let affected = parts.affected::<A>(name);
@@ -133,7 +133,7 @@ impl MachineIndex {
         self.subjects(&parts, &affected)
     }
 
-    /// Drops all shared objects of a kind but these, and returns the Machines of the others.
+    /// Removes all shared objects of a kind but these, and returns the Machines that the removed ones affect.
     pub fn only_shared<A: SharedObject>(&self, names: &HashSet<Named>) -> Vec<Subject> {
         let gone: Vec<Named> = {
             let mut parts = self.lock();
@@ -175,8 +175,8 @@ impl MachineIndex {
         let since = machine.ready_since;
         let begun = infra.and_then(|infra| infra.created);
         let place = place(machine, infra, site, pool);
-        // The provider makes nothing before it knows what from, and says where it is once it is made: of
-        // an instance of a scale set on its infrastructure machine alone, until the Node is there.
+        // The provider creates no VM before the bootstrap data exists, and writes the VM's ID once it exists.
+        // For an instance of a scale set, only the infrastructure machine has the ID until the Node joins.
         let is_said = machine.is_made
             || !id.is_empty()
             || infra.is_some_and(|infra| infra.provider_id.is_some());
@@ -187,7 +187,7 @@ impl MachineIndex {
             }
             _ => Launch::NotYet,
         };
-        // What an instance does not say itself, its pool says of all.
+        // A field that an instance does not have comes from its pool.
         let own = |own: fn(&InfraRecord) -> Option<&String>,
                    all: fn(&PoolRecord) -> Option<&String>| {
             infra.and_then(own).or_else(|| pool.and_then(all)).cloned()
@@ -230,7 +230,7 @@ impl MachineIndex {
             has_room: machine.has_room(shape.most),
             shape,
             held: parts.held(name, machine, cluster),
-            // Cluster API copies it from here to the Cluster, if there is one here.
+            // Cluster API copies the host from the AzureCluster to the Cluster.
             api_server: site
                 .map(|site| site.control_plane_endpoint.host.clone())
                 .filter(|host| !host.is_empty())
@@ -259,7 +259,6 @@ fn named(meta: &ObjectMeta) -> Option<Named> {
 }
 
 impl Parts {
-    /// The infrastructure machine of a Machine.
     fn infra_machine(&self, namespace: &str, machine: &MachineRecord) -> Option<&InfraRecord> {
         let of_kind = self.infra_machines.get(&machine.infra_ref.kind)?;
         of_kind.get(&(namespace.to_owned(), machine.infra_ref.name.clone()))
@@ -274,7 +273,7 @@ impl Parts {
         affected.map(|(machine, _)| machine.clone()).collect()
     }
 
-    /// Why controllers must not write to a Machine.
+    /// Why controllers must not write to a Machine, if so.
     fn held(
         &self,
         name: &str,
@@ -293,8 +292,8 @@ impl Parts {
         }
     }
 
-    /// Whose Machine an object of the provider is: the one it names as its owner, or else whichever
-    /// names it.
+    /// The Machine of a provider's object: the owner that the object names, or else any Machine that refers
+    /// to the object.
     fn owner(&self, kind: &str, (namespace, name): Named, owner: Option<String>) -> Option<Named> {
         if let Some(owner) = owner {
             let owner = (namespace.clone(), owner);
@@ -313,7 +312,7 @@ impl Parts {
     }
 }
 
-/// What outlives a Machine.
+/// The object that a Machine belongs to, and that outlives the Machine.
 fn parent(namespace: &str, deployment: Option<String>, cluster: &str) -> Parent {
     let (kind, name) = match deployment {
         Some(deployment) => ("MachineDeployment", deployment),
@@ -327,8 +326,8 @@ fn parent(namespace: &str, deployment: Option<String>, cluster: &str) -> Parent 
     }
 }
 
-/// Since when the provider says that something has failed: of the VM, or of its whole pool while it was
-/// there.
+/// The time of the failure that the provider reports: of the VM, or of its whole pool while the Machine
+/// existed.
 fn provider_failure(
     machine: &MachineRecord,
     infra: Option<&InfraRecord>,

@@ -1,4 +1,4 @@
-//! What is remembered of subjects between two passes. All of it can be had again: it saves reads.
+//! The state of subjects in memory between two passes. All of it can be restored: it only saves reads.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,37 +11,36 @@ use crate::observation::Observation;
 use crate::snapshot::Looks;
 use crate::subject::Subject;
 
-/// What is remembered of a subject.
+/// The state of one subject in memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
-    /// What the last look brought.
+    /// The result of the last look.
     pub(crate) observation: Option<Arc<Observation>>,
-    /// How often it was looked at.
     pub(crate) looks: Looks,
-    /// How many passes in a row failed.
     pub(crate) errors: u32,
     /// When our conditions were last written, and how often in quick succession.
     pub(crate) applied: Option<(Timestamp, u32)>,
-    /// Our conditions could not be written: until when no attempt is made, and how often it failed.
+    /// Set if our conditions could not be written: the time of the next attempt, and the number of failed
+    /// attempts.
     pub(crate) refused: Option<(Timestamp, u32)>,
-    /// Azure refuses reads of its VM until then.
+    /// Set while Azure refuses reads of the VM: the end of the refusal.
     pub(crate) reads_refused_until: Option<Timestamp>,
-    /// It was seen while it was pending.
+    /// Whether the subject was pending when it was seen.
     pub(crate) was_pending: bool,
-    /// It was said that it has no room for our conditions.
+    /// Whether the Event exists that the subject has no room for our conditions.
     pub(crate) warned: bool,
-    /// Of a dry run: what would be on it by now.
+    /// In a dry run: the conditions that the subject would have by now.
     pub(crate) pretended: Option<Vec<Condition>>,
 }
 
-/// How many bytes of one piece of evidence are kept.
+/// The most bytes that one piece of evidence takes in memory.
 pub(crate) const EXCERPT_BYTES: usize = 64 * 1024;
-/// How many bytes of text of all observations are kept. Of what comes when half of it is used, excerpts
-/// of [`SHORT`] are kept; of what comes when all of it is used, no text.
+/// The most bytes of text of all observations together. Once half of the budget is used, new texts are cut to
+/// excerpts of [`SHORT`]; once all of it is used, new texts are dropped.
 const BUDGET: usize = 32 * 1024 * 1024;
 const SHORT: usize = 4 * 1024;
 
-/// What is remembered, by uid; the budget for text, and how many bytes of it are used.
+/// The state of all subjects by uid; the budget for text, and the bytes that are used.
 #[derive(Debug)]
 pub(crate) struct Memories(Mutex<HashMap<String, Memory>>, usize, AtomicUsize);
 
@@ -56,13 +55,13 @@ impl Memories {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The text of an observation is not kept any more.
+    /// Releases the budget for an observation's text.
     fn drop_text(&self, seen: Option<&Observation>) {
         let size = seen.map_or(0, |seen| seen.evidence.size());
         self.2.fetch_sub(size, Ordering::Relaxed);
     }
 
-    /// Remembers what a look brought, within the budget for text, and what follows from it.
+    /// Stores the result of a look, within the budget for text, and applies a change to the subject's state.
     pub(crate) fn saw(&self, uid: &str, seen: Observation, change: impl FnOnce(&mut Memory)) {
         let mut memories = self.lock();
         let Some(memory) = memories.get_mut(uid) else { return };
@@ -78,7 +77,7 @@ impl Memories {
         change(memory);
     }
 
-    /// What is remembered of a subject; and the subject, in a dry run with what would be on it.
+    /// The state of a subject; and the subject, in a dry run with the conditions that it would have.
     pub(crate) fn recall(&self, subject: Arc<Subject>) -> (Arc<Subject>, Memory) {
         let mut memories = self.lock();
         let memory = memories.entry(subject.uid.clone()).or_default();
@@ -92,14 +91,14 @@ impl Memories {
         (subject, memory.clone())
     }
 
-    /// Changes what is remembered of a subject, unless it is forgotten by now.
+    /// Changes the state of a subject, unless that state was dropped already.
     pub(crate) fn remember(&self, uid: &str, change: impl FnOnce(&mut Memory)) {
         if let Some(memory) = self.lock().get_mut(uid) {
             change(memory);
         }
     }
 
-    /// Counts a pass that failed; how many in a row is answered.
+    /// Counts a failed pass, and returns the number of failed passes in a row.
     pub(crate) fn failed(&self, uid: &str) -> u32 {
         let mut memories = self.lock();
         let memory = memories.entry(uid.to_owned()).or_default();
@@ -107,18 +106,16 @@ impl Memories {
         memory.errors
     }
 
-    /// When our conditions were last written.
     pub(crate) fn applied(&self, uid: &str) -> Option<(Timestamp, u32)> {
         self.lock().get(uid).and_then(|memory| memory.applied)
     }
 
-    /// Forgets a subject.
     pub(crate) fn forget(&self, uid: &str) {
         let memory = self.lock().remove(uid);
         self.drop_text(memory.and_then(|memory| memory.observation).as_deref());
     }
 
-    /// Nothing is to be done: lets go of what is not needed any more.
+    /// Drops all state that is no longer needed, because the subject needs no more work.
     pub(crate) fn settle(&self, uid: &str, departed: bool, is_up: bool) {
         let mut memories = self.lock();
         let Some(memory) = memories.get_mut(uid) else { return };
@@ -127,7 +124,7 @@ impl Memories {
             self.drop_text(memory.and_then(|memory| memory.observation).as_deref());
         } else if let Some(seen) = memory.observation.as_mut().filter(|_| is_up) {
             self.drop_text(Some(seen));
-            // What the script said is not needed any more, only how it ended.
+            // Only the result is needed from now on, not the script's output.
             *seen = Arc::new(Observation {
                 at: seen.at,
                 cse: seen.cse.clone(),
@@ -204,7 +201,7 @@ mod tests {
             cluster.seen(claim(2, &uid, true));
             memories.recall(cluster.subject(&uid).unwrap().subject);
             memories.settle(&uid, false, true);
-            // The returned key is reconciled: a subject that is not known by then is forgotten.
+            // As in the observer: if the index no longer knows the subject, its state is dropped.
             if let Some(Key::Subject(uid)) = cluster.gone(&uid) {
                 assert!(cluster.subject(&uid).is_none());
                 memories.forget(&uid);

@@ -1,4 +1,5 @@
-//! Metrics. Labels are words of ours or bounded by the cluster's set-up, never a node's name.
+//! Metrics. The values of labels are fixed words, or bounded by the cluster's configuration; never a node's
+//! name.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -52,7 +53,7 @@ struct RuleLabel {
     rule: String,
 }
 
-/// What the observer counts.
+/// The metrics of the observer.
 #[derive(Debug, Clone)]
 pub struct ObserverMetrics {
     process: Metrics,
@@ -67,15 +68,15 @@ pub struct ObserverMetrics {
     cluster: LeaderIndex,
 }
 
-/// How many series a metric has whose labels come from reports. The oldest is dropped for a new one.
+/// The most series of a metric with labels from reports. A new series replaces the oldest one.
 const MOST_SERIES: usize = 2_000;
-/// The same where the labels are words of ours, as far as the reports are.
+/// The most series of a metric whose labels are fixed words in every report that bringup itself wrote.
 const MOST_WORDS: usize = 64;
 
-/// The index of the replica that leads, while this one does.
+/// The index, while this replica is the leader.
 type LeaderIndex = Arc<Mutex<Option<Arc<Cluster>>>>;
 
-/// Exports the index until it is dropped.
+/// Exports the index until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Leading(LeaderIndex);
 
@@ -85,7 +86,7 @@ impl Drop for Leading {
     }
 }
 
-/// From a tenth of a second to a quarter of an hour.
+/// Buckets in seconds, from a tenth of a second to a quarter of an hour.
 const SECONDS: [f64; 13] =
     [0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 180.0, 420.0, 900.0];
 
@@ -100,7 +101,7 @@ impl Default for ObserverMetrics {
 }
 
 impl ObserverMetrics {
-    /// Registers what the observer counts with the metrics of the process.
+    /// Registers the observer's metrics with those of the process.
     pub fn registered(process: &Metrics) -> Self {
         let metrics = Self {
             process: process.clone(),
@@ -160,13 +161,12 @@ impl ObserverMetrics {
         metrics
     }
 
-    /// Exports the reports in an index until the answer is dropped.
+    /// Exports the reports in an index until the returned value is dropped.
     pub(crate) fn lead(&self, cluster: Arc<Cluster>) -> Leading {
         *self.cluster.lock().unwrap_or_else(PoisonError::into_inner) = Some(cluster);
         Leading(self.cluster.clone())
     }
 
-    /// A verdict was announced.
     pub(crate) fn announced(&self, report: &BootstrapReport, now: Timestamp) {
         if report.phase() == Phase::Superseded {
             return;
@@ -214,7 +214,7 @@ impl ObserverMetrics {
         self.results.inc(&result);
     }
 
-    /// A condition was written.
+    /// Counts a node that joined, when its condition was written.
     pub(crate) fn told(&self, subject: &Subject, verdict: &Condition, now: Timestamp) {
         if verdict.status != "True" {
             return;
@@ -233,7 +233,6 @@ impl ObserverMetrics {
         }
     }
 
-    /// Counts a write to the API server.
     pub(crate) fn wrote(&self, what: &'static str) {
         self.process.wrote(what);
     }
@@ -243,7 +242,7 @@ impl ObserverMetrics {
         self.process.panics()
     }
 
-    /// A condition was written again that another writer had dropped.
+    /// Counts a condition that was written again because another writer had dropped it.
     pub(crate) fn reasserted(&self) {
         self.reasserts.inc();
     }
@@ -253,7 +252,7 @@ fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     from.duration_until(to).as_secs_f64().max(0.0)
 }
 
-/// The number of reports in the leader's index.
+/// Collects the number of reports in the leader's index.
 #[derive(Debug)]
 struct Reports(LeaderIndex);
 

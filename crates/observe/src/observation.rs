@@ -1,4 +1,4 @@
-//! What one look brought: the state of the VM, what the extension said, and the evidence.
+//! The result of one look: the state of the VM, the result of the extension, and the evidence.
 
 use bringup_contract::Open;
 pub use bringup_objects::report::ProvisionMode as Mode;
@@ -9,37 +9,36 @@ use crate::collector;
 use crate::diagnosed::DiagnosedEvidence;
 use crate::profile::Script;
 
-/// What ARM shows of the VM.
+/// The state of the VM in ARM.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Vm {
-    /// Its state could not be read.
+    /// The state could not be read.
     #[default]
     NotSeen,
-    /// It does not exist, or not any more.
+    /// The VM does not exist.
     Gone,
-    /// It is being deleted, and says no more.
+    /// The VM is being deleted, and shows nothing else.
     Deleting,
-    /// It exists.
+    /// The VM exists.
     Present,
-    /// Its creation or an extension failed.
+    /// The creation of the VM or an extension failed.
     Failed,
 }
 
-/// What the guest agent says.
+/// The state of the guest agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Agent {
-    /// The last look could not read it.
+    /// The last look could not read the agent's state.
     #[default]
     NotSeen,
-    /// Nothing.
+    /// The agent has not reported.
     Silent,
-    /// That it runs.
+    /// The agent reports that it runs.
     Ready,
 }
 
 impl Agent {
-    /// What is known of it after a look that did not read the VM: an agent that was silent may have
-    /// reported since.
+    /// The state after a look that could not read the VM: a silent agent may have reported since.
     #[must_use]
     pub fn unread(self) -> Self {
         match self {
@@ -49,92 +48,92 @@ impl Agent {
     }
 }
 
-/// What AKS says of the machine that it makes the VM for.
+/// The state of the AKS machine that the VM belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Aks {
-    /// Nothing: it was not asked, or did not answer.
+    /// AKS was not queried, or did not answer.
     #[default]
     NotSeen,
-    /// Not that it failed.
+    /// AKS reports no failure.
     NotFailed,
-    /// That it failed, whatever became of the VM.
+    /// AKS reports a failure, regardless of the VM's state.
     Failed,
 }
 
-/// What is known of the Custom Script extension's own result, wherever it stands.
+/// The result of the Custom Script extension, from whichever source shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Cse {
-    /// There is no extension, and no result of the scripts elsewhere.
+    /// No extension exists, and no other source shows a result of the scripts.
     #[default]
     Absent,
-    /// It runs.
+    /// The script runs.
     Running {
-        /// Since when, if that is known.
+        /// The start of the script, if known.
         since: Option<Timestamp>,
     },
-    /// It succeeded.
+    /// The script succeeded.
     Succeeded {
-        /// When, if that is known.
+        /// The end of the script, if known.
         at: Option<Timestamp>,
     },
-    /// It failed.
+    /// The script failed.
     Failed {
-        /// When, if that is known.
+        /// The end of the script, if known.
         at: Option<Timestamp>,
     },
 }
 
-/// What one look brought.
+/// The result of one look.
 #[derive(Debug, Clone, Default)]
 pub struct Observation {
-    /// When it was made.
+    /// The time of the look.
     pub at: Timestamp,
-    /// The VM.
+    /// The state of the VM.
     pub vm: Vm,
-    /// Its guest agent.
+    /// The state of the guest agent.
     pub agent: Agent,
-    /// The machine of AKS that it is.
+    /// The state of the AKS machine.
     pub aks: Aks,
-    /// Its extension.
+    /// The result of the extension.
     pub cse: Cse,
     /// The version of the extension's handler.
     pub handler_version: Option<String>,
-    /// What ARM says of the extension.
+    /// The extension's provisioning state in ARM.
     pub extension_state: Option<String>,
-    /// How it bootstraps.
+    /// How the node bootstraps.
     pub mode: Mode,
-    /// What the VM is.
+    /// Properties of the VM.
     pub facts: Facts,
-    /// Everything that was read, without secrets.
+    /// All texts that were read, without secrets.
     pub evidence: DiagnosedEvidence,
-    /// The sources that were asked, and the result of each.
+    /// The sources that were read, and the result of each.
     pub collectors: Vec<Collector>,
-    /// What happened when.
+    /// Events with their times.
     pub timeline: Vec<(Timestamp, String)>,
-    /// Whether the VM has a console that can be read; absent: not known.
+    /// Whether the VM has a console that can be read; absent if not known.
     pub console: Option<bool>,
-    /// Whether its agent knows of managed run commands.
+    /// Whether the VM's agent knows of managed run commands.
     pub runs_commands: bool,
-    /// Why Azure could not be asked at all.
+    /// Why Azure could not be read at all, if so.
     pub denied: Option<String>,
-    /// Everything that can be asked has been asked.
+    /// Whether all sources have been read.
     pub is_full: bool,
-    /// What was wrong with the bootstrap, should its Node come all the same.
+    /// A problem with the bootstrap, to warn of in case the Node joins all the same.
     pub warning: Option<String>,
-    /// Which extension tells how the bootstrap ended.
+    /// Which extension shows how the bootstrap ended.
     pub script: Script,
 }
 
 impl Observation {
-    /// The same with excerpts of at most `most` bytes of each piece of evidence. Takes as long as the
-    /// evidence is large: not for a task on which others wait.
+    /// The observation with each piece of evidence cut to at most `most` bytes. Takes time in proportion to
+    /// the size of the evidence: call it only on a worker thread.
     #[must_use]
     pub fn with_excerpts(mut self, most: usize) -> Self {
         self.evidence.cut_to_excerpts(most);
         self
     }
 
-    /// Whether a source that could tell more did not answer this time.
+    /// Whether a source that could show more did not answer this time.
     pub fn is_unanswered(&self) -> bool {
         let asked = [collector::VM, collector::SERIAL_LOG];
         let is_silent = |one: &Collector| {
@@ -148,23 +147,23 @@ impl Observation {
     }
 }
 
-/// What ARM knows of a VM.
+/// Properties of a VM in ARM.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The VM's own id.
+    /// The VM's unique ID.
     pub vm_id: Option<String>,
-    /// When it was made.
+    /// When the VM was created.
     pub made: Option<Timestamp>,
-    /// Its size.
+    /// The VM's size.
     pub size: Option<String>,
-    /// Its region.
+    /// The VM's region.
     pub region: Option<String>,
-    /// Its zone.
+    /// The VM's zone.
     pub zone: Option<String>,
-    /// Its image.
+    /// The VM's image.
     pub image: Option<String>,
-    /// Its name in the network, which becomes the Node's.
+    /// The host name of the VM, which becomes the Node's name.
     pub computer_name: Option<String>,
-    /// linux or windows.
+    /// The operating system: linux or windows.
     pub os: Option<String>,
 }

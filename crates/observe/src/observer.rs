@@ -1,5 +1,5 @@
-//! The shell around [`crate::plan`]: takes the next key that is due, reads a snapshot, and does the one step
-//! that follows from it.
+//! The effectful part of [`crate::plan`]: takes the next key that is due, reads a snapshot, and does the one
+//! step that follows from the snapshot.
 
 mod effects;
 mod looking;
@@ -37,16 +37,17 @@ use crate::snapshot::Snapshot;
 use crate::watch::{Listed, Watches};
 use crate::writer::Writer;
 
-/// How many are worked on at once: more than are ever pending. Nearly all of them wait for their
-/// turn to read, in ten kilobytes each; an urgent one must not wait behind them for a place.
+/// How many keys are reconciled at once: more subjects than are ever pending. Nearly all reconciliations wait
+/// for their turn to read Azure, and each waiting one takes ten kilobytes of memory; an urgent one must not
+/// wait behind them for a free slot.
 const AT_ONCE: usize = 16_384;
 /// The pauses after errors, and between writes of a condition that another writer keeps dropping.
 const SHORTEST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
-/// The pause after a report that the API server refuses for what it holds.
+/// The pause after the API server refused a report as invalid.
 const INVALID_PAUSE: SignedDuration = SignedDuration::from_mins(30);
 
-/// When to come back.
+/// When to reconcile a key again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
     Now,
@@ -54,7 +55,7 @@ pub(crate) enum Next {
     Never,
 }
 
-/// Observes.
+/// Reconciles subjects and their reports: observes, decides, and does one effect at a time.
 pub struct Observer {
     pub(crate) settings: Settings,
     pub(crate) cluster: Arc<Cluster>,
@@ -71,7 +72,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// An observer that reads Azure with `arm`, and reports to `health` what it cannot do.
+    /// An observer that reads Azure with `arm`, and reports failed watches and missing rights to `health`.
     pub fn new(
         settings: Settings,
         client: Client,
@@ -133,7 +134,7 @@ impl Observer {
         }
     }
 
-    /// Observes for ever. Dropped, everything it does is dropped with it.
+    /// Runs until the returned future is dropped. Dropping the future cancels all work that is under way.
     pub async fn run(&self) {
         let _leading = self.metrics.lead(self.cluster.clone());
         tokio::join!(self.watches.run(), self.work());
@@ -141,7 +142,7 @@ impl Observer {
 
     async fn work(&self) {
         let mut listed = self.watches.ready.subscribe();
-        // The sender lives as long as we do.
+        // Cannot fail: `self` holds the sender.
         let _ = listed.wait_for(Listed::is_enough).await;
         self.agenda.plan_now(Key::Sweep);
         let mut working = FuturesUnordered::new();
@@ -158,8 +159,8 @@ impl Observer {
         }
     }
 
-    /// Does one step for one key. A panic in it concerns that key alone: it is set aside for a while,
-    /// longer each time, and the others go on.
+    /// Does one step for one key. A panic affects only that key: the key is set aside, longer after each
+    /// panic, and the other keys continue.
     async fn reconcile(&self, key: Key) {
         let step = Box::pin(async {
             match &key {
@@ -182,12 +183,12 @@ impl Observer {
         self.agenda.done(&key, at);
     }
 
-    /// After an error: later, and later each time.
+    /// The pause after an error doubles with each error in a row.
     fn pause(&self, key: &Key, error: &kube::Error) -> Next {
         warn!(?key, error = %advice(error), "reconcile failed; retrying");
         let pause = match key {
             Key::Subject(uid) => growing(self.memories.failed(uid)),
-            // What is stored of it makes no report any more: no second attempt will.
+            // The API server refuses the stored content as invalid, so another attempt soon would fail too.
             Key::Report(_) if is_invalid(error) => INVALID_PAUSE,
             Key::Report(_) | Key::Sweep => growing(3),
         };
@@ -221,7 +222,7 @@ impl Observer {
             }
             Step::Wait(until) => return Ok(Next::At(until)),
             Step::Look(priority) => {
-                // Subjects are read in the order in which their signals came, however many come at once.
+                // Subjects are read in the order in which their signals arrived, however many arrive at once.
                 let since = match &signal {
                     Some(signal) if looks.signalled == 0 => signal.heard,
                     _ => self.clock.now(),
@@ -247,7 +248,7 @@ impl Observer {
                 let node = self.cluster.node_of(&subject);
                 let seen = self.collect.deepen(&subject, seen, node.as_deref(), priority).await;
                 self.memories.saw(uid, seen, |_| {});
-                // Should no verdict come of it, it is not to alarm us with every new line.
+                // If the console leads to no verdict, new console lines must not trigger another look.
                 self.consoles.advance(uid, Finding::Inspected, Finding::Unreadable);
                 Next::Now
             }
@@ -275,8 +276,8 @@ impl Observer {
         Ok(next)
     }
 
-    /// A subject is gone: its report is reconciled on its own from now on, and counts for the limits of
-    /// reports whose subjects are gone.
+    /// Schedules the report of a deleted subject: from now on the report is reconciled on its own, and counts
+    /// toward the limits for reports whose subjects no longer exist.
     fn hand_over(&self, report: Option<&BootstrapReport>) {
         if let Some(report) = report {
             self.agenda.plan_now(Key::Report(ReportKey::of(report)));
@@ -284,7 +285,6 @@ impl Observer {
         }
     }
 
-    /// Everything that is known of a subject now.
     fn snapshot(&self, uid: &str) -> Option<Snapshot> {
         let Entry { subject, departed } = self.cluster.subject(uid)?;
         let (subject, memory) = self.memories.recall(subject);
@@ -307,8 +307,8 @@ impl Observer {
         })
     }
 
-    /// Does work that may have to wait for its turn, and drops it when a change makes another step more
-    /// urgent: Karpenter's Event, a deletion, a Node that registered.
+    /// Does work that may have to wait for its turn, and cancels the work when a change makes another step
+    /// more urgent: an Event from Karpenter, a deletion, a Node that registered.
     pub(crate) async fn as_long_as<T>(
         &self,
         uid: &str,
@@ -330,12 +330,12 @@ impl Observer {
     }
 }
 
-/// Whether the API server refuses an object for what it holds.
+/// Whether the API server refuses an object as invalid.
 fn is_invalid(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 422)
 }
 
-/// A pause that doubles each time.
+/// A pause that doubles with each error in a row.
 fn growing(times: u32) -> SignedDuration {
     let factor = 1_i32 << times.saturating_sub(1).min(5);
     SHORTEST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE)

@@ -1,4 +1,4 @@
-//! One diagnosis, many outputs: conditions, Events, the report, the log line.
+//! The outputs of one diagnosis: conditions, Events, the report, the log line.
 
 pub mod conditions;
 pub mod events;

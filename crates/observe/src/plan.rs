@@ -1,5 +1,5 @@
-//! What to do next for a subject: one step, decided by everything that is seen, and by nothing
-//! else. A controller that is killed after any step goes on with the next.
+//! The next step for a subject: exactly one, decided from the snapshot alone. A controller that is killed
+//! after any step continues with the next one.
 
 use bringup_azure::Priority;
 use bringup_contract::bounds::TimeMath as _;
@@ -17,57 +17,58 @@ use crate::schedule::{self, SILENCE};
 use crate::snapshot::{Looks, Snapshot};
 use crate::subject::{Launch, Place};
 
-/// What to do.
+/// The next step for a subject.
 #[derive(Debug)]
 pub enum Step {
-    /// Nothing, until something changes.
+    /// Do nothing until something changes.
     Rest,
-    /// Nothing, until then.
+    /// Do nothing until this time.
     Wait(Timestamp),
-    /// Look at the VM.
+    /// Read the VM.
     Look(Priority),
-    /// Ask all other sources as well: console, Kubernetes.
+    /// Read all other sources too: console, run commands, Kubernetes.
     Deepen(Priority),
-    /// Read the console, and nothing else.
+    /// Read only the console.
     WatchConsole,
     /// Create the report.
     Publish(Box<BootstrapReport>),
-    /// Write the report anew.
+    /// Replace the report.
     Revise(Box<BootstrapReport>),
-    /// Write our conditions.
+    /// Write our conditions to the subject.
     Apply(Vec<Condition>),
-    /// Say that it has no room for our conditions.
+    /// Create the Event that the subject has no room for our conditions.
     Warn,
-    /// Write the same on the provider's object.
+    /// Write the same condition to the provider's object.
     Mirror(AnyCondition),
-    /// Make the Events, and note that in the report.
+    /// Create the Events, and record that in the report.
     Announce,
 }
 
-/// How soon a VM is looked at again when Karpenter says that it failed and ARM does not show it.
+/// The pause between looks when Karpenter reported a failure that ARM does not show yet.
 const SIGNAL_PAUSE: SignedDuration = SignedDuration::from_secs(1);
-/// A node that joined less than this ago may have been pending while no controller looked.
+/// A Node that joined less than this ago may have been pending while no controller was running.
 const LATELY: SignedDuration = SignedDuration::from_mins(10);
-/// A claim without an extension that is older than this has its console read.
+/// The console of a claim without an extension is read once the claim is this old.
 const CONSOLE: SignedDuration = SignedDuration::from_mins(5);
-/// How soon a machine is looked at again of which Azure said nothing when it was judged, and until when.
+/// The pause between further looks at a machine for which Azure did not answer before the verdict, and how
+/// long after the verdict these looks continue.
 const UNANSWERED_PAUSE: SignedDuration = SignedDuration::from_mins(2);
 const GIVEN_UP: SignedDuration = SignedDuration::from_mins(30);
-/// How often.
+/// How many looks one Event from Karpenter causes.
 const SIGNAL_LOOKS: usize = 15;
 
 impl Snapshot {
-    /// The report of the present attempt: what was said of one that Azure refused does not hold for the
-    /// next one, which was accepted.
+    /// The report of the present attempt. A report that Azure refused an earlier attempt does not apply to
+    /// the next attempt, which Azure accepted.
     fn current(&self) -> Option<&BootstrapReport> {
         let is_accepted = self.subject.launched().is_some();
         self.report.as_deref().filter(|report| !(is_accepted && report.is_of_refusal()))
     }
 
-    /// What to do next.
+    /// The next step for this snapshot's subject.
     pub fn next_step(&self) -> Step {
         let judgement = self.judge();
-        // A Node that came closes whatever was said before.
+        // A Node that joined supersedes every report, also one of an earlier attempt.
         let report = match judgement {
             Judgement::Up => self.report.as_deref(),
             Judgement::Failed(_) | Judgement::Underway | Judgement::Withdrawn => self.current(),
@@ -89,8 +90,8 @@ impl Snapshot {
         }
     }
 
-    /// A node that joined long before the controller first looked is not reported: a controller
-    /// that is new to a cluster does not write to thousands of claims.
+    /// Whether to report on this joined Node. A Node that joined long before the controller first saw it is
+    /// left alone: a controller that is new to a cluster does not write to thousands of claims.
     fn is_ours(&self) -> bool {
         let told = find(&self.subject.conditions, BOOTSTRAP_SUCCEEDED).is_some();
         let lately =
@@ -98,7 +99,7 @@ impl Snapshot {
         told || lately || self.was_pending
     }
 
-    /// A failure whose cause is not proven is worth a second question before it is told.
+    /// If the cause is not proven, the other sources are read before the failure is reported.
     fn fail(&self, failure: &Failure) -> Step {
         let is_sure = failure.diagnosis.cause.confidence == Confidence::High;
         match self.observation.as_deref() {
@@ -109,7 +110,7 @@ impl Snapshot {
         }
     }
 
-    /// How many others of its parent failed of the same.
+    /// How many other subjects of the same parent failed with the same cause.
     fn earlier(&self, failure: &Failure) -> usize {
         let cause = failure.diagnosis.cause.reason.reason();
         self.alike.get(cause).copied().unwrap_or_default()
@@ -123,7 +124,7 @@ impl Snapshot {
         report::of_failure(subject, attempt, seen, failure, &self.namespace, earlier, self.now)
     }
 
-    /// What is about to be gone is read before anything is written.
+    /// Whether to read the VM before writing anything, because the VM will soon be deleted.
     fn last_chance(&self) -> Option<Priority> {
         let is_open = self.current().is_none() && self.subject.launched().is_some();
         let is_going = self.departed || self.subject.deleting.is_some();
@@ -135,8 +136,8 @@ impl Snapshot {
         }
     }
 
-    /// It is deleted, and nothing says that it had failed: everything is read once more first, as long
-    /// as its VM is there.
+    /// The subject is being deleted, and nothing shows that it had failed: all sources are read once more
+    /// while its VM exists.
     fn take_leave(&self, is_reported: bool) -> Step {
         let is_open = !is_reported && self.subject.launched().is_some();
         match self.observation.as_deref() {
@@ -147,10 +148,11 @@ impl Snapshot {
         }
     }
 
-    /// Says what is known, and then looks again.
+    /// Writes the present state to Kubernetes; once that is written, looks at Azure again.
     fn tell(&self, is_up: bool) -> Step {
         let last_chance = self.last_chance().filter(|_| !is_up);
-        // A read that Azure refuses for minutes does not keep the condition from saying so.
+        // Azure may refuse this read for minutes; meanwhile the condition is written, and tells of the
+        // refusal.
         let is_refused = self.reads_refused_until.is_some_and(|until| until > self.now);
         if let Some(priority) = last_chance.filter(|_| !is_refused) {
             return Step::Look(priority);
@@ -185,7 +187,7 @@ impl Snapshot {
             _ if is_up => self.look_after_join(),
             _ => self.look(),
         };
-        // A subject that may not be written to is observed all the same.
+        // A subject whose conditions cannot be written is still observed.
         match (step, refused) {
             (Step::Rest, Some(until)) => Step::Wait(until),
             (Step::Wait(due), Some(until)) => Step::Wait(due.min(until)),
@@ -193,8 +195,8 @@ impl Snapshot {
         }
     }
 
-    /// A verdict stands; but where the cause is not known, what Karpenter says later is worth a
-    /// look, and so is a machine that could not be looked at when it was judged.
+    /// A verdict stands. If its cause is unknown, a later Event from Karpenter justifies another look, and so
+    /// does a machine that could not be read before the verdict.
     fn look_once_more(&self, report: &BootstrapReport) -> Step {
         let is_open = report.cause() == Some(Cause::Unknown.reason());
         let is_new = self.signal().is_some() && self.looks.signalled == 0;
@@ -207,7 +209,7 @@ impl Snapshot {
         }
     }
 
-    /// A machine stays until it is deleted, and Azure may answer again: then its evidence is there.
+    /// A machine exists until it is deleted. Once Azure answers again, its evidence can be read.
     fn look_until_answered(&self, report: &BootstrapReport) -> Step {
         let is_there = !self.departed && self.subject.deleting.is_none();
         if !self.subject.profile.outlives_failure || !is_there {
@@ -215,7 +217,7 @@ impl Snapshot {
         }
         let judged = report.finished_at().unwrap_or(self.now);
         match self.observation.as_deref() {
-            // From an earlier life.
+            // An earlier process made the verdict: this one has not looked yet.
             None if self.now < judged.plus(GIVEN_UP) => Step::Look(Priority::Schedule),
             Some(seen) if !seen.is_full && seen.at >= judged => Step::Deepen(Priority::Schedule),
             Some(seen) if seen.is_unanswered() && seen.at < judged.plus(GIVEN_UP) => {
@@ -233,7 +235,8 @@ impl Snapshot {
         let Some(registered) = self.subject.registered.filter(|_| known && !self.departed) else {
             return Step::Rest;
         };
-        // Known from an earlier life, by what the script said where the subject bears that.
+        // An earlier process may have recorded the result: in the script's own condition, on subjects that
+        // bear that condition.
         let bears_script = self.subject.profile.bears(CSE_PROVISIONED);
         let known =
             if bears_script || self.was_pending { CSE_PROVISIONED } else { BOOTSTRAP_SUCCEEDED };
@@ -273,7 +276,7 @@ impl Snapshot {
             return Step::Look(Priority::Event);
         }
         if subject.deleting.is_some() || self.departed {
-            // One last look: clocks differ, so looks are counted and not dated.
+            // One last look. Looks are counted instead of compared by time, because clocks differ.
             return match self.looks.deleting {
                 0 => Step::Look(Priority::Deletion),
                 _ => Step::Rest,
@@ -291,7 +294,7 @@ impl Snapshot {
         let read = self.console.next(subject, observation);
         match (look, read) {
             (Some(due), _) if due <= now => {
-                // An agent that has spoken has no time to be read in.
+                // An agent that has reported needs no deadline of its own.
                 let agent = observation.is_none_or(|seen| seen.agent != Agent::Ready);
                 let agent = agent && now >= subject.agent_deadline(observation);
                 let forced = agent || now >= subject.deadline(observation);
@@ -302,7 +305,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether what was seen decides unless another source says more.
+    /// Whether this observation leads to a verdict unless another source shows more.
     fn is_decisive(&self, seen: &Observation) -> bool {
         let subject = &self.subject;
         let silent = !subject.is_control_plane
@@ -315,7 +318,7 @@ impl Snapshot {
     }
 }
 
-/// A verdict changes only for better evidence.
+/// Whether a new failure replaces an old report: only if the old cause is unknown and the new one is not.
 fn is_better(failure: &Failure, old: &BootstrapReport) -> bool {
     let open = matches!(old.phase(), Open::Known(Phase::Lost) | Open::Other(_))
         || old.cause() == Some(Cause::Unknown.reason());

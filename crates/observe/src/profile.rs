@@ -1,13 +1,12 @@
-//! What is different between kinds of subjects, in one table. A door ([`crate::claims`],
-//! [`crate::machines`]) gives each subject a profile; what is behind the doors asks the profile, and
-//! never for the kind.
+//! The differences between kinds of subjects, in one table. [`crate::claims`] and [`crate::machines`] give
+//! each subject a profile; all other code reads the profile instead of the kind.
 
 use bringup_objects::cluster_api::REPLACEMENT_USEFUL;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED};
 use bringup_objects::report::MOVED_LABEL;
 use jiff::SignedDuration;
 
-/// A kind of object that is to become a node.
+/// A kind of object that becomes a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A NodeClaim of Karpenter.
@@ -17,7 +16,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 2] = [Self::NodeClaim, Self::Machine];
 
     /// The kind's name in the Kubernetes API.
@@ -33,7 +32,7 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
-    /// How subjects of this kind are treated.
+    /// How the observer treats subjects of this kind.
     pub fn profile(self) -> &'static Profile {
         match self {
             Self::NodeClaim => &NODE_CLAIM,
@@ -42,75 +41,75 @@ impl Kind {
     }
 }
 
-/// Where the objects of a kind are, and so the reports and Events about them.
+/// Whether objects of a kind are namespaced, and where their reports and Events are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In no namespace: reports are kept in the controller's namespace.
+    /// Cluster-scoped: reports are in the controller's namespace.
     Cluster,
-    /// In a namespace: reports are kept in the same one.
+    /// Namespaced: reports are in the object's namespace.
     Namespace,
 }
 
 /// The cluster in which the Node of a subject registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeLocation {
-    /// The cluster that is watched: Nodes and certificate requests can be read.
+    /// The cluster that the controller watches: its Nodes and certificate requests can be read.
     ThisCluster,
-    /// A workload cluster: the subject itself tells of its Node.
+    /// A workload cluster: the subject itself refers to its Node.
     WorkloadCluster,
 }
 
-/// Which extension of a VM tells how the bootstrap ended.
+/// Which extension of a VM shows how the bootstrap ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Script {
     /// The extension that runs the bootstrap script: CSE on AKS nodes.
     #[default]
     Bootstrap,
-    /// An extension that waits for a bootstrap which cloud-init runs. All other extensions are the
-    /// user's own: they explain a failure, and are none.
+    /// An extension that waits for a bootstrap that cloud-init runs. All other extensions are the user's own:
+    /// they can explain a failure, but prove none.
     Waiter,
 }
 
 /// The pauses between two looks while the bootstrap script runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pauses {
-    /// Longer each time: Karpenter's Events bring most failures to light before.
+    /// Longer after each look: Karpenter's Events reveal most failures earlier.
     Growing,
     /// Half of the twelve reads a minute that Azure allows of one VM. The other half belongs to the
     /// provider.
     Steady,
 }
 
-/// How subjects of a kind are treated.
+/// How the observer treats subjects of one kind.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// The kind.
+    /// The kind of the subjects.
     pub kind: Kind,
-    /// Where its objects are.
+    /// Whether the objects are namespaced.
     pub scope: Scope,
-    /// Where its Nodes register.
+    /// The cluster in which the Nodes register.
     pub node: NodeLocation,
-    /// The extension that tells how the bootstrap ended.
+    /// The extension that shows how the bootstrap ended.
     pub script: Script,
-    /// How long after the VM was accepted it is first looked at.
+    /// The time from the VM's acceptance to the first look.
     pub first_look: SignedDuration,
-    /// The pauses after that.
+    /// The pauses after the first look.
     pub pauses: Pauses,
-    /// The conditions that its objects bear.
+    /// The types of the conditions that bringup writes on the objects.
     pub conditions: &'static [&'static str],
-    /// Labels without a value on its reports.
+    /// Labels without a value on the reports.
     pub report_labels: &'static [&'static str],
-    /// Its VMs need no extension: the result of the bootstrap is on the console, and a console that
-    /// proves a failure is enough for a verdict. A bootstrap may also wait in a run command.
+    /// Whether the console alone is enough for a verdict. The VMs need no extension: the result of the
+    /// bootstrap is on the console, or in a run command in which the bootstrap waits.
     pub console_decides: bool,
-    /// Its objects stay after a failure until a person or a controller replaces them: a verdict
-    /// without evidence is worth another look.
+    /// Whether the objects exist after a failure until a person or a controller replaces them: then a verdict
+    /// without evidence justifies another look.
     pub outlives_failure: bool,
-    /// How boot diagnostics are switched on; empty: the provider decides.
+    /// How to enable boot diagnostics; empty if the provider decides.
     pub boot_diagnostics_remedy: &'static str,
 }
 
-/// A NodeClaim: Karpenter deletes it minutes after a failure, with its VM.
+/// A NodeClaim: Karpenter deletes a failed claim and its VM within minutes.
 pub static NODE_CLAIM: Profile = Profile {
     kind: Kind::NodeClaim,
     scope: Scope::Cluster,
@@ -125,7 +124,7 @@ pub static NODE_CLAIM: Profile = Profile {
     boot_diagnostics_remedy: "",
 };
 
-/// A Machine: its VM exists before it is first seen, and stays until the Machine is replaced.
+/// A Machine: its VM exists before the Machine is first observed, and until the Machine is replaced.
 pub static MACHINE: Profile = Profile {
     kind: Kind::Machine,
     scope: Scope::Namespace,
@@ -142,7 +141,7 @@ pub static MACHINE: Profile = Profile {
 };
 
 impl Profile {
-    /// Whether objects of this kind bear a condition of this type.
+    /// Whether bringup writes conditions of this type on objects of this kind.
     pub fn bears(&self, condition: &str) -> bool {
         self.conditions.contains(&condition)
     }

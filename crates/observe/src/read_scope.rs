@@ -1,9 +1,9 @@
-//! Which VMs may be read.
+//! Which VMs bringup may read.
 //!
-//! The id of a VM comes out of an object that a tenant may write: a Machine's `spec.providerID`, an
-//! Cluster's subscription, an annotation, a report. bringup's identity may be allowed to read far more than the
-//! tenant. So it reads only in the resource groups of this cluster's own Nodes, in those that the
-//! AzureFlexNodeClass of a claim names, and in those that the operator has named.
+//! A VM's ID comes from an object that a tenant may write: a Machine's `spec.providerID`, a Cluster's
+//! subscription, an annotation, a report. bringup's identity may have far more rights in Azure than the
+//! tenant. So bringup reads only in the resource groups of this cluster's own Nodes, in those that the
+//! AzureFlexNodeClass of a claim names, and in those that the operator configures.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,12 +20,12 @@ use tracing::warn;
 use crate::cluster::Cluster;
 use crate::subject::Subject;
 
-/// How long what a class names is remembered.
+/// How long the scope of a class is cached.
 const REMEMBERED: SignedDuration = SignedDuration::from_mins(1);
-/// How many classes are remembered.
+/// The most classes in the cache.
 const MOST_CLASSES: usize = 1024;
 
-/// Which VMs may be read.
+/// The VMs that bringup may read.
 #[derive(Clone, Default)]
 pub struct ReadScope(Option<Arc<Limits>>);
 
@@ -38,12 +38,12 @@ struct Limits {
 }
 
 impl ReadScope {
-    /// All that the identity may read: for a person, who asks in their own name.
+    /// All VMs that the identity may read: for a person who uses their own identity.
     pub fn everything() -> Self {
         Self(None)
     }
 
-    /// What this cluster's Nodes and classes show, and `scopes`.
+    /// Only VMs in the resource groups of this cluster's Nodes and classes, and in `scopes`.
     pub fn limited(
         scopes: Scopes,
         cluster: Arc<Cluster>,
@@ -54,7 +54,7 @@ impl ReadScope {
         Self(Some(Arc::new(Limits { scopes, cluster, client, clock, classes })))
     }
 
-    /// Why the VM of a subject is not read; none, if it may be.
+    /// Why the VM of a subject must not be read; none if it may be read.
     pub(crate) async fn refuses(&self, subject: &Subject, id: &InstanceId) -> Option<String> {
         let limits = self.0.as_deref()?;
         let id = ResourceId::from(id);
@@ -69,7 +69,7 @@ impl ReadScope {
         Some(refusal(&id))
     }
 
-    /// Why the machine of AKS that a claim names is not read.
+    /// Why a claim's AKS machine must not be read; none if it may be read.
     pub(crate) fn refuses_machine(&self, id: &MachineId) -> Option<String> {
         let limits = self.0.as_deref()?;
         let resource = ResourceId::from(id);
@@ -80,7 +80,7 @@ impl ReadScope {
         (!limits.allow(&resource) && !is_own()).then(|| refusal(&resource))
     }
 
-    /// Why the activity log of a VM that is gone is not read.
+    /// Why the activity log of a deleted VM must not be read; none if it may be read.
     pub(crate) fn refuses_lost(&self, id: &ProviderId) -> Option<String> {
         let limits = self.0.as_deref()?;
         let resource = ResourceId::from(&id.instance);
@@ -102,7 +102,7 @@ impl Limits {
         scopes.any(|scope| allows(scope, id))
     }
 
-    /// Where the VMs of a class are.
+    /// The subscription and resource group of a class's VMs.
     async fn class(&self, name: &str) -> Option<Scope> {
         let now = self.clock.now();
         {

@@ -1,7 +1,6 @@
-//! When to look at Azure: reads are scarce, so a healthy node costs at most six.
+//! When to read Azure: reads are scarce, so a healthy node costs at most six.
 //!
-//! Events of Karpenter bring most failures to light at once, and so does listening to
-//! consoles; this is the net below them.
+//! Karpenter's Events and watched consoles reveal most failures at once. This schedule finds the others.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -12,30 +11,32 @@ use crate::observation::{Agent, Cse, Mode, Observation, Vm};
 use crate::profile::Pauses;
 use crate::subject::Subject;
 
-/// How long after a look the next one follows with [`Pauses::Growing`]; the last is repeated.
+/// The pauses between looks with [`Pauses::Growing`], in seconds; the last one repeats.
 const GROWING: [i64; 5] = [15, 15, 30, 30, 60];
-/// The same with [`Pauses::Steady`]: until [`A_WHILE`] after the launch, and from then on.
+/// The pauses between looks with [`Pauses::Steady`], in seconds: until [`A_WHILE`] after the launch, and from
+/// then on.
 const STEADY: [i64; 2] = [10, 30];
 const A_WHILE: SignedDuration = SignedDuration::from_mins(4);
-/// The same as long as a VM may not have been made yet.
+/// The pause between looks while the VM may not exist yet.
 const UNTIL_MADE: SignedDuration = SignedDuration::from_mins(1);
-/// When a VM without an extension is looked at, after it was accepted. The second time is for
-/// those that were created just before the first, and get their extension a moment later.
+/// When to look at a VM without an extension, in seconds after the launch. The second look finds VMs that
+/// were created just before the first one and got their extension a moment later.
 const WITHOUT_EXTENSION: [i64; 5] = [60, 90, 240, 300, 600];
-/// The same for a VM that we made: its result is on the console, which is there from the start.
+/// When to look at a VM that bringup created, in seconds after the launch: the console shows the result from
+/// the start.
 const OURS: [i64; 8] = [45, 75, 105, 150, 210, 300, 420, 600];
-/// The verdict has to stand before the claim is deleted: all that can be had is read here.
+/// The time from a claim's creation to the verdict: all sources are read now, because Karpenter deletes the
+/// claim later.
 pub const FORCED: SignedDuration = SignedDuration::from_mins(12);
 /// How long a node may take to join after its script succeeded.
 pub const SILENCE: SignedDuration = SignedDuration::from_mins(3);
-/// How soon after the registration the extension's result is read.
+/// When to read the extension's result after the Node registered, in seconds.
 const AFTER_JOIN: [i64; 4] = [3, 15, 60, 120];
 
-/// The longest pause after the first conflict of a write.
+/// The longest pause after a write's first conflict.
 const FIRST_CONFLICT: SignedDuration = SignedDuration::from_millis(20);
 
-/// When a pending subject is to be looked at next, given how often it was looked at and what was
-/// seen last.
+/// When to look at a pending subject next, from the number of earlier looks and the last observation.
 pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) -> Option<Timestamp> {
     let launched = subject.launched()?;
     let forced = subject.deadline(last);
@@ -53,7 +54,7 @@ pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) ->
         _ if subject.may_not_exist(last) => last.at.plus(jittered(UNTIL_MADE, &subject.uid)),
         Cse::Absent if subject.profile.console_decides && has_no_console => while_running(),
         Cse::Absent if subject.has_console() => after(&OURS, launched, last.at).unwrap_or(forced),
-        // It is still being created: its extension comes afterwards.
+        // The VM is still being created, and gets its extension later.
         Cse::Absent if last.vm == Vm::Present && last.mode == Mode::Unknown => growing(),
         Cse::Absent => after(&WITHOUT_EXTENSION, launched, last.at).unwrap_or(forced),
         Cse::Succeeded { at } => {
@@ -67,8 +68,8 @@ pub fn next_look(subject: &Subject, looks: usize, last: Option<&Observation>) ->
     dues.into_iter().flatten().filter(|due| *due > last.at).min()
 }
 
-/// When the extension's result is to be read of a subject whose Node is there; never, once it is
-/// known or there is no extension.
+/// When to read the extension's result of a subject whose Node exists; none once the result is known, or if
+/// no extension exists.
 pub fn next_look_after_join(
     registered: Timestamp,
     looks_since: usize,
@@ -76,7 +77,7 @@ pub fn next_look_after_join(
 ) -> Option<Timestamp> {
     let settled = match last.map(|last| &last.cse) {
         Some(Cse::Succeeded { .. } | Cse::Failed { .. }) => true,
-        // Before it joined a VM may have had no extension yet; after that it gets none.
+        // Before it joined, the VM may have had no extension yet. After that, Azure adds none.
         Some(Cse::Absent) => looks_since > 0,
         Some(Cse::Running { .. }) | None => false,
     };
@@ -84,7 +85,7 @@ pub fn next_look_after_join(
     (!settled).then(|| registered.plus(SignedDuration::from_secs(seconds)))
 }
 
-/// The first of some moments after the launch that is still to come.
+/// The first of these moments after the launch that is later than `last`.
 fn after(seconds: &[i64], launched: Timestamp, last: Timestamp) -> Option<Timestamp> {
     let mut moments =
         seconds.iter().map(|seconds| launched.plus(SignedDuration::from_secs(*seconds)));
@@ -102,9 +103,9 @@ fn steady_pause_after(last: Timestamp, launched: Timestamp, uid: &str) -> Timest
     last.plus(jittered(SignedDuration::from_secs(seconds), uid))
 }
 
-/// How long to pause after another writer has changed an object first, so that two writers do not
-/// conflict again and again: anything up to a limit that doubles each time. It follows from the
-/// conflict itself, so that every process computes the same pause.
+/// The pause after a conflict with another writer, so that the two do not conflict again and again: anything
+/// up to a limit that doubles with each attempt. The pause is a hash of the conflict, so that every process
+/// computes the same one.
 pub fn after_conflict(attempt: u32, uid: &str, version: &str) -> SignedDuration {
     let limit = FIRST_CONFLICT.saturating_mul(1_i32 << attempt.min(6));
     let limit = u64::try_from(limit.as_millis()).unwrap_or_default();
@@ -114,8 +115,8 @@ pub fn after_conflict(attempt: u32, uid: &str, version: &str) -> SignedDuration 
     SignedDuration::from_millis(i64::try_from(chosen).unwrap_or_default())
 }
 
-/// A duration up to a fifth longer, always the same for the same subject: a thousand claims made
-/// at once are not read at once.
+/// A duration prolonged by up to a fifth, always the same for one subject, so that a thousand claims that
+/// were created together are not read at the same moment.
 fn jittered(duration: SignedDuration, uid: &str) -> SignedDuration {
     let mut hasher = DefaultHasher::new();
     uid.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! What can be chosen.
+//! The observer's settings.
 
 use std::path::PathBuf;
 
@@ -9,37 +9,37 @@ use jiff::SignedDuration;
 use crate::claims::{NodeClassKind, default_classes};
 use crate::machines::DEADLINE;
 
-/// How the controller is to behave.
+/// The observer's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where reports and the lease are kept.
+    /// The namespace of the lease and of reports about cluster-scoped subjects.
     pub namespace: String,
     /// The identity of this replica.
     pub identity: String,
-    /// Whose claims are looked after.
+    /// The classes whose claims the controller handles.
     pub classes: Vec<NodeClassKind>,
-    /// How long a report is kept whose subject is gone.
+    /// How long a report exists after its subject was deleted.
     pub report_ttl: SignedDuration,
-    /// How many reports of one parent are kept whose subjects are gone.
+    /// The most reports of one parent whose subjects were deleted.
     pub reports_per_parent: usize,
-    /// Whether Machines of Cluster API are looked after too.
+    /// Whether Machines of Cluster API are handled too.
     pub machines: bool,
-    /// How long after its VM is there a Machine is judged.
+    /// The time from the existence of a Machine's VM to the verdict.
     pub machine_deadline: SignedDuration,
-    /// Only Machines of this namespace are looked after; none: of all.
+    /// If set, only Machines in this namespace are handled.
     pub only_namespace: Option<String>,
-    /// The subscriptions and resource groups that may be read, beside those of the cluster's Nodes.
+    /// The subscriptions and resource groups that may be read, in addition to those of the cluster's Nodes.
     pub scopes: Scopes,
-    /// Nothing is really written.
+    /// Whether all writes are dry runs.
     pub dry_run: bool,
-    /// Lines that only the operator knows, and what they mean.
+    /// The operator's own log lines, and the cause that each proves.
     pub signatures: Signatures,
-    /// The file with the token that readers of metrics have to send; none: they need no token.
+    /// The file with the token that clients must send to read metrics; none: no token is needed.
     pub metrics_token_file: Option<PathBuf>,
 }
 
 impl Settings {
-    /// The defaults, for a namespace and an identity.
+    /// The default settings for a namespace and an identity.
     pub fn new(namespace: &str, identity: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),

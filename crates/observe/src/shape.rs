@@ -1,5 +1,5 @@
-//! How conditions look on a kind of object, and how they are written there: as its definition says,
-//! which differs between versions, and changes with upgrades.
+//! How conditions look on a kind of object, and how they must be written. Both depend on the kind's
+//! definition, which differs between versions and changes with upgrades.
 
 mod schema;
 
@@ -14,11 +14,11 @@ use tokio::sync::{Notify, watch};
 
 pub use schema::Schemas;
 
-/// Machines of Cluster API.
+/// The kind Machine of Cluster API.
 pub const MACHINE: &str = "Machine";
-/// Clusters of Cluster API.
+/// The kind Cluster of Cluster API.
 pub const CLUSTER: &str = "Cluster";
-/// The kinds whose definitions differ, with their groups.
+/// The kinds whose definitions differ between versions, with their groups.
 pub const FOLLOWED: [(&str, &str); 6] = [
     (GROUP, MACHINE),
     (GROUP, CLUSTER),
@@ -28,30 +28,30 @@ pub const FOLLOWED: [(&str, &str); 6] = [
     (INFRASTRUCTURE, "AzureCluster"),
 ];
 
-/// What the API server makes of a list of conditions.
+/// How the API server merges a list of conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum List {
-    /// It is one value: each write replaces the conditions of all writers.
+    /// As one value: each write replaces the conditions of all writers.
     Whole,
-    /// Each entry is its writer's.
+    /// By type: each writer owns its own entries.
     ByType,
 }
 
 /// How conditions look on a kind of object, in the version that is read and written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
-    /// Where it is served.
+    /// The group, version and kind that the API server serves.
     pub resource: ApiResource,
-    /// What becomes of its list.
+    /// How the API server merges the list.
     pub list: List,
-    /// Whether they are of the old shape, which has a severity and takes no empty texts.
+    /// Whether the conditions have the old shape, with a severity and without empty texts.
     pub has_severity: bool,
-    /// How many there may be.
+    /// The most conditions in the list.
     pub most: Option<usize>,
 }
 
 impl Shape {
-    /// What is assumed of a kind of Cluster API as long as it is not known where it is served.
+    /// The assumed shape of a Cluster API kind until its served version is known.
     pub fn assumed(kind: &str) -> Self {
         let (group, version) = match kind {
             MACHINE | CLUSTER => (GROUP, "v1beta2"),
@@ -60,7 +60,7 @@ impl Shape {
         Self::assumed_of(resource(group, version, kind))
     }
 
-    /// What is assumed of a kind in a version as long as its schema was not read.
+    /// The assumed shape of a kind in a version until its schema was read.
     pub fn assumed_of(resource: ApiResource) -> Self {
         let is_old = resource.version == "v1beta1";
         Self {
@@ -71,7 +71,7 @@ impl Shape {
         }
     }
 
-    /// That of NodeClaims.
+    /// The shape of conditions on NodeClaims.
     pub fn of_claims() -> Arc<Self> {
         static CLAIMS: LazyLock<Arc<Shape>> = LazyLock::new(|| {
             Arc::new(Shape {
@@ -84,7 +84,7 @@ impl Shape {
         CLAIMS.clone()
     }
 
-    /// A condition as it is written here. Only a verdict is an error.
+    /// A condition in this shape. Only a verdict has the severity of an error.
     pub fn shaped(&self, condition: &Condition) -> AnyCondition {
         let Condition { type_, status, reason, message, last_transition_time, observed_generation } =
             condition.clone();
@@ -104,13 +104,13 @@ impl Shape {
     }
 }
 
-/// A kind of Cluster API, in a version.
+/// A Cluster API kind in one version.
 fn resource(group: &str, version: &str, kind: &str) -> ApiResource {
     let plural = format!("{}s", kind.to_ascii_lowercase());
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), &plural)
 }
 
-/// The shapes of everything that is followed, as far as they are known.
+/// The shapes of all watched kinds, as far as known.
 #[derive(Debug)]
 pub struct Shapes {
     known: watch::Sender<BTreeMap<String, Arc<Shape>>>,
@@ -118,7 +118,7 @@ pub struct Shapes {
 }
 
 impl Default for Shapes {
-    /// All are assumed.
+    /// Assumes every shape.
     fn default() -> Self {
         let assumed = FOLLOWED.map(|(_, kind)| (kind.to_owned(), Arc::new(Shape::assumed(kind))));
         Self { known: watch::Sender::new(assumed.into()), doubt: Notify::new() }
@@ -132,7 +132,7 @@ impl Shapes {
         known.unwrap_or_else(|| Arc::new(Shape::assumed(kind)))
     }
 
-    /// A kind's definition was read.
+    /// Stores the shape from a kind's definition.
     pub fn found(&self, shape: &Shape) {
         self.known.send_if_modified(|known| {
             let kind = &shape.resource.kind;
@@ -144,21 +144,22 @@ impl Shapes {
         });
     }
 
-    /// Waits until the shape of a kind is another one than this.
+    /// Waits until the shape of a kind differs from this one.
     pub async fn other_than(&self, shape: &Shape) {
         let differs = |known: &BTreeMap<String, Arc<Shape>>| {
             known.get(&shape.resource.kind).is_some_and(|known| **known != *shape)
         };
-        // The sender lives as long as we do.
+        // Cannot fail: `self` holds the sender.
         let _ = self.known.subscribe().wait_for(differs).await;
     }
 
-    /// What is known does not fit what the API server answers: the definitions are to be read anew.
+    /// Requests that the definitions are read again, because the known shape does not match the API server's
+    /// answers.
     pub fn doubt(&self) {
         self.doubt.notify_one();
     }
 
-    /// Waits until a shape is doubted.
+    /// Waits until [`Self::doubt`] is called.
     pub async fn doubted(&self) {
         self.doubt.notified().await;
     }

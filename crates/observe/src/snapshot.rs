@@ -1,5 +1,5 @@
-//! Everything that a decision about a subject rests on, read at one moment. Decisions are functions of
-//! a snapshot alone: what is to be said is in [`crate::judge`], what is to be done in [`crate::plan`].
+//! Everything that a decision about a subject depends on, read at one moment. Decisions are functions of a
+//! snapshot alone: [`crate::judge`] makes the verdict, [`crate::plan`] chooses the next step.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,75 +14,76 @@ use crate::subject::Subject;
 /// A Node that belongs to a subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Joined {
-    /// Its name.
+    /// The Node's name.
     pub name: String,
-    /// Whether its kubelet reports that it is ready.
+    /// Whether the Node is ready, as its kubelet reports.
     pub ready: bool,
 }
 
-/// Karpenter's Event that a claim's VM failed. Its text is cut before it gets to the point.
+/// Karpenter's Event that a claim's VM failed. Karpenter cuts its text before the text states the cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
-    /// When the API server got it, by that server's clock: as deletions are stamped.
+    /// When the API server received the Event, by that server's clock. Deletion timestamps use the same
+    /// clock.
     pub stamped: Timestamp,
-    /// When the watch delivered it, by our clock.
+    /// When the watch delivered the Event, by this process's clock.
     pub heard: Timestamp,
     /// The Event's note.
     pub text: String,
 }
 
-/// How often a subject was looked at.
+/// How often this process has looked at a subject, by occasion.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Looks {
-    /// Before its Node came.
+    /// Looks before its Node joined.
     pub pending: usize,
-    /// Since its Node came.
+    /// Looks since its Node joined.
     pub joined: usize,
-    /// Because of Karpenter's Event.
+    /// Looks because of Karpenter's Event.
     pub signalled: usize,
-    /// The provider's failure that the last look was made for.
+    /// The time of the provider's failure that the last look was made for.
     pub provider_failure: Option<Timestamp>,
-    /// Because it was being deleted.
+    /// Looks because the subject was being deleted.
     pub deleting: usize,
 }
 
 /// Everything that is known of a subject at a moment.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The present moment.
+    /// The time of this snapshot.
     pub now: Timestamp,
     /// The subject.
     pub subject: Arc<Subject>,
-    /// The subject does not exist any more.
+    /// Whether the subject no longer exists.
     pub departed: bool,
-    /// Its Node.
+    /// The subject's Node.
     pub node: Option<Joined>,
-    /// Its report.
+    /// The subject's report.
     pub report: Option<Arc<BootstrapReport>>,
-    /// What the last look brought, with its diagnosis.
+    /// The result of the last look, with its diagnosis.
     pub observation: Option<Arc<Observation>>,
-    /// How often it was looked at.
+    /// How often the subject was looked at.
     pub looks: Looks,
-    /// Karpenter's Event about it.
+    /// Karpenter's Event about the subject.
     pub signal: Option<Signal>,
-    /// What was heard on its console.
+    /// The result of watching the subject's console.
     pub console: ConsoleWatch,
-    /// The namespace of reports about objects that are in none.
+    /// The namespace for reports about cluster-scoped subjects.
     pub namespace: String,
-    /// It was pending at some moment since this process observes it.
+    /// Whether the subject was pending at some moment while this process observed it.
     pub was_pending: bool,
-    /// Our conditions could not be written, and no attempt is made before this.
+    /// Set if writing our conditions failed: the time of the next attempt.
     pub refused_until: Option<Timestamp>,
-    /// Azure refuses reads of its VM until then.
+    /// Set while Azure refuses reads of the VM: the end of the refusal.
     pub reads_refused_until: Option<Timestamp>,
-    /// The Event that it has no room for our conditions exists.
+    /// Whether the Event exists that the subject has no room for our conditions.
     pub warned: bool,
-    /// How many others of its parent failed, by cause.
+    /// How many other subjects of the same parent failed, by cause.
     pub alike: HashMap<String, usize>,
 }
 
 impl Snapshot {
-    /// A subject of which nothing else is known.
+    /// A snapshot that contains only the subject.
     pub fn of(subject: Arc<Subject>, now: Timestamp) -> Self {
         Self {
             now,
@@ -103,8 +104,8 @@ impl Snapshot {
         }
     }
 
-    /// Karpenter's Event, unless it came because the claim was already being deleted: then it is the
-    /// deletion that failed the task which waited for the VM.
+    /// Karpenter's Event, unless the Event came after the claim's deletion began: then the deletion itself
+    /// made the task fail that waited for the VM.
     pub fn signal(&self) -> Option<&Signal> {
         let deleting = self.subject.deleting;
         let came_before =
@@ -112,7 +113,7 @@ impl Snapshot {
         self.signal.as_ref().filter(came_before)
     }
 
-    /// Whether its Node is there.
+    /// Whether the subject's Node exists.
     pub fn is_up(&self) -> bool {
         self.subject.registered.is_some() || self.node.as_ref().is_some_and(|node| node.ready)
     }

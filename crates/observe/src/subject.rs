@@ -1,5 +1,5 @@
-//! What is observed: something that is to become a node. A NodeClaim is one kind of it; whatever
-//! else becomes one is turned into this at the door, and everything behind is the same.
+//! A subject: an object that becomes a node. A NodeClaim is one kind of subject. Objects of each kind are
+//! converted to [`Subject`] where they are read, and all other code handles only that type.
 
 use std::sync::Arc;
 
@@ -14,144 +14,145 @@ use crate::observation::{Observation, Vm};
 use crate::profile::{Kind, Profile};
 use crate::shape::Shape;
 
-/// What a subject belongs to, which outlives it.
+/// The object that a subject belongs to, and that outlives the subject.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Parent {
-    /// Its API group.
+    /// The parent's API group.
     pub group: String,
-    /// Its kind.
+    /// The parent's kind.
     pub kind: String,
-    /// Its namespace, if it is in one.
+    /// The parent's namespace; none if it is cluster-scoped.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The parent's name.
     pub name: String,
 }
 
-/// How far the creation of the VM has come.
+/// The progress of the VM's creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Launch {
-    /// It was not asked for yet.
+    /// The VM was not requested yet.
     NotYet,
-    /// It may exist since then: this is not confirmed.
+    /// The VM may exist since this time, without confirmation.
     Expected(Timestamp),
-    /// It was asked for, and accepted.
+    /// The VM was requested, and Azure accepted the request at this time.
     Accepted(Timestamp),
-    /// It was asked for, and refused with this text.
+    /// The VM was requested, and Azure refused the request.
     Refused {
-        /// When.
+        /// The time of the refusal.
         at: Timestamp,
-        /// What was said.
+        /// The error message.
         message: String,
     },
 }
 
-/// Where the VM is.
+/// The location of the VM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Not known yet.
+    /// The location is not known yet.
     NotSaid,
-    /// There.
+    /// The location in this provider ID.
     Known(ProviderId),
-    /// What was said makes no sense.
+    /// The provider ID could not be parsed, for this reason.
     Malformed(String),
 }
 
-/// Something that is to become a node, as Kubernetes shows it.
+/// An object that becomes a node, as Kubernetes shows it.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// How subjects of its kind are treated.
+    /// How the observer treats subjects of this kind.
     pub profile: &'static Profile,
-    /// How its conditions look, and where it is served.
+    /// The shape of the subject's conditions, and the version that is served.
     pub shape: Arc<Shape>,
-    /// Its namespace, if it is in one.
+    /// The subject's namespace; none if it is cluster-scoped.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The subject's name.
     pub name: String,
-    /// Its uid.
+    /// The subject's uid.
     pub uid: String,
-    /// The version that this was read from.
+    /// The resource version of the object that was read.
     pub resource_version: String,
-    /// The version of what was asked for.
+    /// The generation of the object's spec.
     pub generation: Option<i64>,
-    /// When it was created.
+    /// When the subject was created.
     pub created: Timestamp,
-    /// When its deletion began.
+    /// When the subject's deletion began.
     pub deleting: Option<Timestamp>,
-    /// It is of a control plane: what makes a Node of it may only come once that is up.
+    /// Whether the subject belongs to a control plane. Its Node may register only once that control plane
+    /// runs.
     pub is_control_plane: bool,
-    /// What it belongs to.
+    /// The object that the subject belongs to.
     pub parent: Option<Parent>,
-    /// How far the creation of the VM has come.
+    /// The progress of the VM's creation.
     pub launch: Launch,
-    /// When its Node was recognised.
+    /// When the Node was recognised as the subject's.
     pub registered: Option<Timestamp>,
-    /// Where the VM is.
+    /// The location of the VM.
     pub place: Place,
-    /// The AzureFlexNodeClass that its VM is made from, if it is.
+    /// The AzureFlexNodeClass that the VM is created from, if any.
     pub flex_class: Option<String>,
-    /// The AKS machine it is, in the mode in which AKS makes the VM.
+    /// The AKS machine that the subject is, in the mode in which AKS creates the VM.
     pub machine: Option<MachineId>,
-    /// The Node's name.
+    /// The name of the subject's Node.
     pub node_name: Option<String>,
-    /// The image's id.
+    /// The ID of the VM's image.
     pub image: Option<String>,
-    /// What its labels say.
+    /// The values of well-known labels.
     pub labels: Labels,
-    /// The conditions on it that are ours.
+    /// The conditions that bringup wrote on the subject.
     pub conditions: Vec<Condition>,
-    /// From when on its time counts; absent: from when Azure says that its VM was made.
+    /// When the time to the deadline starts; absent: when Azure created the VM.
     pub counted_from: Option<Timestamp>,
-    /// After how long everything is read that can be, and judged.
+    /// The time from that start to the deadline, at which all sources are read and a verdict is made.
     pub allowed: SignedDuration,
-    /// Whether it takes our conditions: there may be as many as it holds.
+    /// Whether our conditions fit on the subject: an object may have a limited number of conditions.
     pub has_room: bool,
-    /// Why controllers must not write to it now: it is paused, or what it belongs to is.
+    /// Why controllers must not write to the subject now: the subject or its parent is paused.
     pub held: Option<String>,
-    /// The host of the API server that it is to join, if that is known.
+    /// The host of the API server that the subject joins, if known.
     pub api_server: Option<String>,
-    /// Since when its provider says that something has failed: a reason to look, and no proof.
+    /// The time of the failure that the provider reports: a reason to look, and no proof.
     pub provider_failure: Option<Timestamp>,
-    /// What is wrong with the provider's object behind it.
+    /// The problem with the provider's object behind the subject, if any.
     pub trouble: Option<String>,
-    /// Another object that is to say the same.
+    /// Another object that gets the same condition.
     pub mirror: Option<Box<Mirror>>,
 }
 
-/// An object of a provider that is to say the same as its subject.
+/// A provider's object that gets the same condition as its subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
-    /// What it is, and how its conditions look.
+    /// The object's kind, and the shape of its conditions.
     pub shape: Arc<Shape>,
-    /// Its name; its namespace is that of the subject.
+    /// The object's name; its namespace is that of the subject.
     pub name: String,
-    /// What it says now.
+    /// The object's present condition.
     pub condition: Option<AnyCondition>,
 }
 
-/// What a subject's labels say.
+/// The values of a subject's well-known labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Labels {
     /// The VM's size.
     pub size: Option<String>,
-    /// Its zone.
+    /// The VM's zone.
     pub zone: Option<String>,
-    /// Its region.
+    /// The VM's region.
     pub region: Option<String>,
-    /// Spot or on-demand.
+    /// The capacity type: spot or on-demand.
     pub capacity: Option<String>,
     /// The operating system.
     pub os: Option<String>,
-    /// The cluster of a machine.
+    /// The name of a Machine's Cluster.
     pub cluster: Option<String>,
 }
 
-/// A guest agent that has not reported until now will not.
+/// How long a guest agent may take to report. An agent that is silent for longer never reports.
 pub const AGENT_LIMIT: SignedDuration = SignedDuration::from_mins(10);
-/// How long after its creation a claim may take until Karpenter deletes it.
+/// The time from a claim's creation until Karpenter deletes the claim because no Node registered.
 pub const REGISTRATION_LIMIT: SignedDuration = SignedDuration::from_mins(15);
 
 impl Subject {
-    /// The same with times that can be: they come from objects that others write.
+    /// The subject with bounded times, because other writers control them.
     #[must_use]
     pub fn bounded(mut self) -> Self {
         self.created = bounds::time(self.created);
@@ -168,12 +169,12 @@ impl Subject {
         self
     }
 
-    /// Whether it has to be observed: its VM was requested, and its Node does not exist.
+    /// Whether the subject has to be observed: its VM was requested, and its Node does not exist.
     pub fn is_pending(&self) -> bool {
         self.registered.is_none() && self.launched().is_some()
     }
 
-    /// When its VM was accepted, or may have been.
+    /// When Azure accepted the VM, or may have accepted it.
     pub fn launched(&self) -> Option<Timestamp> {
         match self.launch {
             Launch::Expected(at) | Launch::Accepted(at) => Some(at),
@@ -181,42 +182,42 @@ impl Subject {
         }
     }
 
-    /// Its kind.
+    /// The kind of the subject's object.
     pub fn kind(&self) -> Kind {
         self.profile.kind
     }
 
-    /// Whether the result of the bootstrap is on the console from the start, because its VM needs no
-    /// extension: one that this controller provisioned, or one of Cluster API.
+    /// Whether the console shows the result of the bootstrap from the start, because the VM needs no
+    /// extension: a VM that this controller provisioned, or one of Cluster API.
     pub fn has_console(&self) -> bool {
         let is_flex = matches!(&self.place, Place::Known(id) if id.scheme == Scheme::AzureFlex);
         is_flex || self.profile.console_decides
     }
 
-    /// When everything is read that can be, and judged.
+    /// When all sources are read and a verdict is made.
     pub fn deadline(&self, seen: Option<&Observation>) -> Timestamp {
         self.counted_from.unwrap_or_else(|| self.born(seen)).plus(self.allowed)
     }
 
-    /// When a guest agent that has not reported is said to be silent.
+    /// When a guest agent that has not reported counts as silent.
     pub fn agent_deadline(&self, seen: Option<&Observation>) -> Timestamp {
         self.born(seen).plus(AGENT_LIMIT)
     }
 
-    /// When its VM was made, as far as that is known. It may have been waited for much longer.
+    /// When the VM was created, as far as known. The request for the VM may have waited much longer.
     fn born(&self, seen: Option<&Observation>) -> Timestamp {
         let made = seen.and_then(|seen| seen.facts.made);
         made.or(self.launched()).unwrap_or(self.created)
     }
 
-    /// Whether its VM may not have been created yet, as far as is known.
+    /// Whether the VM may not have been created yet, as far as known.
     pub fn may_not_exist(&self, seen: &Observation) -> bool {
         matches!(self.launch, Launch::Expected(_))
             && matches!(seen.vm, Vm::NotSeen | Vm::Gone)
             && seen.facts.made.is_none()
     }
 
-    /// The name of the VM, as far as it is known.
+    /// The name of the VM, as far as known.
     pub fn vm_name(&self) -> Option<String> {
         match &self.place {
             Place::Known(id) => match &id.instance {

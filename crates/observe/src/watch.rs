@@ -1,4 +1,4 @@
-//! Watches: every change in Kubernetes goes into the index, and the keys that it concerns are planned.
+//! Watches: every change in Kubernetes updates the index, and the affected keys are scheduled.
 
 mod machines;
 mod trust;
@@ -30,60 +30,61 @@ use crate::profile::Kind;
 use crate::snapshot::Signal;
 use crate::watch::trust::Foreign;
 
-/// The Event with which Karpenter's Azure provider says that a VM failed, before it deletes it.
+/// The reason of the Event with which Karpenter's Azure provider reports a failed VM, before it deletes the
+/// VM.
 const SIGNAL: &str = "AsyncProvisioningError";
 
-/// What the watches need.
+/// The dependencies of the watches.
 #[derive(Clone)]
 pub struct Watches {
-    /// The API server.
+    /// The client of the API server.
     pub client: Client,
-    /// Where reports are.
+    /// The namespace of reports about cluster-scoped subjects.
     pub namespace: String,
-    /// How objects become subjects.
+    /// Converts objects to subjects.
     pub kinds: Kinds,
-    /// Whether machines are looked after too; their reports are in their namespaces.
+    /// Whether Machines of Cluster API are observed too. Their reports are in the Machines' own namespaces.
     pub machines: bool,
-    /// Only those of this namespace.
+    /// If set, only Machines in this namespace are observed.
     pub only_namespace: Option<String>,
-    /// Where everything goes.
+    /// The index that the watches update.
     pub cluster: Arc<Cluster>,
-    /// Where keys are planned.
+    /// The queue of keys to reconcile.
     pub agenda: Arc<Agenda<Key>>,
-    /// Where problems are reported.
+    /// Receives problems of the watches.
     pub health: Health,
-    /// The time.
+    /// The source of the present time.
     pub clock: Arc<dyn Clock>,
-    /// Which first lists are complete: nothing is decided before.
+    /// Which first lists are complete. The observer decides nothing before.
     pub ready: Arc<watch::Sender<Listed>>,
 }
 
 /// Which first lists are complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// Nodes.
+    /// Whether the list of Nodes is complete.
     pub nodes: bool,
-    /// Reports.
+    /// Whether the list of reports is complete.
     pub reports: bool,
-    /// Subjects of these kinds; or the controller observes none of them.
+    /// The kinds whose list of subjects is complete, or that the controller does not observe.
     pub subjects: BTreeSet<Kind>,
 }
 
 impl Listed {
-    /// Whether enough is known to decide anything.
+    /// Whether enough lists are complete to decide anything.
     pub fn is_enough(&self) -> bool {
         self.nodes && self.reports
     }
 
-    /// Whether all subjects of a kind are known, so that one that is not known does not exist.
+    /// Whether all subjects of a kind are known, so that an unknown subject does not exist.
     pub fn has_all_of(&self, kind: &str) -> bool {
-        // A kind that is not observed counts as known.
+        // A kind that bringup does not observe counts as known.
         Kind::named(kind).is_none_or(|kind| self.subjects.contains(&kind))
     }
 }
 
 impl Watches {
-    /// Watches everything, for ever.
+    /// Watches everything until the returned future is dropped.
     pub async fn run(&self) {
         let machines = async {
             if self.machines {
@@ -115,7 +116,7 @@ impl Watches {
             Seen::Apply(claim) => self.plan(seen(claim)),
             Seen::Delete(claim) => {
                 let uid = claim.uid();
-                // Its last state, with the moment of its deletion, counts.
+                // The claim's last state contains the time of its deletion.
                 seen(claim);
                 self.plan(uid.and_then(|uid| self.cluster.gone(&uid)));
             }
@@ -133,7 +134,7 @@ impl Watches {
                 names.insert(node.name_any());
                 self.plan(self.cluster.node_seen(node.trimmed()));
             }
-            // It is there: nothing else is known of it now.
+            // The Node exists, but cannot be parsed.
             Seen::Unread(metadata) => names.extend(metadata.name),
             Seen::InitDone => {
                 self.plan(self.cluster.only_nodes(&std::mem::take(&mut names)));
@@ -198,7 +199,7 @@ impl Watches {
                     self.cluster.unsignalled(uid);
                 }
             }
-            // Which claim it is about is not known.
+            // Without the Event's content, its claim is unknown.
             Seen::Unread(_) | Seen::DeleteUnread(_) => {}
         })
         .await;
@@ -213,13 +214,13 @@ impl Watches {
         Some(self.cluster.signalled(uid, Signal { stamped, heard: self.agenda.now(), text }))
     }
 
-    /// All subjects of a kind are known: from now on it can be said whose reports are in excess.
+    /// Records that all subjects of a kind are known: from now on, reports beyond the limits can be deleted.
     fn all_known(&self, kind: Kind) {
         self.ready.send_modify(|listed| listed.subjects.extend([kind]));
         self.agenda.plan_now(Key::Sweep);
     }
 
-    /// A subject that cannot be read is not observed.
+    /// Drops a subject that can no longer be parsed.
     fn forget(&self, uid: Option<String>) {
         if let Some(uid) = uid {
             self.cluster.forget(&uid);
@@ -233,7 +234,7 @@ impl Watches {
         }
     }
 
-    /// Follows one kind of object, with a pause after each trouble.
+    /// Watches one kind of object, and retries after a pause when the watch fails.
     async fn follow<K>(
         &self,
         api: Api<Readable<K>>,
@@ -249,7 +250,7 @@ impl Watches {
         while let Some(next) = stream.next().await {
             match next {
                 Ok(event) => {
-                    // `Init` comes before anything was asked.
+                    // `Init` arrives before any request is sent.
                     if !matches!(event, Event::Init) {
                         self.health.may(right);
                         self.health.waits(right.name(), None);
@@ -273,7 +274,7 @@ impl Watches {
             Error::InitialListFailed(error)
             | Error::WatchStartFailed(error)
             | Error::WatchFailed(error) => self.health.failed(right, &error),
-            // A watch that ends is begun anew.
+            // kube restarts these watches itself.
             Error::WatchError(_) | Error::NoResourceVersion => {}
         }
     }

@@ -1,27 +1,27 @@
 //! The threads on which evidence is cleaned, redacted and judged, a few pieces at a time.
 //!
-//! A console has megabytes, and what stands in it is up to the node. Work on it is linear in its size,
-//! but it is work; the task that renews the lease, answers health checks and serves other nodes does
+//! A console has megabytes of text, and the node controls that text. The work is linear in the text's size,
+//! but still takes time. The task that renews the lease, answers health checks and serves other nodes must
 //! not wait for it.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many texts are worked on at once. Each takes several times its size in memory meanwhile.
+/// How many texts are processed at once. Each takes several times its size in memory meanwhile.
 const AT_ONCE: usize = 1;
-/// Texts of up to so many bytes are worked on where they are: that takes a millisecond, and a thread would
-/// cost as much.
+/// Texts up to this many bytes are processed on the calling thread: that takes a millisecond, and another
+/// thread would cost as much.
 const SMALL: usize = 32 * 1024;
-/// How many consoles are in memory at once, being read or worked on.
+/// How many consoles are in memory at once, while they are read or processed.
 const CONSOLES: usize = 2;
-/// How many ends of watched consoles are in memory at once.
+/// How many tails of watched consoles are in memory at once.
 const WATCHED: usize = 8;
 
-/// Room in memory for a text. It is given back when this is dropped.
+/// Reserved memory for a text. Dropping the value releases the memory.
 pub(crate) type Room = OwnedSemaphorePermit;
 
-/// The threads, and how much may be in memory for them.
+/// The threads, and the limits on their memory.
 #[derive(Debug, Clone)]
 pub struct Workers {
     turns: Arc<Semaphore>,
@@ -40,13 +40,13 @@ impl Default for Workers {
 }
 
 impl Workers {
-    /// Whether a text of so many bytes is worked on where it is.
+    /// Whether a text of this size is processed on the calling thread.
     pub(crate) fn is_small(bytes: usize) -> bool {
         bytes <= SMALL
     }
 
-    /// Does work on a text of so many bytes: on a thread of its own, in its turn, unless it is small. If it
-    /// panics, so does this.
+    /// Processes a text of `bytes` bytes on a thread of its own, one text at a time; a small text on the
+    /// calling thread. A panic of the work panics here too.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -58,7 +58,7 @@ impl Workers {
         // The semaphore is never closed.
         let turn = self.turns.clone().acquire_owned().await.ok();
         let done = tokio::task::spawn_blocking(move || {
-            // Held until the work is over, also where its result is not waited for any more.
+            // Held until the work ends, even if the caller was cancelled.
             let _turn = turn;
             work()
         });
@@ -66,18 +66,19 @@ impl Workers {
             Ok(done) => done,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime ends, and this with it.
+                // The work was cancelled because the runtime shuts down, and so will this future be.
                 Err(_) => std::future::pending().await,
             },
         }
     }
 
-    /// Waits until a console may be read into memory. It has to be an excerpt when this is dropped.
+    /// Waits until a console may be read into memory. The console must be cut to an excerpt before the
+    /// returned value is dropped.
     pub(crate) async fn room_for_console(&self) -> Option<Room> {
         self.consoles.clone().acquire_owned().await.ok()
     }
 
-    /// Waits until the end of a console may be read into memory.
+    /// Waits until the tail of a console may be read into memory.
     pub(crate) async fn room_for_watching(&self) -> Option<Room> {
         self.watched.clone().acquire_owned().await.ok()
     }
@@ -101,7 +102,7 @@ mod tests {
     async fn who_waits_for_the_work_leaves_the_thread_to_others() {
         let workers = Workers::default();
         let (go_on, wait) = std::sync::mpsc::channel::<()>();
-        // The runtime has one thread: were the work done on it, nothing else would be.
+        // The runtime has one thread: if the work ran on that thread, no other task would run.
         let work = workers.run(usize::MAX, move || wait.recv().is_ok());
         let others = async {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Writes to the API server: few at a time, counted, each as if it could be the second attempt.
+//! Writes to the API server: a limited number at a time, counted, and each safe to repeat.
 
 use std::sync::Arc;
 
@@ -25,19 +25,19 @@ use crate::schedule::after_conflict;
 use crate::shape::{List, Shape};
 use crate::subject::{Mirror, Parent, Subject};
 
-/// How often another writer may be first before we pause.
+/// The most conflicts with other writers before a write is postponed.
 const MIRROR_ATTEMPTS: u32 = 5;
-/// How many writes are under way at once.
+/// How many writes may run at once.
 const AT_ONCE: usize = 16;
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug)]
 pub enum Written<T> {
-    /// It was done; this is what is there now.
+    /// The write succeeded; the object as it is now.
     Done(T),
-    /// Another writer was first; this is what is there.
+    /// Another writer changed the object first; the object as it is now.
     Stale(T),
-    /// What was to be written to is not there any more.
+    /// The object does not exist any more.
     Gone,
 }
 
@@ -55,7 +55,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer of reports into `namespace`.
+    /// A writer that creates reports of cluster-scoped subjects in `namespace`.
     pub fn new(
         client: Client,
         namespace: &str,
@@ -82,7 +82,7 @@ impl Writer {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Where a subject is written to.
+    /// The API for a subject's kind and namespace.
     fn subjects(&self, subject: &Subject) -> Api<DynamicObject> {
         self.objects(&subject.shape.resource, subject.namespace.as_deref())
     }
@@ -94,7 +94,7 @@ impl Writer {
         }
     }
 
-    /// Makes one write in its turn, and tells the hook.
+    /// Does one write in its turn, then calls the hook.
     async fn write<T>(
         &self,
         effect: &'static str,
@@ -116,7 +116,7 @@ impl Writer {
         done
     }
 
-    /// Creates a report, whole.
+    /// Creates a report with its status.
     pub async fn create_report(
         &self,
         report: &BootstrapReport,
@@ -134,7 +134,7 @@ impl Writer {
         }
     }
 
-    /// Writes a report anew, unless it has changed meanwhile.
+    /// Replaces a report, unless it has changed meanwhile.
     pub async fn replace_report(
         &self,
         report: &BootstrapReport,
@@ -142,7 +142,7 @@ impl Writer {
         let parameters =
             PostParams { field_manager: Some(MANAGER.to_owned()), dry_run: self.dry_run };
         if self.dry_run {
-            // There is nothing to replace.
+            // In a dry run the report does not exist.
             return Ok(Written::Done(report.clone()));
         }
         let reports = self.reports(report);
@@ -174,7 +174,7 @@ impl Writer {
         }
     }
 
-    /// Writes our conditions, all of them, unless the subject has changed meanwhile.
+    /// Writes all our conditions, unless the subject has changed meanwhile.
     pub async fn apply_conditions(
         &self,
         subject: &Subject,
@@ -192,7 +192,8 @@ impl Writer {
                 });
                 (Patch::Apply(body), true)
             }
-            // All conditions are written, so all are read, of the version that was judged.
+            // The write replaces the conditions of all writers, so it must contain those of the version that
+            // was judged.
             List::Whole => {
                 let Some(object) = self.read_again(subject).await? else {
                     return Ok(Written::Gone);
@@ -228,7 +229,7 @@ impl Writer {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Makes an Event, unless it is there.
+    /// Creates an Event, unless it exists.
     pub async fn create_event(&self, event: &Event) -> kube::Result<()> {
         let events = self.events(event);
         let parameters =
@@ -241,7 +242,7 @@ impl Writer {
         }
     }
 
-    /// Makes an Event, or counts in it how often the same has happened.
+    /// Creates an Event, or updates its count of occurrences.
     pub async fn create_or_count_event(&self, event: &Event, count: i32) -> kube::Result<()> {
         if count < 2 {
             return self.create_event(event).await;
@@ -264,9 +265,9 @@ impl Writer {
         }
     }
 
-    /// Writes the same to the provider's object: its list of conditions is written as a whole, so
-    /// it is read first, and written only as long as no other writer has changed it. Returns what
-    /// is there then.
+    /// Writes the condition to the provider's object. The API server replaces that object's list of
+    /// conditions as a whole, so this function reads the object first, and writes only if no other writer has
+    /// changed it since. Returns the object as it is afterwards; none if it no longer exists.
     pub async fn mirror(
         &self,
         subject: &Subject,
@@ -300,17 +301,17 @@ impl Writer {
         last.map_or(Ok(None), Err)
     }
 
-    /// The subject's object as it is now.
+    /// The subject's object, read again.
     pub async fn read_again(&self, subject: &Subject) -> kube::Result<Option<DynamicObject>> {
         self.subjects(subject).get_opt(&subject.name).await
     }
 
-    /// The Node as it is now.
+    /// A Node, read again.
     pub async fn node(&self, name: &str) -> kube::Result<Option<Node>> {
         Api::all(self.client.clone()).get_opt(name).await
     }
 
-    /// The parent's API version and uid, if it exists and we may see it.
+    /// The parent's API version and uid, if the parent exists and may be read.
     pub async fn parent(&self, parent: &Parent) -> Option<(String, String)> {
         let found = self.find_parent(parent).await;
         match found {
@@ -342,8 +343,8 @@ impl Writer {
     }
 }
 
-/// The whole list, with our conditions in it and those of other writers as they were; to be written
-/// only as long as no other writer has changed it.
+/// A patch with the whole list: our conditions, and those of other writers unchanged. The API server refuses
+/// the patch if another writer has changed the object.
 fn with(object: &DynamicObject, conditions: &[AnyCondition]) -> Value {
     let present = object.data.pointer("/status/conditions").and_then(Value::as_array);
     let mut all = present.cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What AKS says of a machine, and what is then seen of the VM beneath it.
+//! How the state of an AKS machine affects the observation of its VM.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -15,7 +15,7 @@ use crate::claim::{at, snapshot, subject};
 
 const QUOTA: &str = "Operation could not be completed as it results in exceeding approved standardDSv5Family Cores quota.";
 
-/// A claim of an AKS machine.
+/// A claim with an AKS machine.
 fn claim() -> Subject {
     let machine = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ContainerService/managedClusters/c/agentPools/p/machines/m";
     Subject { machine: Some(machine.parse().unwrap()), ..subject() }

@@ -1,4 +1,4 @@
-//! A claim without a pool whose VM Azure refused, and that Karpenter tries again.
+//! A claim without a pool: Azure refuses its VM, and Karpenter tries again.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -17,14 +17,15 @@ use kube::ResourceExt as _;
 
 use crate::claim::{at, bear, failed_cse, report, snapshot, subject};
 
-/// Azure refuses, with what the script said.
+/// A claim whose VM Azure refused, with the script's output in the message.
 fn refused() -> Subject {
     let message = "creating instance failed, VM has reported a failure when processing extension 'cse-agent-karpenter' (publisher 'Microsoft.Azure.Extensions' and type 'CustomScript'). Error message: 'failed to execute command: command terminated with exit status=1 [stdout] { \"ExitCode\": \"211\", \"Output\": \"timeout: failed to run command 'oras': No such file or directory\", \"Error\": \"\" }'";
     let launch = Launch::Refused { at: at(30), message: message.to_owned() };
     Subject { launch, place: Place::NotSaid, ..subject() }
 }
 
-/// The report of that, and the claim as it is when all is told and Azure has accepted the next attempt.
+/// The report of the refusal, and the claim once its conditions are written and Azure has accepted the next
+/// attempt.
 fn tried_again() -> (Subject, BootstrapReport) {
     let refused = refused();
     let step = snapshot(&refused, None, None, at(31)).next_step();

@@ -1,4 +1,4 @@
-//! When a console is listened to, and what follows from what is heard.
+//! When a console is read, and the steps that follow.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -16,12 +16,12 @@ use bringup_observe::subject::Subject;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-/// So many seconds after the VM was there.
+/// The time this many seconds after the VM existed.
 fn at(seconds: i64) -> Timestamp {
     "2026-01-01T00:02:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds)
 }
 
-/// A machine whose VM is there, and that takes no conditions: what is left is looking and listening.
+/// A Machine whose VM exists and that has no room for conditions, so that only reads remain as steps.
 fn machine() -> Subject {
     let vm =
         "azure:///subscriptions/S/resourceGroups/RG/providers/Microsoft.Compute/virtualMachines/a";
@@ -119,7 +119,7 @@ fn a_machine_leaves_half_of_what_azure_allows_of_its_vm_to_others() {
         let until = *from + SignedDuration::from_mins(1);
         looks.iter().filter(|look| (from..&until).contains(look)).count()
     });
-    // The console's address is asked for as well, every four minutes.
+    // The address of the console is requested too, every four minutes.
     assert!(most.max().unwrap() < 6 + 1, "{looks:?}");
     assert!(looks.len() >= 18, "{looks:?}");
 }

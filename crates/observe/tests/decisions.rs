@@ -1,4 +1,4 @@
-//! What is decided, without a cluster and without Azure: snapshots in, steps out.
+//! Decisions without a cluster and without Azure: snapshots in, steps out.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -248,7 +248,6 @@ fn a_verdict_changes_only_for_a_better_one() {
     let verdict = find(&conditions, BOOTSTRAP_SUCCEEDED).unwrap();
     assert_eq!(verdict.reason, "BinaryMissing", "the first proof stands");
 }
-/// What can happen to a claim between two of our passes.
 #[derive(Debug, Clone)]
 enum Happening {
     KarpenterReads,
@@ -267,8 +266,8 @@ fn happening() -> impl Strategy<Value = Happening> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// Karpenter writes the whole list from a copy it made earlier; we write our entries into
-    /// whatever is there. In the end ours are there, and at no time did they say anything else.
+    /// Karpenter writes the whole list from an earlier copy; bringup writes its entries into the present
+    /// list. In the end bringup's conditions are stored, and at no time did they contain another value.
     #[test]
     fn test_20_no_condition_flaps_whatever_karpenter_writes(
         happenings in proptest::collection::vec(happening(), 1..40)

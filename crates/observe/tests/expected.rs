@@ -1,4 +1,4 @@
-//! From when on a machine's VM is expected, when it is said to be there, and from when its time counts.
+//! When a Machine's VM is expected, when it counts as existing, and when the time to its deadline starts.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const VM: &str =
     "azure:///subscriptions/S/resourceGroups/RG/providers/Microsoft.Compute/virtualMachines/a";
 
-/// So many minutes after everything was asked for.
+/// The time this many minutes after the VM was requested.
 fn at(minutes: i64) -> Timestamp {
     "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes)
 }
@@ -27,7 +27,7 @@ fn since(kind: &str, minutes: i64) -> Value {
     json!({ "type": kind, "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": at })
 }
 
-/// A machine of a cluster whose place in Azure is known, and the provider's object behind it.
+/// A Machine whose AzureCluster is known, with its infrastructure machine.
 fn machine(data: Option<&str>, id: Option<&str>, conditions: &[Value]) -> Subject {
     let machines = MachineIndex::new(DEADLINE);
     let cluster = json!({
@@ -46,7 +46,7 @@ fn machine(data: Option<&str>, id: Option<&str>, conditions: &[Value]) -> Subjec
     machines.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
 }
 
-/// Everything was asked, and this is how the VM is.
+/// A full observation with the VM in this state.
 fn seen(minutes: i64, vm: Vm, made: Option<i64>) -> Observation {
     let facts = Facts { made: made.map(at), ..Facts::default() };
     let (at, agent) = (at(minutes), Agent::Silent);
@@ -77,8 +77,7 @@ fn a_vm_is_expected_once_there_is_something_to_make_it_from() {
     }
 }
 
-/// An instance of a scale set: what is behind it says where its VM is, and its Machine says nothing
-/// before its Node exists.
+/// An instance of a scale set: only its infrastructure machine has the VM's ID until the Node exists.
 fn instance(id: Option<&str>) -> Subject {
     let kind = "AzureMachinePoolMachine";
     let machines = MachineIndex::new(DEADLINE);

@@ -1,5 +1,5 @@
-//! Anything that Azure or an object can say goes through the observer's decisions: nothing panics,
-//! and what is kept stays small.
+//! Property tests: whatever Azure or an object contains, the observer's decisions do not panic, and the
+//! stored data stays small.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -21,10 +21,10 @@ use serde_json::{Value, json};
 
 use crate::claim::{at, report, snapshot, subject};
 
-/// How much of a piece of evidence is kept.
+/// The most bytes of a piece of evidence in memory.
 const EXCERPT_BYTES: usize = 64 * 1024;
 
-/// Moments at both ends of time, around the present, and anywhere between.
+/// Times at both ends of the range, near the present, and anywhere between.
 fn moment() -> impl Strategy<Value = Timestamp> {
     let (first, last) = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
     prop_oneof![
@@ -51,7 +51,7 @@ fn word() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What a node can print.
+/// Text that a node can print.
 fn text() -> impl Strategy<Value = String> {
     let summary =
         |exit: i64| format!("BRINGUP-NODE/1 {{\"kind\":\"wait\",\"exit\":{exit},\"end\":1}}");
@@ -139,7 +139,7 @@ fn reported() -> impl Strategy<Value = Option<BootstrapReport>> {
     }))
 }
 
-/// A number or a time anywhere, and a text in every field of a stored report.
+/// A stored report with arbitrary numbers and times, and arbitrary text in every field.
 fn stored() -> impl Strategy<Value = BootstrapReport> {
     let texts = prop::collection::vec(prop_oneof![word(), text()], 24);
     let phases = ["Collecting", "Final", "Lost", "Superseded"].map(str::to_owned).to_vec();
@@ -208,7 +208,7 @@ proptest! {
         prop_assert!(seen.evidence.pieces.iter().all(|piece| piece.text().is_none_or(|text| text.len() <= EXCERPT_BYTES)));
         let signal = signal.map(|(stamped, heard, text)| Signal { stamped, heard, text });
         let looks = Looks { deleting, ..Looks::default() };
-        // As objects are, and as they are once they have come through the door.
+        // With the times as they are, and with bounded times.
         for subject in [subject.clone(), subject.bounded()] {
             let snapshot = Snapshot {
                 departed,

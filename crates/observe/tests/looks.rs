@@ -1,4 +1,4 @@
-//! When a claim is looked at, and how often.
+//! When a claim's VM is read, and how often.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -16,7 +16,7 @@ use crate::claim::{VM, at, bear, snapshot, subject};
 #[test]
 fn a_healthy_node_is_read_at_most_six_times() {
     let subject = subject();
-    // A node whose script runs for two minutes and a half.
+    // A node whose script runs for two and a half minutes.
     let joins = at(150);
     let (mut looks, mut last): (usize, Option<Observation>) = (0, None);
     while let Some(due) = schedule::next_look(&subject, looks, last.as_ref()) {

@@ -1,4 +1,4 @@
-//! What is taken for the failure of a machine, and what is not.
+//! Which observations count as the failure of a Machine, and which do not.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::claim::{VM, at, bear, snapshot};
 
-/// A machine whose VM is there.
+/// A Machine whose VM exists.
 fn machine() -> Subject {
     let ready = json!({ "type": "InfrastructureReady", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": at(0).to_string() });
     let machine = json!({
@@ -36,7 +36,6 @@ fn machine() -> Subject {
     machines.machine_seen(serde_json::from_value(machine).unwrap()).unwrap()
 }
 
-/// How an extension ended.
 fn extension(name: &str, level: &str, message: &str) -> Value {
     let state = if level == "Error" { "failed" } else { "succeeded" };
     json!({
@@ -45,7 +44,7 @@ fn extension(name: &str, level: &str, message: &str) -> Value {
     })
 }
 
-/// A VM with extensions that ended so; Azure calls it failed if one of them is.
+/// A VM with these extensions. Azure sets the VM's state to failed if one of them failed.
 fn vm(extensions: &[Value]) -> VirtualMachine {
     let has_failed = extensions.iter().any(|one| one["statuses"][0]["level"] == "Error");
     let state = if has_failed { "Failed" } else { "Succeeded" };
@@ -63,13 +62,13 @@ fn vm(extensions: &[Value]) -> VirtualMachine {
     }))
 }
 
-/// Everything that was asked at that moment.
+/// A full observation at this time.
 fn seen(seconds: i64, extensions: &[Value]) -> Observation {
     let fresh = Observation { script: Script::Waiter, ..Observation::default() };
     Observation { is_full: true, ..fresh.with_vm(&vm(extensions), at(seconds)) }
 }
 
-/// A subject right after this look.
+/// A snapshot of a subject right after this look.
 fn snapshot_of(subject: &Subject, seen: &Observation) -> Snapshot {
     let observation = Some(Arc::new(seen.clone()));
     Snapshot { observation, ..Snapshot::of(Arc::new(subject.clone()), seen.at) }

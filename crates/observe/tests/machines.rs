@@ -1,4 +1,4 @@
-//! From objects of Cluster API to what is observed, without a cluster.
+//! Conversion of Cluster API objects to subjects, without a cluster.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const BASE: &str = "azure:///subscriptions/S/resourceGroups/RG/providers/Microsoft.Compute";
 
-/// A Machine, as an API server would give it.
+/// A Machine as an API server would return it.
 fn machine(kind: &str, id: Option<&str>, conditions: &[Value]) -> Value {
     json!({
         "metadata": { "name": "a", "namespace": "n", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z" },
@@ -99,7 +99,7 @@ fn a_kind_that_is_not_known_counts_only_where_its_vm_is_on_azure() {
     }
 }
 
-/// Machines and what is behind them, as an older or a newer Cluster API has them.
+/// An index with objects in the shape of an older or a newer Cluster API.
 fn machines(is_old: bool) -> MachineIndex {
     let machines = MachineIndex::new(DEADLINE);
     for kind in ["Machine", "AzureMachine"] {

@@ -1,5 +1,5 @@
-//! Everything that is written about a subject, whole: conditions, Events and report of each kind of
-//! failure, as an operator sees them. A change of any of them shows in `tests/snapshots`.
+//! Snapshots of all outputs for each kind of failure, as an operator sees them: conditions, Events and
+//! report. Each change appears in `tests/snapshots`.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -21,16 +21,16 @@ use serde_json::json;
 
 use crate::claim::{VM, at, failed_cse, snapshot, subject};
 
-/// A value as YAML, without the lines that no reader of a snapshot needs.
+/// A value as YAML, without lines that do not matter to a reader.
 fn yaml(value: &impl Serialize) -> String {
     serde_saphyr::to_string(value).unwrap()
 }
 
-/// The report that is published of a snapshot.
+/// The report that is created for a snapshot.
 fn published(snapshot: &Snapshot) -> BootstrapReport {
     let mut snapshot = snapshot.clone();
     let step = snapshot.next_step();
-    // What does not prove its cause is looked into once more first.
+    // If the cause is not proven, the other sources are read first.
     if let (Step::Deepen(_), Some(seen)) = (&step, &mut snapshot.observation) {
         Arc::make_mut(seen).is_full = true;
     }
@@ -40,7 +40,7 @@ fn published(snapshot: &Snapshot) -> BootstrapReport {
     }
 }
 
-/// Report, conditions and Events of a failure, each as YAML.
+/// Report, conditions and Events of a failure as YAML.
 fn outputs(snapshot: &Snapshot) -> String {
     let (subject, seen) = (&snapshot.subject, snapshot.observation.as_deref());
     let mut report = published(snapshot);

@@ -1,5 +1,5 @@
-//! What stands around Machines of Cluster API, without a cluster: their Cluster, where that is in Azure,
-//! their pool.
+//! Objects that Machines of Cluster API share, without a cluster: the Cluster, its AzureCluster, the machine
+//! pool.
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 
@@ -16,7 +16,7 @@ fn read<T: DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).unwrap()
 }
 
-/// A Machine of the cluster `prod`, as an API server would give it.
+/// A Machine of the cluster `prod`, as an API server would return it.
 fn machine(kind: &str, id: Option<&str>) -> Value {
     json!({
         "metadata": { "name": "a", "namespace": "n", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z" },
@@ -28,7 +28,7 @@ fn cluster(spec: &Value) -> Value {
     json!({ "metadata": { "name": "prod", "namespace": "n" }, "spec": spec })
 }
 
-/// What the only Machine is now.
+/// The only subject in a list.
 fn only(mut subjects: Vec<Subject>) -> Subject {
     assert_eq!(subjects.len(), 1, "{subjects:?}");
     subjects.remove(0)
@@ -78,7 +78,6 @@ fn an_object_of_the_provider_that_is_paused_is_not_written_to() {
     assert_eq!(paused.trouble, None, "it was seen all the same");
 }
 
-/// Where a cluster is in Azure.
 fn site(name: &str, label: Option<&str>, host: &str) -> AzureCluster {
     let mut object = json!({
         "metadata": { "name": name, "namespace": "n", "labels": {} },
@@ -96,7 +95,7 @@ fn reference(kind: &str, name: &str) -> Value {
     json!({ "infrastructureRef": { "kind": kind, "name": name }, "controlPlaneEndpoint": host })
 }
 
-/// The id under which the VM is looked for.
+/// The ID of the subject's VM.
 fn id(subject: &Subject) -> String {
     match &subject.place {
         Place::Known(id) => id.to_string(),
@@ -112,11 +111,11 @@ fn the_cluster_says_which_azure_cluster_is_its_own_and_where_its_api_server_is()
     let found = machines.infra_machine_seen("AzureMachine", read(behind)).unwrap();
     assert_eq!(found.place, Place::NotSaid);
 
-    // Before the Cluster is seen, names tell.
+    // Until the Cluster is seen, the AzureCluster is found by its label.
     let named = only(machines.shared_seen(site("x", Some("prod"), "azure.example")));
     assert!(id(&named).contains("/resourceGroups/rg-x/"), "{}", id(&named));
     assert!(machines.shared_seen(site("other", None, "")).is_empty(), "it is another one's");
-    // Then it tells itself.
+    // Afterwards, the Cluster's reference decides.
     let seen = |spec: &Value| only(machines.shared_seen::<Cluster>(read(cluster(spec))));
     let told = seen(&reference("AzureCluster", "other"));
     assert!(id(&told).contains("/resourceGroups/rg-other/"), "{}", id(&told));
@@ -128,7 +127,7 @@ fn the_cluster_says_which_azure_cluster_is_its_own_and_where_its_api_server_is()
     assert_eq!(managed.api_server.as_deref(), Some("cluster.example"));
 }
 
-/// A pool, with conditions.
+/// A machine pool with conditions.
 fn pool(mode: &str, conditions: &[Value]) -> AzureMachinePool {
     read(json!({
         "metadata": { "name": "pool", "namespace": "n" },
@@ -142,7 +141,7 @@ fn told(kind: &str, severity: &str, reason: &str, at: &str) -> Value {
     json!({ "type": kind, "status": "False", "severity": severity, "reason": reason, "lastTransitionTime": at })
 }
 
-/// The Machine of an instance, whose object names its pool in this way.
+/// The Machine of an instance whose infrastructure machine has this metadata, which names the pool.
 fn instance(machines: &MachineIndex, id: &str, metadata: &Value) -> Subject {
     machines.machine_seen(read(machine("AzureMachinePoolMachine", Some(id)))).unwrap();
     let mut object = json!({ "metadata": metadata, "spec": { "providerID": id } });
@@ -189,7 +188,7 @@ fn what_a_pool_tells_of_concerns_the_machines_that_were_there() {
         (told("BootstrapSucceeded", "Error", "Failed", after), after_all),
         (told("BootstrapSucceeded", "Info", "Creating", after), None),
         (told("ScaleSetRunning", "Error", "Failed", after), after_all),
-        // The provider calls this an information.
+        // The provider gives this condition the severity `Info`.
         (told("ScaleSetRunning", "Info", "ScaleSetProvisionFailed", after), after_all),
         (told("ScaleSetRunning", "Info", "ScaleSetCreating", after), None),
         (told("ScaleSetRunning", "Error", "Failed", before), None),

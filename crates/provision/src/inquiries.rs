@@ -16,16 +16,16 @@ use bringup_objects::flex::machine::Image;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-/// How long an answer is cached.
+/// How long an answer from Azure is cached.
 const IMAGES: SignedDuration = SignedDuration::from_mins(10);
 const QUOTAS: SignedDuration = SignedDuration::from_mins(1);
 
-/// Whether a class can be used, by what Azure answers.
+/// Whether a class can be used, according to Azure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
-    /// It can be used.
+    /// The class can be used.
     Usable,
-    /// A field names something that does not exist or does not fit.
+    /// A field of the class names a resource that does not exist or does not fit.
     Wrong(FieldError),
     /// Azure denied access.
     Denied(Trouble),
@@ -33,14 +33,13 @@ pub(super) enum Found {
     Unanswered(String),
 }
 
-/// A quota.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Quota {
-    /// A family, `cores` or `lowPriorityCores`.
+    /// The name of the quota: a family, `cores` or `lowPriorityCores`.
     pub name: String,
-    /// How many processors there may be at most.
+    /// The limit on vCPUs.
     pub limit: i64,
-    /// How many are used.
+    /// The number of vCPUs in use.
     pub used: i64,
 }
 

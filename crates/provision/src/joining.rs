@@ -1,4 +1,4 @@
-//! The join configuration of a machine: its `CustomData`, with a bootstrap token of its own.
+//! The join configuration of a machine: its `CustomData`, with its own bootstrap token.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio::sync::OnceCell;
 
 use crate::tokens::Tokens;
 
-/// Has the form of a token, for a check before a token is issued.
+/// A placeholder in the format of a token, to check a configuration before a token is issued.
 const NO_TOKEN: &str = "000000.0000000000000000";
 
 /// The join settings that all machines of the cluster share.
@@ -30,16 +30,16 @@ const NO_TOKEN: &str = "000000.0000000000000000";
 pub struct JoinSettings {
     /// The address at which nodes reach the API server.
     pub server: String,
-    /// The authority of the API server: PEM, in base64.
+    /// The certificate authority of the API server: PEM in base64.
     pub certificate_authority_data: String,
-    /// The agent that is installed first.
+    /// The agent that the VM installs first.
     pub agent: Agent,
-    /// What the agent installs.
+    /// The programs that the agent installs.
     pub artifacts: Artifacts,
     /// The programs of further versions of Kubernetes, by version.
     #[serde(default)]
     pub kubernetes: BTreeMap<String, Programs>,
-    /// The image of the pause container, where it is not the default.
+    /// The image of the pause container; none: the default.
     #[serde(default)]
     pub sandbox_image: Option<String>,
 }
@@ -48,11 +48,11 @@ pub struct JoinSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Programs {
-    /// kubeadm.
+    /// The kubeadm program.
     pub kubeadm: Artifact,
-    /// kubelet.
+    /// The kubelet program.
     pub kubelet: Artifact,
-    /// kubectl.
+    /// The kubectl program.
     pub kubectl: Artifact,
 }
 
@@ -71,13 +71,13 @@ impl JoinSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
-    /// Its download address.
+    /// The agent's download URL.
     pub url: String,
-    /// Its checksum.
+    /// The agent's checksum.
     pub sha256: String,
 }
 
-/// Makes join configurations.
+/// Creates join configurations.
 pub struct Joining {
     settings: JoinSettings,
     tokens: Tokens,
@@ -100,7 +100,7 @@ impl Joining {
     }
 }
 
-/// The version of the API server, without `v` and without what a distribution adds.
+/// The version of the API server, without `v` and without a distribution's suffix.
 pub(super) async fn cluster_version(client: &Client) -> Result<String, kube::Error> {
     let version = client.apiserver_version().await?.git_version;
     let version = version.trim_start_matches('v');
@@ -120,7 +120,7 @@ impl Bootstrap for Joining {
             .cluster_version()
             .await
             .map_err(|error| format!("cannot read the version of the cluster: {error}"))?;
-        // Before a token is issued that nothing could use.
+        // Checked before the token is issued, so that no token is issued in vain.
         config(&self.settings, machine, place, &control_plane, Secret::new(NO_TOKEN))?;
         let token = self
             .tokens
@@ -137,7 +137,7 @@ impl Bootstrap for Joining {
     }
 
     async fn check(&self, machine: &AzureFlexMachine, place: &Place) -> Result<(), String> {
-        // Where the version of the cluster cannot be read, no error is certain.
+        // Without the version of the cluster, no error is certain.
         let Ok(control_plane) = self.cluster_version().await else { return Ok(()) };
         let token = Secret::new(NO_TOKEN);
         config(&self.settings, machine, place, &control_plane, token).map(drop)

@@ -1,4 +1,4 @@
-//! An SSH key for VMs without users: Azure requires one where there is no password.
+//! An SSH key for VMs without users: Azure requires a key if password login is disabled.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
@@ -7,12 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 
 const KIND: &str = "ssh-ed25519";
 
-/// The public half of a key, as OpenSSH writes it; the private half is dropped at once.
+/// The public half of a new key in OpenSSH's format; the private half is dropped at once.
 pub(super) fn unusable_key() -> String {
     let pair = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new())
         .ok()
         .and_then(|document| Ed25519KeyPair::from_pkcs8(document.as_ref()).ok());
-    // Without randomness nothing else works either; Azure then refuses the empty key.
+    // Without randomness nothing else works either. Azure refuses the empty key.
     pair.map(|pair| written(pair.public_key().as_ref())).unwrap_or_default()
 }
 

@@ -1,5 +1,5 @@
-//! The ledger: what outlives machines, which is the back-off, the receipt and the result of the last
-//! sweep. It is a `ConfigMap`, so that it survives a restart.
+//! The ledger: state that outlives machines, namely the back-off, the receipt and the result of the last
+//! sweep. The ledger is a `ConfigMap`, so it survives a restart.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use tracing::warn;
 const BACK_OFF: &str = "back-off.json";
 const TALLY: &str = "tally.json";
 const AUDIT: &str = "audit.json";
-/// How many conflicts with other writers end an update.
+/// The number of conflicts with other writers after which an update fails.
 const ATTEMPTS: usize = 5;
 
 /// The content of the ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LedgerContent {
-    /// What Azure has refused.
+    /// Azure's refusals.
     pub back_off: BackOff,
     /// Counts of machines that no longer exist.
     pub tally: Tally,
@@ -58,7 +58,7 @@ fn written(value: &impl Serialize) -> String {
 #[derive(Clone)]
 pub(super) struct Ledger {
     api: Api<ConfigMap>,
-    /// As last read or written; the lock is held for a whole update.
+    /// The object as last read or written; the lock is held for a whole update.
     known: Arc<Mutex<Option<ConfigMap>>>,
 }
 
@@ -72,7 +72,7 @@ impl Ledger {
         Ok(LedgerContent::of(self.api.get_opt(LEDGER).await?.as_ref()))
     }
 
-    /// Changes the content, unless `change` answers that there is nothing to change.
+    /// Changes the content, unless `change` returns false.
     pub(super) async fn update(
         &self,
         change: impl Fn(&mut LedgerContent) -> bool,
@@ -91,8 +91,8 @@ impl Ledger {
                     *known = Some(object);
                     return Ok(());
                 }
-                // Another writer was first, or it was deleted: it is read again, and the change is
-                // applied to that.
+                // Another writer was first, or the object was deleted: read it again, and apply the change to
+                // the new content.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 Err(error) => return Err(error),
             }

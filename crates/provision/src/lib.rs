@@ -1,10 +1,10 @@
-//! The shell of flex: stores `AzureFlexMachine`s for Karpenter, and reconciles them with Azure.
+//! The effectful part of flex: creates `AzureFlexMachine`s for Karpenter, and reconciles them with Azure.
 //!
 //! ```text
 //! Karpenter ──▶ grpc ──▶ service ──▶ AzureFlexMachine ──▶ reconciler ──▶ flex::next_step ──▶ one effect
 //! ```
 //!
-//! [`Service`] answers on every replica; [`Flex`] runs on the leader only. [`Provisioning`] puts both together.
+//! [`Service`] answers on every replica; [`Flex`] runs on the leader only. [`Provisioning`] combines both.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
 

@@ -1,13 +1,14 @@
 //! Whether an admission policy limits the Secrets that bringup may write.
 //!
-//! The right to create and delete Secrets in kube-system is as good as cluster-admin: a token of any
-//! service account can be created that way, and a DELETE with dryRun shows what it would delete. The
-//! chart brings a `ValidatingAdmissionPolicy` that allows only what bootstrap tokens need. Without it no
-//! machine is created, unless `--flex-without-policy` is set.
+//! The right to create and delete Secrets in kube-system is as powerful as cluster-admin: a client with that
+//! right can create a token of any service account, and a DELETE with dryRun returns the Secret's content.
+//! The chart contains a `ValidatingAdmissionPolicy` that allows only the Secrets of bootstrap tokens. Without
+//! that policy bringup creates no machine, unless `--flex-without-policy` is set.
 //!
-//! The policy is checked by a dry run and not by reading it: an object that exists may be bound to another
-//! account, be changed, or be ignored by an old API server. A Secret that the policy must refuse is
-//! sent with dryRun, so that nothing is stored where there is no policy. That needs no further right.
+//! bringup checks the policy by a dry run instead of reading the object: an existing policy may be bound to
+//! another account, be changed, or be ignored by an old API server. bringup sends a Secret that the policy
+//! must refuse, with dryRun, so that nothing is stored if no policy applies. The check needs no further
+//! right.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use bringup_runtime::health::{Health, advice};
 /// The policy's refusal of a Secret that is not a bootstrap token of bringup.
 pub const REFUSAL: &str = "bringup may write only its own bootstrap tokens";
 const PROBE: &str = "bringup-policy-check";
-/// The pause until a policy that is not in force is checked again.
+/// The pause between two checks while the policy is not in force.
 const EACH: Duration = Duration::from_secs(10);
 /// The name under which `/readyz` reports a missing policy.
 const WAITING: &str = "flex-policy";
@@ -30,9 +31,9 @@ const WAITING: &str = "flex-policy";
 /// The result of a check of the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Policy {
-    /// The policy has refused what it must refuse.
+    /// The policy has refused a Secret that it must refuse.
     InForce,
-    /// Any Secret could be written.
+    /// The policy does not apply: bringup could write any Secret.
     Missing,
     /// The check failed, and why.
     Unknown(String),
@@ -47,12 +48,12 @@ pub async fn check(client: &Client) -> Policy {
     match secrets.create(&only_try, &secret).await {
         Ok(_) => Policy::Missing,
         Err(kube::Error::Api(status)) if status.message.contains(REFUSAL) => Policy::InForce,
-        // Anything else could be the answer of a webhook that takes no dryRun.
+        // Any other error could come from a webhook that supports no dryRun.
         Err(error) => Policy::Unknown(advice(&error)),
     }
 }
 
-/// Returns when the policy is in force. Until then the log and `/readyz` report why not.
+/// Waits until the policy is in force. Until then the log and `/readyz` report why it is not.
 pub(super) async fn wait(client: &Client, health: &Health) {
     loop {
         let why = match check(client).await {

@@ -1,12 +1,12 @@
-//! Pools of the plugin of aks-flex, stored in Kubernetes: each is a class and a machine of one name.
+//! Pools of the aks-flex plugin, stored in Kubernetes: each pool is a class and a machine with one name.
 //!
 //! # Guarantees
-//! Each object is created whole in one write, and only objects with the id of the pool are changed or
-//! deleted; so several replicas may serve the same pools. The token that a client sends is neither stored
-//! nor used: a machine joins with one of its own.
+//! Each object is created as a whole in one write, and only objects with the ID of the pool are changed or
+//! deleted, so several replicas may serve the same pools. The token that a client sends is neither stored nor
+//! used: a machine joins with a token of its own.
 //!
-//! A pool that Azure refuses is not kept: its client may never ask again, and must not pay for a VM that
-//! is created later.
+//! A pool that Azure refuses is deleted: its client may never send another request, and must not pay for a VM
+//! that is created later.
 
 mod limits;
 mod state;
@@ -36,11 +36,11 @@ pub use self::state::{Cluster, ID, LABEL, TYPE};
 use self::state::{PoolState, Step, is_of, is_refused, is_settled};
 use crate::grpc::plugin::{Pool, PoolError, Pools, Record, Stored, same_authority};
 
-/// How long a call waits for Azure's answer by default. Every call ends within 10 seconds.
+/// How long a call waits for Azure's answer by default. The server ends every call within 10 seconds.
 const PATIENCE: Duration = Duration::from_secs(7);
-/// How many conflicts with other writers are tolerated before an error is returned.
+/// The number of conflicts with other writers before a call fails.
 const TRIES: usize = 8;
-/// The API version for the restart of a VM.
+/// The API version of the VM restart.
 const API_VERSION: &str = "2024-07-01";
 
 /// Pools in Kubernetes.
@@ -54,13 +54,13 @@ pub struct KubePools {
 }
 
 impl KubePools {
-    /// Pools whose machines join `cluster`, which `client` is connected to. The reconciler creates the
-    /// VMs; `arm` only restarts them. Nothing outside `scopes` is used or restarted.
+    /// Pools whose machines join `cluster`, which `client` is connected to. The reconciler creates the VMs;
+    /// `arm` only restarts them. Resources outside `scopes` are neither used nor restarted.
     pub fn new(client: Client, arm: Arm, cluster: Cluster, scopes: Scopes) -> Self {
         Self { client, arm, cluster, scopes, patience: PATIENCE }
     }
 
-    /// The same, with another time that a call waits for Azure's answer.
+    /// Sets how long a call waits for Azure's answer.
     #[must_use]
     pub fn waiting(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -70,7 +70,8 @@ impl KubePools {
         Api::all_with(self.client.clone(), &ApiResource::erase::<K>(&()))
     }
 
-    /// Reads the objects of a pool, untyped, so that one that cannot be parsed is an answer.
+    /// Reads the objects of a pool, untyped, so that an object that cannot be parsed is a result and no
+    /// error.
     async fn observe(&self, id: &str) -> Result<PoolState, PoolError> {
         let name = names::pool(id);
         let (classes, machines) =
@@ -80,7 +81,7 @@ impl KubePools {
         Ok(PoolState { class: read(class)?, machine: read(machine)? })
     }
 
-    /// Creates an object, unless another client has.
+    /// Creates an object, unless it exists.
     async fn create<K>(&self, id: &str, object: &K) -> Result<(), PoolError>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
@@ -89,7 +90,7 @@ impl KubePools {
         match api.create(&PostParams::default(), object).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            // The validation rules of the definition, which name the field.
+            // A validation rule of the definition refused the object; its message names the field.
             Err(kube::Error::Api(status)) if status.code == 422 => {
                 Err(PoolError::Field { field: "spec".to_owned(), what: status.message })
             }
@@ -97,9 +98,9 @@ impl KubePools {
         }
     }
 
-    /// Deletes the objects that were read, and none that has taken their place.
+    /// Deletes exactly the objects that were read, and no later ones with their names.
     async fn remove(&self, id: &str, seen: &PoolState) -> Result<(), PoolError> {
-        // The class waits for its machine.
+        // The class's finalizer waits for the machine.
         let (classes, machines) =
             (self.api::<AzureFlexNodeClass>(), self.api::<AzureFlexMachine>());
         for (api, object) in [(machines, &seen.machine), (classes, &seen.class)] {
@@ -118,7 +119,7 @@ impl KubePools {
         Ok(())
     }
 
-    /// Waits until Azure has accepted or refused the VM or its class, or the pool is deleted.
+    /// Waits until Azure has accepted or refused the VM or its class, or until the pool is deleted.
     async fn wait(&self, id: &str, until: Instant) -> bool {
         let name = names::pool(id);
         let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
@@ -130,7 +131,7 @@ impl KubePools {
         }
     }
 
-    /// The place of a pool's VM, and the vmId that Azure answered when it was created.
+    /// The place of a pool's VM, and the vmId that Azure returned for its creation.
     async fn place(&self, id: &str) -> Result<(Place, String), PoolError> {
         let seen = self.observe(id).await?;
         let machine = seen.machine().ok().flatten();
@@ -141,7 +142,7 @@ impl KubePools {
         place.ok_or_else(|| PoolError::Busy(format!("the VM of {id} does not run yet")))
     }
 
-    /// Reads the VM of a pool, and refuses another one that has taken its place.
+    /// Reads the VM of a pool, and fails if another VM has replaced it.
     async fn prove(&self, vm: &ResourceId, vm_id: &str) -> Result<(), PoolError> {
         let what = || format!("cannot restart {vm}");
         let instance = VirtualMachineId::try_from(vm).map_err(|error| failed(what(), error))?;
@@ -162,7 +163,6 @@ fn failed_or<T>(verb: &str, id: &str, result: Result<T, kube::Error>) -> Result<
     result.map_err(|source| failed(format!("cannot {verb} the pool {id}"), source))
 }
 
-/// An error of Azure.
 fn azure_failed(error: &ArmError) -> PoolError {
     let failure: Failure = Trouble::of_error(error, false).stored();
     PoolError::Azure(failure)
@@ -245,7 +245,7 @@ impl Pools for KubePools {
             query: &[],
             body: None,
         };
-        // Azure completes what it has accepted; the client does not wait for it.
+        // Azure completes an accepted restart; the client does not wait for the operation.
         self.arm.start(&write).await.map(drop).map_err(|error| azure_failed(&error))
     }
 }

@@ -1,4 +1,4 @@
-//! Provisioning, put together: the reconciler of machines, and the gRPC services that create them.
+//! Combines the reconciler of machines and the gRPC services that create machines.
 
 use std::sync::Arc;
 
@@ -24,28 +24,28 @@ use crate::service::Service;
 /// The options of provisioning.
 #[derive(Debug, Clone)]
 pub struct Provisioning {
-    /// The cluster's id, in the tags of every resource in Azure.
+    /// The cluster's ID, in the tags of every resource in Azure.
     pub cluster: String,
     /// The settings with which machines join.
     pub join: JoinSettings,
     /// The address for Karpenter's provider and aks-flex.
     pub address: Address,
-    /// The certificates of a port.
+    /// The TLS certificates, for an address with a port.
     pub tls: Option<TlsFiles>,
-    /// The clients that may use the provider service over a port.
+    /// The clients that may use the provider service over TLS.
     pub clients: AllowedClients,
-    /// The plugin of aks-flex, if it is served.
+    /// The settings of the aks-flex plugin, if it is enabled.
     pub plugin: Option<Plugin>,
-    /// Whether to create machines where no admission policy limits the Secrets that bringup may write.
+    /// Whether to create machines if no admission policy limits the Secrets that bringup may write.
     pub without_policy: bool,
 }
 
-/// How the plugin of aks-flex is served.
+/// The settings of the aks-flex plugin.
 #[derive(Debug, Clone)]
 pub struct Plugin {
-    /// The clients that may use it over a port.
+    /// The clients that may use the plugin over TLS.
     pub clients: AllowedClients,
-    /// Where its pools may be.
+    /// The scopes that pools may use.
     pub scopes: Scopes,
 }
 
@@ -56,7 +56,7 @@ pub struct Dependencies {
     pub client: Client,
     /// The client of ARM.
     pub arm: Arm,
-    /// The clock.
+    /// The source of the present time.
     pub clock: Arc<dyn Clock>,
     /// The namespace of the ledger.
     pub namespace: String,
@@ -64,7 +64,7 @@ pub struct Dependencies {
     pub identity: String,
     /// The metrics of machines.
     pub metrics: FlexMetrics,
-    /// Where failures are reported.
+    /// Receives problems.
     pub health: Health,
 }
 
@@ -82,7 +82,7 @@ impl Provisioning {
         self.clients.union(&plugin)
     }
 
-    /// An empty list is safe and almost never meant.
+    /// Warns of empty lists, which allow nothing and are rarely intended.
     fn warn_of_empty_lists(&self) {
         if matches!(self.address, Address::Tcp { .. }) {
             if self.clients.is_empty() {
@@ -97,7 +97,7 @@ impl Provisioning {
         }
     }
 
-    /// Returns when machines may be created.
+    /// Waits until bringup may create machines.
     async fn permitted(&self, dependencies: &Dependencies) {
         if self.without_policy {
             warn!("creating machines without an admission policy: --flex-without-policy is set");
@@ -106,7 +106,7 @@ impl Provisioning {
         }
     }
 
-    /// Reconciles machines for ever, as the only replica that does.
+    /// Reconciles machines until the returned future is dropped. Only one replica at a time may run this.
     pub async fn run(&self, dependencies: Dependencies) {
         self.permitted(&dependencies).await;
         let replica = self.replica(&dependencies);
@@ -116,7 +116,7 @@ impl Provisioning {
         flex.run().await;
     }
 
-    /// Serves Karpenter's provider, and aks-flex if the plugin is enabled, until `stop`.
+    /// Serves Karpenter's provider, and aks-flex if the plugin is enabled, until `stop` completes.
     pub async fn serve<S>(&self, dependencies: Dependencies, stop: S) -> Result<()>
     where
         S: Future<Output = ()> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Reconciles `AzureFlexMachine`s with Azure, and what they depend on: classes, claims and Nodes.
+//! Reconciles `AzureFlexMachine`s with Azure, and the classes, claims and Nodes that belong to them.
 
 mod claims;
 mod class;

@@ -1,5 +1,5 @@
 //! The gRPC service for Karpenter's provider. It creates an `AzureFlexMachine` and waits for Azure's answer;
-//! the leader creates the VM. So every replica can answer, and nothing is lost with one.
+//! the leader creates the VM. So every replica can answer, and the loss of one loses no state.
 
 mod messages;
 
@@ -38,7 +38,7 @@ use crate::ledger::Ledger;
 use crate::reconciler::Replica;
 use crate::reconciler::classes::{is_ready, why_not_ready};
 
-/// How long a call waits: it has to end within ten seconds.
+/// How long a call waits: the server ends every call after ten seconds.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The gRPC service for Karpenter's provider.
@@ -54,13 +54,13 @@ pub struct Service {
 
 type Answer<T> = Result<Response<T>, Status>;
 
-/// A request to Kubernetes failed.
+/// The status for a failed request to Kubernetes.
 fn failed(what: &str, error: &kube::Error) -> Status {
     refusal::not_now(format!("{what}: {error}"))
 }
 
 impl Service {
-    /// A service, and its watch of classes, which has to run as long as the service does.
+    /// A service, and its watch of classes, which must run as long as the service does.
     pub fn new(
         client: Client,
         arm: Arm,
@@ -98,7 +98,6 @@ impl Service {
         Api::all(self.client.clone())
     }
 
-    /// A class, by the watch.
     async fn class(&self, name: &str) -> Result<Option<Arc<AzureFlexNodeClass>>, Status> {
         let ready = tokio::time::timeout(PATIENCE, self.classes.wait_until_ready()).await;
         if !matches!(ready, Ok(Ok(()))) {
@@ -120,7 +119,8 @@ impl Service {
         meant.map_err(|_| refusal::class_not_ready(why_not_ready(&class)))
     }
 
-    /// Everything that a class offers. What Azure has refused, or no quota allows, is not available.
+    /// All offers of a class. An offer is not available if Azure has refused such VMs, or if the quota is too
+    /// small.
     async fn offers(&self, class: &Class, name: &str) -> Result<Vec<Offer>, Status> {
         let content = self.ledger.read().await;
         let content = content.map_err(|error| failed("cannot read the ledger", &error))?;
@@ -143,7 +143,7 @@ impl Service {
         }
     }
 
-    /// Why no offer is available: the last refusal of Azure, or the quota that is exhausted.
+    /// Why no offer is available: Azure's last refusal, or the exhausted quota.
     async fn why_none(&self, claim: &v1::Claim, class: &Class, none: &NoOffer) -> Failure {
         let plain = |cause: &str, message: String| Failure {
             class: FailureClass::Capacity.into(),
@@ -183,8 +183,7 @@ impl Service {
         plain("SkuUnavailable", none.to_string())
     }
 
-    /// Records in the ledger that what was refused is requested again; refuses if another attempt is under
-    /// way.
+    /// Records in the ledger that a refused VM is requested again. Fails if another attempt is under way.
     async fn take_turn(
         &self,
         claim: &v1::Claim,
@@ -208,7 +207,7 @@ impl Service {
         Ok(())
     }
 
-    /// The machine of a claim, created if there is none.
+    /// The machine of a claim, created if it does not exist.
     async fn machine_of(&self, claim: &v1::Claim) -> Result<AzureFlexMachine, Status> {
         let machines = self.machines();
         let known = machines.get_opt(&claim.name).await;
@@ -234,7 +233,7 @@ impl Service {
         }
     }
 
-    /// A machine that exists under the name of the claim: the claim's, or an earlier one.
+    /// Handles an existing machine under the name of the claim: the claim's own, or an earlier claim's.
     async fn existing_machine(
         &self,
         machine: AzureFlexMachine,
@@ -246,9 +245,9 @@ impl Service {
             return Err(refusal::not_now(what));
         }
         let status = machine.status.clone().unwrap_or_default();
-        // A machine that failed for good is deleted when Azure holds nothing of it, so that the next call
-        // creates another. A machine whose names belong to a foreign resource stays and reports that:
-        // otherwise it would be created and deleted again and again.
+        // A machine that failed permanently is deleted once Azure holds none of its resources, so that the
+        // next call creates another. A machine whose names belong to a foreign resource stays and reports
+        // that failure: otherwise it would be created and deleted repeatedly.
         if let Some(failure) = status.failure.filter(|_| status.phase == Phase::Gone)
             && failure.class != FailureClass::Capacity
         {
@@ -271,7 +270,7 @@ impl Service {
         }
     }
 
-    /// Waits until Azure has accepted the VM, or refused it.
+    /// Waits until Azure has accepted or refused the VM.
     async fn accepted(&self, machine: AzureFlexMachine) -> Result<AzureFlexMachine, Status> {
         let decided = |machine: Option<&AzureFlexMachine>| {
             machine.is_none_or(|machine| {
@@ -294,7 +293,7 @@ impl Service {
             Ok(Ok(_)) => Err(refusal::not_now("the machine is being deleted")),
             Ok(Err(error)) => Err(refusal::not_now(format!("cannot watch the machine: {error}"))),
             Err(_) => {
-                // Its class may have become not ready meanwhile.
+                // The class may have become not ready meanwhile.
                 self.ready_class(&machine.spec.node_class).await?;
                 Err(refusal::not_now("Azure has not accepted the VM yet; bringup keeps trying"))
             }
@@ -325,7 +324,7 @@ impl Provider for Service {
         let its = machine.filter(|machine| {
             machine.spec.claim_ref.as_ref().is_some_and(|of| of.uid == claim.uid)
         });
-        // The machine exists as long as Azure holds anything of it.
+        // The machine exists as long as Azure holds any of its resources.
         let machine = its.ok_or_else(|| {
             refusal::not_found(format!("no machine of NodeClaim {} is left", claim.name))
         })?;
@@ -368,7 +367,7 @@ impl Provider for Service {
                 Ok(Response::new(v1::GetResponse { instance: Some(instance) }))
             }
             Err(error) if error.is_not_found() => match machine {
-                // Azure may not show yet what it has accepted.
+                // Azure may not show an accepted VM yet.
                 Some(machine) if messages::is_coming(&machine) => {
                     let instance = Some(messages::instance(&machine));
                     Ok(Response::new(v1::GetResponse { instance }))

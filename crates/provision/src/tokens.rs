@@ -1,7 +1,7 @@
-//! Bootstrap tokens: one for each machine, valid for an hour, deleted when its Node has joined.
+//! Bootstrap tokens: one for each machine, valid for an hour, deleted when the machine's Node has joined.
 //!
-//! They are Secrets that only the API server reads. They are created and deleted here and never read: a
-//! machine whose VM is requested again gets another.
+//! Tokens are Secrets that only the API server reads. bringup creates and deletes tokens, but never reads
+//! them: a machine whose VM is requested again gets a new one.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,6 @@ const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const ID: usize = 6;
 const SECRET: usize = 16;
 
-/// Issues and withdraws tokens.
 #[derive(Clone)]
 pub(super) struct Tokens {
     secrets: Api<Secret>,
@@ -31,7 +30,7 @@ impl Tokens {
         Self { secrets: Api::namespaced(client, TOKENS_NAMESPACE) }
     }
 
-    /// Issues a new token for a machine. An earlier one is withdrawn.
+    /// Issues a new token for a machine, and deletes its earlier one.
     pub(super) async fn issue(
         &self,
         machine: &str,
@@ -54,7 +53,7 @@ impl Tokens {
         Ok(Hidden::new(format!("{id}.{secret}")))
     }
 
-    /// Withdraws the token of a machine.
+    /// Deletes the token of a machine.
     pub(super) async fn withdraw(&self, uid: &str) -> Result<(), kube::Error> {
         match self.secrets.delete(&name(&id(uid)), &DeleteParams::default()).await {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -67,8 +66,8 @@ fn name(id: &str) -> String {
     format!("bootstrap-token-{id}")
 }
 
-/// The public half, which follows from the machine's uid: so its token can be withdrawn without being
-/// remembered.
+/// The public half of a token, derived from the machine's uid, so that the token can be deleted without
+/// storing its ID.
 fn id(uid: &str) -> String {
     let digest = Sha256::digest(uid);
     digest.iter().take(ID).map(|byte| letter(*byte)).collect()
@@ -78,7 +77,7 @@ fn letter(byte: u8) -> char {
     char::from(LETTERS[usize::from(byte) % LETTERS.len()])
 }
 
-/// Random letters. Bytes that would make some letters likelier are dropped.
+/// Random letters. Bytes that would make some letters more frequent are skipped.
 fn random(length: usize) -> Option<String> {
     let limit = u8::try_from(256 - 256 % LETTERS.len()).ok()?;
     let mut text = String::new();
@@ -91,14 +90,14 @@ fn random(length: usize) -> Option<String> {
     Some(text)
 }
 
-/// The Secret of a token. The admission policy of the chart compares type, label, group and usages:
-/// what changes here changes there.
+/// The Secret of a token. The admission policy of the chart checks type, label, group and usages: change both
+/// together.
 ///
-/// There is no `usage-bootstrap-signing`: it signs `cluster-info` for joins that do not know the cluster's
-/// authority yet, and machines know it.
+/// The Secret has no `usage-bootstrap-signing`: that usage signs `cluster-info` for joins that do not know
+/// the cluster's certificate authority yet, and machines know it.
 fn object(id: &str, secret: &str, machine: &str, now: Timestamp) -> Secret {
     let until = now.checked_add(LIFE).unwrap_or(now);
-    // Kubernetes reads no fractions here.
+    // Kubernetes parses no fractions of seconds here.
     let until = Timestamp::from_second(until.as_second()).unwrap_or(until);
     let data = [
         ("description", format!("bringup: for machine {machine} to join")),

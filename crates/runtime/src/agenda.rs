@@ -1,4 +1,4 @@
-//! Which key is due when. A wait is an entry here, never a sleeping task.
+//! A queue of keys with due times. A wait is an entry in this queue, never a sleeping task.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -8,11 +8,11 @@ use bringup_azure::clock::Clock;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-/// Which key is due when, shared by all code that plans.
+/// A queue of keys with due times, shared by all code that schedules keys.
 ///
 /// # Guarantees
-/// No key is handed out twice at the same time. A key that is planned while it is worked on is
-/// handed out again afterwards.
+/// No key is taken twice at the same time. A key that is scheduled while it is reconciled becomes due again
+/// afterwards.
 #[derive(Debug)]
 pub struct Agenda<K> {
     clock: Arc<dyn Clock>,
@@ -24,15 +24,16 @@ pub struct Agenda<K> {
 struct State<K> {
     due: BTreeMap<(Timestamp, u64), K>,
     planned: HashMap<K, (Timestamp, u64)>,
-    /// The keys that are worked on; the bell rings when one is planned meanwhile.
+    /// The keys that are being reconciled, each with a notification for the case that it is scheduled
+    /// meanwhile.
     running: HashMap<K, Arc<Notify>>,
-    /// Planned meanwhile.
+    /// Keys that were scheduled while they were being reconciled.
     again: HashMap<K, Timestamp>,
     count: u64,
 }
 
 impl<K: Clone + Eq + Hash> Agenda<K> {
-    /// An empty agenda.
+    /// An empty queue.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let state = State {
             due: BTreeMap::new(),
@@ -48,23 +49,23 @@ impl<K: Clone + Eq + Hash> Agenda<K> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans a key for a moment, or keeps an earlier one.
+    /// Schedules a key. If the key is already due earlier, that time stays.
     pub fn plan(&self, key: K, at: Timestamp) {
         self.lock().plan(key, at);
         self.changed.notify_one();
     }
 
-    /// The present moment, by the clock that it goes by.
+    /// The present time of the queue's clock.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Plans a key for now.
+    /// Schedules a key for now.
     pub fn plan_now(&self, key: K) {
         self.plan(key, self.now());
     }
 
-    /// Waits for a key that is due, and hands it out.
+    /// Waits for a due key, and takes it.
     pub async fn next(&self) -> K {
         loop {
             let first = {
@@ -87,7 +88,7 @@ impl<K: Clone + Eq + Hash> Agenda<K> {
         }
     }
 
-    /// Waits until a key that was handed out is planned again.
+    /// Waits until a key that was taken is scheduled again.
     pub async fn recalled(&self, key: &K) {
         let bell = self.lock().running.get(key).cloned();
         match bell {
@@ -96,7 +97,7 @@ impl<K: Clone + Eq + Hash> Agenda<K> {
         }
     }
 
-    /// Gives back a key that was handed out, to be handed out again at `next`.
+    /// Returns a key that was taken, to be due again at `next`.
     pub fn done(&self, key: &K, next: Option<Timestamp>) {
         {
             let mut state = self.lock();

@@ -1,11 +1,11 @@
-//! A hook that runs after each effect of a controller. Tests use it to stop the controller after any of them.
+//! A hook that runs after each effect of a controller. Tests use it to stop the controller after any effect.
 
 use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-/// Called with the name of each effect; the controller waits for what it returns.
+/// Called with the name of each effect. The controller waits for the returned future.
 type Hook = Arc<dyn Fn(&'static str) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Runs after each effect. The default does nothing.
@@ -20,7 +20,7 @@ impl EffectHook {
         Self(Some(Arc::new(hook)))
     }
 
-    /// Reports that an effect was done.
+    /// Calls the hook after an effect.
     pub async fn done(&self, effect: &'static str) {
         if let Some(hook) = &self.0 {
             hook(effect).await;

@@ -24,10 +24,10 @@ const STUCK: Duration = Duration::from_mins(1);
 pub struct Pulse(Arc<Mutex<Option<Instant>>>);
 
 impl Pulse {
-    /// How often it beats.
+    /// The pause between two beats.
     pub const EACH: Duration = Duration::from_secs(5);
 
-    /// The main loop has made a round.
+    /// Records that the main loop has completed a round.
     pub fn beat(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
@@ -54,11 +54,11 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Waits until the health is as wanted.
+    /// Waits until `is` returns true.
     pub async fn until(&self, is: impl Fn(&Self) -> bool) {
         let mut changes = self.0.subscribe();
         while !is(self) {
-            // The sender lives as long as we do.
+            // Cannot fail: `self` holds the sender.
             let _ = changes.changed().await;
         }
     }
@@ -70,13 +70,13 @@ impl Health {
         pulse
     }
 
-    /// For how long the main loop has been silent, if that is too long at this moment.
+    /// How long the main loop has been silent, if that is longer than allowed.
     pub fn stuck(&self, now: Instant) -> Option<Duration> {
         let last = *self.1.lock().unwrap_or_else(PoisonError::into_inner);
         last.map(|last| now.saturating_duration_since(last)).filter(|silent| *silent >= STUCK)
     }
 
-    /// A request that needs this right was allowed.
+    /// Records that a request that needs this right was allowed.
     pub fn may(&self, right: Right) {
         self.0.send_if_modified(|troubles| {
             let was = troubles.rights.remove(&right).is_some();
@@ -87,7 +87,7 @@ impl Health {
         });
     }
 
-    /// A request that needs this right failed.
+    /// Records that a request that needs this right failed.
     pub fn failed(&self, right: Right, error: &kube::Error) {
         let text = redact(&advice(error)).text.into_string();
         self.0.send_if_modified(|troubles| {
@@ -100,7 +100,7 @@ impl Health {
         });
     }
 
-    /// Stores which rights are missing.
+    /// Stores the missing rights.
     pub fn lacks(&self, missing: Vec<Needed>) {
         self.0.send_if_modified(|troubles| {
             if troubles.missing == missing {
@@ -118,7 +118,7 @@ impl Health {
         });
     }
 
-    /// Stores that Azure answered, or why not.
+    /// Stores that Azure answered, or why Azure did not answer.
     pub fn azure(&self, trouble: Option<String>) {
         let trouble = trouble.map(|text| redact(&text).text.into_string());
         self.0.send_if_modified(|troubles| {
@@ -135,7 +135,7 @@ impl Health {
         });
     }
 
-    /// Stores that a precondition, such as a resource definition, is missing, or present again.
+    /// Stores that a precondition, such as a resource definition, is missing, or that it is met.
     pub fn waits(&self, what: &'static str, why: Option<&str>) {
         self.0.send_if_modified(|troubles| {
             if troubles.waiting.get(what).map(String::as_str) == why {
@@ -152,7 +152,7 @@ impl Health {
         });
     }
 
-    /// Why we are not ready, if we are not.
+    /// Why the process is not ready; empty if it is.
     pub fn not_ready(&self) -> Vec<String> {
         let troubles = self.0.borrow();
         let vital = troubles.rights.iter().filter(|(right, _)| right.is_vital());
@@ -161,7 +161,7 @@ impl Health {
         failed.chain(missing.map(|needed| format!("may not {}", needed.words()))).collect()
     }
 
-    /// Everything that is wrong, by name.
+    /// The names of all present problems.
     pub fn degraded(&self) -> Vec<String> {
         let troubles = self.0.borrow();
         let mut names: Vec<String> =
@@ -171,7 +171,7 @@ impl Health {
         names
     }
 
-    /// What this process waits for.
+    /// The preconditions that this process waits for.
     pub fn waiting(&self) -> Vec<String> {
         let troubles = self.0.borrow();
         let azure = troubles.azure.iter().map(|why| format!("Azure cannot be read: {why}"));
@@ -179,7 +179,7 @@ impl Health {
     }
 }
 
-/// An error of the API server in one line; what is missing, where a right is.
+/// An error of the API server in one line. If a right is missing, the line names it.
 pub fn advice(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 403 => forbidden(status),
@@ -187,7 +187,7 @@ pub fn advice(error: &kube::Error) -> String {
     }
 }
 
-/// The API server's own words name verb, resource and group.
+/// The message of the API server contains verb, resource and group.
 fn forbidden(status: &Status) -> String {
     format!("forbidden: {}", status.message)
 }

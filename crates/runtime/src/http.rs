@@ -12,7 +12,7 @@ use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::metrics_access;
 
-/// The routes. With a token file, readers of metrics have to send the token in it.
+/// The routes. With a token file, clients must send its token to read metrics.
 pub fn router(health: &Health, metrics: &Metrics, token_file: Option<PathBuf>) -> Router {
     let (alive, health, metrics) = (health.clone(), health.clone(), metrics.clone());
     Router::new()

@@ -1,8 +1,8 @@
-//! What every controller of bringup shares.
+//! Components that all controllers of bringup share.
 //!
-//! A controller watches objects, plans their keys on an [`agenda`], and does one effect for the key
-//! that is due. Each effect runs under [`set_aside`], so that a panic concerns one object only.
-//! [`health`], [`metrics`] and [`rights`] tell operators what does not work, over [`http`].
+//! A controller watches objects, schedules their keys on an [`agenda`], and does one effect for each due key.
+//! Each step runs under [`set_aside`], so that a panic affects only one object. [`health`], [`metrics`] and
+//! [`rights`] show problems to operators, over [`http`].
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))] // see contract/src/bounds.rs
 

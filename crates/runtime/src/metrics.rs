@@ -1,4 +1,4 @@
-//! The registry of metrics that all controllers of one process share, and what each of them counts.
+//! The registry of metrics that all controllers of one process share, and the common metrics.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +55,7 @@ impl Metrics {
         add(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Exports what `arm` and `health` know.
+    /// Exports the state of `arm` and `health`.
     pub fn watch(&self, arm: Arm, health: Health) {
         self.register(|registry| registry.register_collector(Box::new(Shared { arm, health })));
     }
@@ -81,7 +81,7 @@ impl Metrics {
     }
 }
 
-/// Metrics that are read when they are exported.
+/// Metrics whose values are computed at each export.
 #[derive(Debug)]
 struct Shared {
     arm: Arm,

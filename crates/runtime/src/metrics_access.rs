@@ -1,7 +1,7 @@
-//! Access to metrics: for all clients that reach the port, or only for those that know a token.
+//! Access to metrics: for all clients that reach the port, or only for clients with a token.
 //!
-//! The token is in a file, so that a Secret of the cluster can hold it and Prometheus can send it. No
-//! right in the cluster is needed for that, as it would be to have the API server judge tokens.
+//! The token is in a file, so a Secret of the cluster can contain it and Prometheus can send it. That needs
+//! no right in the cluster, in contrast to token reviews by the API server.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use tracing::warn;
 
-/// Whether a request may read metrics. The file is read anew each time, so that a new token counts at
-/// once; one that is empty or cannot be read lets no reader in.
+/// Whether a request may read metrics. The file is read for each request, so a new token is valid at once. An
+/// empty or unreadable file allows no access.
 pub(crate) fn allowed(token_file: Option<&Path>, headers: &HeaderMap) -> bool {
     let Some(path) = token_file else { return true };
     let token = match std::fs::read(path) {

@@ -1,4 +1,4 @@
-//! Creates Events about objects without a namespace.
+//! Creates Events about cluster-scoped objects.
 
 use bringup_objects::condition::cut;
 use bringup_objects::{MANAGER, names};
@@ -10,9 +10,9 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use tracing::warn;
 
-/// Where Events about objects without a namespace have to be.
+/// The namespace of Events about cluster-scoped objects.
 pub const NAMESPACE: &str = "default";
-/// The longest note that an API server takes.
+/// The longest note that an API server accepts.
 pub const LONGEST_NOTE: usize = 1024;
 
 /// Creates Events.
@@ -24,7 +24,7 @@ pub struct Recorder {
 
 /// The content of an Event.
 pub struct Announcement<'a> {
-    /// Whether it is a warning.
+    /// Whether the Event is a warning.
     pub warning: bool,
     /// The reason of the Event.
     pub reason: &'a str,
@@ -32,18 +32,18 @@ pub struct Announcement<'a> {
     pub action: &'a str,
     /// The text, cut to what the API server accepts.
     pub note: &'a str,
-    /// Tells announcements with one reason apart: for each mark, one Event is created.
+    /// Distinguishes announcements with the same reason: each mark gets one Event.
     pub mark: &'a str,
 }
 
 impl Recorder {
-    /// Creates Events in the name of this replica.
+    /// A recorder that creates Events as this replica.
     pub fn new(client: Client, instance: &str) -> Self {
         Self { events: Api::namespaced(client, NAMESPACE), instance: cut(instance, 128) }
     }
 
-    /// Creates an Event about an object, once. A failure is logged and otherwise ignored: an Event must not
-    /// keep its caller from acting.
+    /// Creates an Event about an object, once. A failure is logged and otherwise ignored, because an Event
+    /// must not prevent its caller from acting.
     pub async fn announce<K>(&self, about: &K, announcement: &Announcement<'_>, now: Timestamp)
     where
         K: Resource<DynamicType = ()>,

@@ -1,5 +1,5 @@
-//! What we have to be allowed to do, in one place: the chart grants exactly this, and at the start
-//! and from time to time the API server is asked whether it does.
+//! All permissions that bringup needs, in one table. The chart grants exactly these, and bringup checks them
+//! with the API server at the start and periodically.
 
 use bringup_objects::flex::{LEDGER, TOKENS_NAMESPACE};
 use k8s_openapi::api::authorization::v1::{
@@ -11,12 +11,12 @@ use kube::{Api, Client};
 /// The name of the lease for which replicas compete.
 pub const LEASE: &str = "bringup-controller";
 
-/// Where a right is needed.
+/// The scope in which a right is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// In the whole cluster.
     Everywhere,
-    /// In our own namespace.
+    /// In bringup's own namespace.
     Home,
     /// In another namespace.
     Namespace(&'static str),
@@ -94,7 +94,7 @@ rights! {
     FlexMachines = "flex-machines", true;
     /// Delete `NodeClaims` whose machine failed.
     EndClaims = "end-claims", true;
-    /// Give flex Nodes their provider id.
+    /// Give flex Nodes their provider ID.
     PatchNodes = "patch-nodes", false;
     /// Read and write the ledger.
     Ledger = "ledger", true;
@@ -106,20 +106,20 @@ rights! {
     ClusterIdentity = "cluster-identity", true;
 }
 
-/// One verb on one resource.
+/// A permission: one verb on one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Needed {
-    /// What it is needed for.
+    /// The right that includes this permission.
     pub right: Right,
     /// The API group.
     pub group: &'static str,
-    /// The resource, with its subresource behind a slash.
+    /// The resource, followed by a slash and its subresource if any.
     pub resource: &'static str,
     /// The verb.
     pub verb: &'static str,
-    /// Where.
+    /// The scope of the permission.
     pub place: Place,
-    /// The only object that is meant, if it is only one.
+    /// The name of the object, if the permission is limited to one object.
     pub name: Option<&'static str>,
 }
 
@@ -153,7 +153,7 @@ const fn token(right: Right, verb: &'static str) -> Needed {
     Needed { place: Place::Namespace(TOKENS_NAMESPACE), ..all(right, "", "secrets", verb) }
 }
 
-/// What observing needs.
+/// The permissions of the observer.
 pub const NEEDED: [Needed; 24] = [
     all(Right::NodeClaims, "karpenter.sh", "nodeclaims", "get"),
     all(Right::NodeClaims, "karpenter.sh", "nodeclaims", "list"),
@@ -178,28 +178,28 @@ pub const NEEDED: [Needed; 24] = [
     own(Right::DeleteReports, "bringup.dev", "bootstrapreports", "delete"),
     lease("get"),
     lease("update"),
-    // What does not exist yet has no name to go by.
+    // RBAC cannot limit the creation of an object to a name.
     own(Right::Lease, "coordination.k8s.io", "leases", "create"),
 ];
 
 const GROUP: &str = bringup_objects::flex::GROUP;
 
-/// What making machines needs, whole: the chart has a role of its own for it.
+/// All permissions for creating machines: the chart has a separate role for them.
 pub const FLEX: [Needed; 29] = [
     all(Right::Parents, GROUP, "azureflexnodeclasses", "get"),
     all(Right::FlexClasses, GROUP, "azureflexnodeclasses", "list"),
     all(Right::FlexClasses, GROUP, "azureflexnodeclasses", "watch"),
-    // Its finalizer.
+    // Needed for the finalizer.
     all(Right::FlexClasses, GROUP, "azureflexnodeclasses", "update"),
     all(Right::FlexClasses, GROUP, "azureflexnodeclasses/status", "update"),
-    // Pools of aks-flex only.
+    // Only for pools of aks-flex.
     all(Right::FlexPools, GROUP, "azureflexnodeclasses", "create"),
     all(Right::FlexPools, GROUP, "azureflexnodeclasses", "delete"),
     all(Right::FlexMachines, GROUP, "azureflexmachines", "get"),
     all(Right::FlexMachines, GROUP, "azureflexmachines", "list"),
     all(Right::FlexMachines, GROUP, "azureflexmachines", "watch"),
     all(Right::FlexMachines, GROUP, "azureflexmachines", "create"),
-    // Its finalizer.
+    // Needed for the finalizer.
     all(Right::FlexMachines, GROUP, "azureflexmachines", "update"),
     all(Right::FlexMachines, GROUP, "azureflexmachines", "delete"),
     all(Right::FlexMachines, GROUP, "azureflexmachines/status", "update"),
@@ -214,12 +214,12 @@ pub const FLEX: [Needed; 29] = [
     all(Right::WriteEvents, "events.k8s.io", "events", "create"),
     ledger("get"),
     ledger("update"),
-    // What does not exist yet has no name to go by.
+    // RBAC cannot limit the creation of an object to a name.
     own(Right::Ledger, "", "configmaps", "create"),
-    // Tokens are made and removed, and never read.
+    // Tokens are created and deleted, but never read.
     token(Right::CreateTokens, "create"),
     token(Right::DeleteTokens, "delete"),
-    // Its uid is part of the names of everything in Azure.
+    // The uid of this namespace is part of the names of all resources in Azure.
     Needed {
         place: Place::Namespace(TOKENS_NAMESPACE),
         name: Some("kube-system"),
@@ -230,7 +230,8 @@ pub const FLEX: [Needed; 29] = [
 const CAPI: &str = bringup_objects::cluster_api::GROUP;
 const CAPZ: &str = bringup_objects::cluster_api::INFRASTRUCTURE;
 
-/// What looking after Machines of Cluster API needs, whole: reports are in their namespaces.
+/// All permissions for observing Machines of Cluster API, including those on reports in the Machines'
+/// namespaces.
 pub const MACHINES: [Needed; 27] = [
     all(Right::Machines, CAPI, "machines", "get"),
     all(Right::Machines, CAPI, "machines", "list"),
@@ -261,7 +262,7 @@ pub const MACHINES: [Needed; 27] = [
     all(Right::DeleteReports, "bringup.dev", "bootstrapreports", "delete"),
 ];
 
-/// Everything that is needed, each once: what making machines needs goes before.
+/// All needed permissions, each once. Those for creating machines come first.
 pub fn needed(flex: bool, machines: bool) -> Vec<Needed> {
     let mut all: Vec<Needed> = if flex { FLEX.to_vec() } else { Vec::new() };
     let machines = MACHINES.into_iter().filter(|_| machines);
@@ -274,7 +275,7 @@ pub fn needed(flex: bool, machines: bool) -> Vec<Needed> {
 }
 
 impl Needed {
-    /// As a sentence has it: `patch nodeclaims/status in karpenter.sh`.
+    /// The permission for a sentence: `patch nodeclaims/status in karpenter.sh`.
     pub fn words(&self) -> String {
         let group = if self.group.is_empty() { "the core group" } else { self.group };
         let name = self.name.map(|name| format!(" {name}")).unwrap_or_default();
@@ -306,7 +307,7 @@ impl Needed {
     }
 }
 
-/// What is missing of what is needed.
+/// The needed permissions that bringup lacks.
 pub async fn missing(
     client: &Client,
     namespace: &str,

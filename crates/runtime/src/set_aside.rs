@@ -1,4 +1,5 @@
-//! Objects whose handling panicked. Each is left alone for a while, longer each time; all others go on.
+//! Objects whose handling panicked. Each is set aside for a while, longer after each panic; all other objects
+//! are handled as usual.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -14,20 +15,20 @@ use jiff::{SignedDuration, Timestamp};
 use prometheus_client::metrics::counter::Counter;
 use tracing::error;
 
-/// The first pause, which doubles with each panic in a row, and the last one.
+/// The first pause, which doubles with each panic in a row, and the longest one.
 const FIRST: SignedDuration = SignedDuration::from_secs(10);
 const LAST: SignedDuration = SignedDuration::from_mins(30);
-/// How many objects are remembered. Beyond that, each pause is the first.
+/// The most objects to remember. Beyond that, each pause is the first one.
 const MOST: usize = 4096;
 
-/// Panics in a row, and until when the object is left alone.
+/// The number of panics in a row, and the end of the pause.
 #[derive(Debug, Clone, Copy)]
 struct Panics {
     count: u32,
     until: Timestamp,
 }
 
-/// The objects whose handling panicked last.
+/// The objects whose last handling panicked.
 #[derive(Debug)]
 pub struct SetAside<K>(Mutex<HashMap<K, Panics>>);
 
@@ -42,8 +43,8 @@ impl<K: Hash + Eq + Clone + Debug> SetAside<K> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does a step for an object. A panic in it concerns that object alone: it is counted and logged, and the
-    /// object is set aside, also if it changes meanwhile. The error is until when.
+    /// Does a step for an object. A panic affects only that object: it is counted and logged, and the object
+    /// is set aside, even if it changes meanwhile. The error contains the end of the pause.
     pub async fn guard<T>(
         &self,
         key: &K,
@@ -73,7 +74,7 @@ impl<K: Hash + Eq + Clone + Debug> SetAside<K> {
         self.lock().get(key).map(|panics| panics.until)
     }
 
-    /// The handling of an object panicked: until when it is set aside.
+    /// Records a panic, and returns the end of the object's pause.
     fn panicked(&self, key: &K, now: Timestamp) -> Timestamp {
         let mut all = self.lock();
         let known = all.get(key).copied();
@@ -86,7 +87,7 @@ impl<K: Hash + Eq + Clone + Debug> SetAside<K> {
         until
     }
 
-    /// The object was handled without a panic.
+    /// Resets an object that was handled without a panic.
     fn forgive(&self, key: &K) {
         let mut all = self.lock();
         if !all.is_empty() {
@@ -95,7 +96,7 @@ impl<K: Hash + Eq + Clone + Debug> SetAside<K> {
     }
 }
 
-/// What a panic says, without secrets.
+/// The message of a panic, without secrets.
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<&str>()
@@ -129,7 +130,7 @@ mod tests {
         let (aside, panics) = (SetAside::default(), Counter::default());
         let fault = async { panic!("a fault that only this one meets") };
         assert_eq!(aside.guard::<()>(&"a", at(0), &panics, fault).await, Err(at(10)));
-        // Whatever calls for it meanwhile.
+        // The step does not run before the pause has ended.
         assert_eq!(aside.guard(&"a", at(9), &panics, async { "early" }).await, Err(at(10)));
         assert_eq!(aside.guard(&"b", at(9), &panics, async { "done" }).await, Ok("done"));
         assert_eq!(aside.guard(&"a", at(10), &panics, async { "later" }).await, Ok("later"));

@@ -1,5 +1,5 @@
-//! Objects that the API server accepts and we cannot read: logged once each, and not observed as long as they
-//! cannot be read. What was known of one is out of date, so that every write to it would fail.
+//! Objects that the API server accepts but bringup cannot parse: each is logged once, and not observed until
+//! it can be parsed. Its last known state is out of date, so every write based on that state would fail.
 
 use std::collections::HashSet;
 
@@ -11,35 +11,35 @@ use kube::api::ObjectMeta;
 use kube::runtime::watcher::Event;
 use tracing::warn;
 
-/// How many are logged.
+/// The most objects that are logged.
 const LOGGED: usize = 1000;
-/// How much of the reason is logged, in bytes.
+/// The most bytes of the error that are logged.
 const LONGEST: usize = 300;
 
-/// What a watch tells.
+/// An event of a watch.
 pub enum Seen<K> {
     /// A list begins.
     Init,
     /// An object of the list.
     InitApply(K),
-    /// An object, of a list or not, that cannot be read.
+    /// An existing object, from a list or a change, cannot be parsed.
     Unread(Box<ObjectMeta>),
     /// The list is complete.
     InitDone,
-    /// An object is new or has changed.
+    /// An object was created or has changed.
     Apply(K),
-    /// An object is gone.
+    /// An object was deleted.
     Delete(K),
-    /// An object is gone whose last state cannot be read.
+    /// An object was deleted, and its last state cannot be parsed.
     DeleteUnread(Box<ObjectMeta>),
 }
 
-/// The objects of one watch that cannot be read.
+/// The objects of one watch that cannot be parsed.
 #[derive(Debug, Default)]
 pub struct Unreadable(HashSet<(Option<String>, Option<String>)>);
 
 impl Unreadable {
-    /// What is seen.
+    /// Converts an event of a watch.
     pub fn pass<K>(&mut self, kind: &str, event: Event<Readable<K>>) -> Seen<K> {
         match event {
             Event::Init => Seen::Init,
@@ -54,7 +54,7 @@ impl Unreadable {
         }
     }
 
-    /// The same for callers that keep only what can be read.
+    /// Converts an event for callers that need only parsed objects.
     pub fn event<K>(&mut self, kind: &str, event: Event<Readable<K>>) -> Option<Event<K>> {
         match self.pass(kind, event) {
             Seen::Init => Some(Event::Init),

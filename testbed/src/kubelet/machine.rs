@@ -1,11 +1,11 @@
-//! What the stand-in has to know about a machine.
+//! The properties of a simulated machine.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 
-/// A machine whose kubelet runs, as far as the API server can tell.
+/// A machine whose kubelet appears to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
@@ -20,20 +20,20 @@ pub struct Machine {
     /// Labels of the Node, besides those a kubelet always sets.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// Taints that the Node registers with. Later changes are others' business:
-    /// like a kubelet, the stand-in neither adds nor restores taints.
+    /// Taints to register the Node with. Other components own later changes: like a kubelet, the stand-in
+    /// neither adds nor restores taints.
     #[serde(default)]
     pub taints: Vec<Taint>,
-    /// What the machine has, by resource, such as `cpu`: a small machine's if nothing is said.
+    /// The capacity of the machine, by resource, such as `cpu`; by default that of a small machine.
     #[serde(default)]
     pub capacity: BTreeMap<String, String>,
-    /// What of that is left for pods: all of it if nothing is said.
+    /// The part of the capacity that is left for pods; by default all.
     #[serde(default)]
     pub allocatable: BTreeMap<String, String>,
-    /// What the kubelet says of itself.
+    /// The status that the kubelet reports.
     #[serde(default)]
     pub ready: Readiness,
-    /// How far the kubelet got in asking for its certificate.
+    /// The progress of the kubelet's certificate signing request.
     #[serde(default)]
     pub csr: SigningRequest,
 }
@@ -42,24 +42,24 @@ pub struct Machine {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Readiness {
-    /// True.
+    /// The status is True.
     #[default]
     Ready,
-    /// False, because of this, such as `container runtime network not ready`.
+    /// The status is False, with this message, such as `container runtime network not ready`.
     NotReady(String),
 }
 
-/// The certificate signing request with which a kubelet trades its bootstrap
-/// token for a certificate of its own.
+/// The certificate signing request with which a kubelet exchanges its bootstrap token for a certificate of
+/// its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SigningRequest {
-    /// It was made and approved, and the Node has registered.
+    /// The request was created and approved, and the Node has registered.
     #[default]
     Approve,
-    /// The CSR exists and is not approved: there is neither Node nor Lease yet.
+    /// The request exists and is not approved: there is neither a Node nor a Lease yet.
     Pending,
-    /// There is none, or none any more, and the Node has registered.
+    /// The request does not exist, or no longer exists, and the Node has registered.
     None,
 }
 

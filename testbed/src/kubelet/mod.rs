@@ -1,8 +1,8 @@
-//! A stand-in for the kubelets of machines that are only simulated.
+//! A stand-in for the kubelets of simulated machines.
 //!
-//! What others know of a kubelet is what it writes to the API server: a request
-//! for a certificate, a Node, a Lease. The stand-in writes the same, and removes
-//! it when the machine goes, as the cloud's controllers would.
+//! Other components know a kubelet by its objects in the API server: a certificate signing request, a Node, a
+//! Lease. The stand-in writes the same objects, and deletes them when the machine is deleted, as a cloud
+//! controller would.
 
 mod machine;
 mod objects;
@@ -30,20 +30,17 @@ use objects::{LEASE_NAMESPACE, MARK};
 use plan::{Observed, Step};
 use requests::Requests;
 
-/// Plays the kubelets of all machines it is told about.
+/// Acts as the kubelets of all simulated machines.
 ///
 /// # Guarantees
 ///
-/// - It remembers nothing: every call looks at what is there, and may be
-///   repeated after a crash.
-/// - [`sync`](Self::sync) removes only what a stand-in has made, which carries a
-///   label that says so.
+/// - It has no state: every call reads the existing objects, and may be repeated after a crash.
+/// - [`sync`](Self::sync) deletes only objects that a stand-in has created and labelled.
 ///
 /// # Assumptions
 ///
-/// - The client may do everything, impersonation included, and the group
-///   `system:bootstrappers` may create certificate signing requests. A
-///   [`ControlPlane`](crate::ControlPlane) is set up for both.
+/// - The client has all permissions, including impersonation, and the group `system:bootstrappers` may create
+///   certificate signing requests. A [`ControlPlane`](crate::ControlPlane) is set up for both.
 #[derive(Clone)]
 pub struct StandInKubelet {
     nodes: Api<Node>,
@@ -53,7 +50,7 @@ pub struct StandInKubelet {
 }
 
 impl StandInKubelet {
-    /// A stand-in that acts through `client`.
+    /// A stand-in that uses `client`.
     pub fn new(client: Client) -> Self {
         Self {
             nodes: Api::all(client.clone()),
@@ -63,16 +60,16 @@ impl StandInKubelet {
         }
     }
 
-    /// The same for machines whose names begin with `prefix` alone: several that share an API
-    /// server leave each other's machines alone.
+    /// Limits the stand-in to machines whose names begin with `prefix`, so that several stand-ins can share
+    /// an API server.
     #[must_use]
     pub fn only(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
         self
     }
 
-    /// Makes what a kubelet makes when its machine joins, as far as it gets:
-    /// see [`SigningRequest`]. A Node that is there already is left as it is.
+    /// Creates the objects of a kubelet whose machine joins, up to the state in [`SigningRequest`]. An
+    /// existing Node stays unchanged.
     pub async fn join(&self, machine: &Machine, now: Timestamp) -> Result<()> {
         self.requests.bring_to(machine, now).await?;
         if machine.csr == SigningRequest::Pending {
@@ -92,16 +89,17 @@ impl StandInKubelet {
             .map_err(Error::api(format!("renew the Lease of {name}")))
     }
 
-    /// Removes all that belongs to the machine `name`, if anything is there.
+    /// Deletes all objects of the machine `name`, if there are any.
     pub async fn leave(&self, name: &str) -> Result<()> {
-        // The Lease goes first: `sync` does not look for it, so it must not be left alone.
+        // The Lease is deleted first: `sync` does not look for Leases, so a Lease must not be left over
+        // alone.
         delete(&self.leases, name).await?;
         delete(&self.nodes, name).await?;
         self.requests.delete(name).await
     }
 
-    /// Makes the cluster match the list: machines that are new join, those that
-    /// are gone leave, the others report their state and that they are alive.
+    /// Makes the cluster match the list: new machines join, machines missing from the list leave, the others
+    /// report their state and renew their Leases.
     pub async fn sync(&self, machines: &[Machine], now: Timestamp) -> Result<()> {
         let observed = self.observe().await?;
         for step in plan::plan(&observed, machines) {
@@ -166,7 +164,7 @@ impl StandInKubelet {
 
         let previous = node.status.as_ref().and_then(|it| it.conditions.as_deref());
         let status = objects::node_status(machine, previous.unwrap_or_default(), now);
-        // Strategic, so that the conditions of others stay.
+        // A strategic merge patch, so that the conditions of other writers stay.
         let status = Patch::Strategic(json!({"status": status}));
         self.nodes
             .patch_status(name, &manager(), &status)
@@ -181,7 +179,7 @@ fn manager() -> PatchParams {
     PatchParams::apply("kubelet")
 }
 
-/// Deletes the object if it is there.
+/// Deletes the object if it exists.
 async fn delete<K>(api: &Api<K>, name: &str) -> Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Debug,

@@ -1,4 +1,4 @@
-//! The objects a kubelet makes, from a machine and the time. No I/O.
+//! The objects of a kubelet, made from a machine and the time. No I/O.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use kube::{Resource, ResourceExt, api::ObjectMeta};
 use super::machine::{Machine, Readiness};
 use crate::{Result, certificates};
 
-/// Marks what the stand-in made, and may therefore remove.
+/// Labels objects that the stand-in has created and may therefore delete.
 pub(crate) const MARK: &str = "testbed.bringup.dev/stand-in-kubelet";
 
 pub(crate) const LEASE_NAMESPACE: &str = "kube-node-lease";
@@ -31,7 +31,7 @@ const LEASE_SECONDS: i32 = 40;
 const CAPACITY: [(&str, &str); 4] =
     [("cpu", "4"), ("memory", "16Gi"), ("ephemeral-storage", "128Gi"), ("pods", "110")];
 
-/// The Node as it registers: all at once, as a kubelet does it.
+/// The Node as a kubelet registers it: complete in one request.
 pub(crate) fn node(machine: &Machine, now: Timestamp) -> Node {
     Node {
         metadata: ObjectMeta {
@@ -48,8 +48,8 @@ pub(crate) fn node(machine: &Machine, now: Timestamp) -> Node {
     }
 }
 
-/// What the kubelet reports; a condition keeps the time of its last transition
-/// from `previous` as long as its status is the same.
+/// The status that the kubelet reports; a condition preserves the time of its last transition from `previous`
+/// as long as its status is the same.
 pub(crate) fn node_status(
     machine: &Machine,
     previous: &[NodeCondition],
@@ -149,7 +149,7 @@ pub(crate) fn signing_request(node: &str) -> Result<CertificateSigningRequest> {
 
 const SIGNING_REQUEST_PREFIX: &str = "node-csr-";
 
-/// A kubelet lets the server choose a name. This one can be found again.
+/// A real kubelet lets the API server generate a name. This fixed name can be found again.
 pub(crate) fn signing_request_name(node: &str) -> String {
     format!("{SIGNING_REQUEST_PREFIX}{node}")
 }

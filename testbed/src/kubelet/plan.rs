@@ -1,4 +1,4 @@
-//! What has to be done so that the cluster matches a list of machines. No I/O.
+//! Plans the steps that make the cluster match a list of machines. No I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,25 +10,25 @@ use super::{
     objects::requesting_node,
 };
 
-/// What the stand-in made earlier and is still there.
+/// The existing objects that the stand-in created earlier.
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
     pub(crate) nodes: Vec<Node>,
     pub(crate) requests: Vec<CertificateSigningRequest>,
 }
 
-/// One thing to do about one machine.
+/// One step for one machine.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step<'a> {
-    /// Remove all objects of this name.
+    /// Delete all objects of this name.
     Leave(String),
-    /// Make the objects that are missing.
+    /// Create the missing objects.
     Join(&'a Machine),
-    /// Report the machine's state on its Node, and that its kubelet is alive.
+    /// Report the machine's state on its Node, and renew its Lease.
     Report(&'a Machine, &'a Node),
 }
 
-/// Removals come first: a machine may have come back under the same name.
+/// Deletions come first: a new machine may have the name of a deleted one.
 pub(crate) fn plan<'a>(observed: &'a Observed, machines: &'a [Machine]) -> Vec<Step<'a>> {
     let nodes: BTreeMap<String, &Node> =
         observed.nodes.iter().map(|node| (node.name_any(), node)).collect();
@@ -55,8 +55,8 @@ pub(crate) fn plan<'a>(observed: &'a Observed, machines: &'a [Machine]) -> Vec<S
     leave.chain(stay).collect()
 }
 
-/// Whether the Node belongs to another machine than the one that now has its
-/// name, or to a machine that has none yet.
+/// Whether the Node belongs to an earlier machine with the same name, or to a machine that should have no
+/// Node yet.
 fn has_lost(machine: &Machine, node: Option<&Node>) -> bool {
     let Some(node) = node else { return false };
     let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());

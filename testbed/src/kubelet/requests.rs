@@ -37,8 +37,7 @@ impl Requests {
         list.map(|list| list.items).map_err(Error::api("list the requests of stand-in kubelets"))
     }
 
-    /// Makes the machine's request what it should be, except that an approval
-    /// cannot be taken back.
+    /// Makes the machine's request match its desired state, except that an approval cannot be revoked.
     pub(super) async fn bring_to(&self, machine: &Machine, now: Timestamp) -> Result<()> {
         match machine.csr {
             SigningRequest::None => self.delete(&machine.name).await,
@@ -63,9 +62,8 @@ impl Requests {
         }
     }
 
-    /// Creates the request as a machine that has a bootstrap token and nothing
-    /// else. If the client asked in its own, mighty name, a controller manager
-    /// would approve at once.
+    /// Creates the request as a machine that has only a bootstrap token. If the client used its own, powerful
+    /// identity, a controller manager would approve the request at once.
     async fn create(
         &self,
         request: &CertificateSigningRequest,

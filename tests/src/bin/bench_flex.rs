@@ -1,5 +1,5 @@
-//! `make bench-flex`: the controller as it is shipped makes a thousand machines at once, in Azure's
-//! own time: what it needs, and how long it takes within the writes that it allows itself.
+//! `make bench-flex`: the released controller creates a thousand machines at once, with realistic delays of
+//! Azure: its resource usage, and the time that it takes within its own limit of writes.
 
 #[path = "bench/process.rs"]
 mod process;
@@ -55,7 +55,7 @@ async fn make(client: &Client, number: usize) -> Result<()> {
     Ok(())
 }
 
-/// Waits until all machines have run.
+/// Waits until all machines have been running.
 async fn all_run(client: &Client) -> Result<()> {
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
     let machines = watcher(machines, watcher::Config::default()).applied_objects();
@@ -89,7 +89,7 @@ async fn main() -> Result<()> {
         file,
         "--flex-listen",
         &socket,
-        // It runs as an administrator here, whom no policy limits.
+        // The controller runs as an administrator here, whom no policy limits.
         "--flex-without-policy",
     ];
     let controller = ControllerProcess::start(&program, &bed, &flags).await?;

@@ -1,5 +1,5 @@
-//! `make bench-memory`: what the controller as it is shipped needs in memory while 200 nodes are pending,
-//! each with a console of 4 MiB.
+//! `make bench-memory`: the memory usage of the released controller while 200 nodes are pending, each with a
+//! console of 4 MiB.
 
 #[path = "bench/process.rs"]
 mod process;
@@ -17,11 +17,11 @@ use serde_json::json;
 
 const PENDING: usize = 200;
 const CONSOLE: usize = 4 * 1024 * 1024;
-/// As much as the controller may need, in kilobytes.
+/// The highest allowed memory usage of the controller, in kilobytes.
 const MOST: u64 = 128_000_000 / 1024;
 /// How often progress is shown.
 const PAUSE: Duration = Duration::from_secs(15);
-/// How long the controller is watched after it has read every console.
+/// How long the controller is observed after it has read every console.
 const AFTER: Duration = Duration::from_secs(30);
 
 #[tokio::main]
@@ -66,7 +66,7 @@ fn scenario() -> String {
     json!({ "rules": [{ "name": "all", "boot": boot }] }).to_string()
 }
 
-/// Of how many VMs the console was read.
+/// The number of VMs whose console was read.
 fn consoles_read(bed: &TestBed) -> usize {
     bed.azure.with(|azure| {
         let blobs = azure

@@ -1,4 +1,4 @@
-//! `make demo`: nodes that fail, as an operator sees them today, and what bringup says.
+//! `make demo`: failing nodes as an operator sees them without bringup, and with bringup.
 
 use bringup_end_to_end::process::built;
 use bringup_end_to_end::say;
@@ -23,8 +23,8 @@ async fn main() -> Result<()> {
     let bringup = built("BRINGUP", "bringup")?;
     say("Starting a real Kubernetes API server and a simulated Azure ...")?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/demo.yaml");
-    // Minutes pass in Azure while the demo lasts seconds: they are taken from the past, so that
-    // kubectl's ages make sense.
+    // Minutes pass in Azure while the demo lasts seconds: Azure's clock starts in the past, so that kubectl's
+    // ages make sense.
     let past = SignedDuration::from_mins(10);
     let bed = TestBed::builder()
         .scenario_file(&path)
@@ -123,7 +123,7 @@ impl Demo {
         self.bed.karpenter.register(claim).await
     }
 
-    /// What an administrator does once.
+    /// The steps that an administrator takes once.
     async fn install(&self) -> Result<()> {
         self.bed.control_plane().install_definitions([definition()]).await?;
         let name = Some(self.bed.settings.namespace.clone());
@@ -149,14 +149,14 @@ impl Demo {
         say(output(self.bed.control_plane().kubectl()?.args(arguments), &[0])?.trim_end())
     }
 
-    /// `bringup`, which ends with 10 where it names a cause.
+    /// Runs `bringup`, which exits with 10 if it names a cause.
     fn bringup(&self, arguments: &[&str]) -> Result<()> {
         let mut command = Command::new(&self.bringup);
         command.args(arguments).env("KUBECONFIG", self.bed.kubeconfig());
         say(output(&mut command, &[0, 10])?.trim_end())
     }
 
-    /// Draws what `bringup` prints on a terminal, below the command as it is typed.
+    /// Renders the output of `bringup` in a terminal as an image, below the command line.
     fn screenshot(&self, path: &Path, arguments: &[&str]) -> Result<()> {
         let mut command = Command::new(&self.bringup);
         command.args(arguments).env("KUBECONFIG", self.bed.kubeconfig()).env("CLICOLOR_FORCE", "1");
@@ -167,7 +167,7 @@ impl Demo {
             .with_context(|| format!("write {}", path.display()))
     }
 
-    /// Says how to look around, and waits for Ctrl-C.
+    /// Prints how to explore the cluster, and waits for Ctrl-C.
     async fn keep(&self, controller: &ControllerProcess) -> Result<()> {
         let kubectl = self.bed.control_plane().kubectl()?;
         say(&format!(
@@ -185,7 +185,7 @@ impl Demo {
     }
 }
 
-/// What the controller serves on `/metrics`.
+/// The metrics of the controller.
 fn metrics(address: &str) -> Result<String> {
     let mut stream = TcpStream::connect(address).context("connect to the controller")?;
     write!(stream, "GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
@@ -198,7 +198,7 @@ fn heading(text: &str) -> Result<()> {
     say(&format!("\n== {text}"))
 }
 
-/// What a program prints, if it ends as expected.
+/// The output of a program, if its exit code is expected.
 fn output(command: &mut Command, expected: &[i32]) -> Result<String> {
     let output = command.output().with_context(|| format!("run {command:?}"))?;
     let code = output.status.code().unwrap_or(-1);

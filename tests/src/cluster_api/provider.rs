@@ -1,5 +1,5 @@
-//! Stand-ins for the providers of Cluster API: Azure's, which makes VMs in the simulated Azure, and
-//! kubeadm's, which has a control plane and user data for all Machines.
+//! Stand-ins for the providers of Cluster API: the Azure provider, which creates VMs in the simulated Azure,
+//! and the kubeadm provider, which provides a control plane and user data for all Machines.
 
 use std::collections::BTreeSet;
 
@@ -20,27 +20,27 @@ use crate::SUBSCRIPTION;
 use crate::arm::{Arm, cluster_api_vm};
 use crate::nodes::NodeFollower;
 
-/// What keeps an AzureMachine until its VM is gone.
+/// Prevents the deletion of an AzureMachine before its VM is deleted.
 const FINALIZER: &str = "azuremachine.infrastructure.cluster.x-k8s.io";
 
 /// The workload cluster that the providers are responsible for.
 pub struct WorkloadCluster {
-    /// A client that may do everything.
+    /// A client with all permissions.
     pub client: Client,
-    /// Where VMs are made.
+    /// The Azure in which VMs are created.
     pub azure: Simulator,
-    /// Where the cluster's objects are.
+    /// The namespace of the cluster's objects.
     pub namespace: String,
-    /// The name of the cluster, with which the names of all its machines begin.
+    /// The name of the cluster, which is the prefix of all its machine names.
     pub name: String,
-    /// Where the workload cluster's API server is.
+    /// The port of the workload cluster's API server.
     pub port: u16,
-    /// The outcomes of the machines, in the order in which their VMs are made: the tag `case`, by
-    /// which rules of the scenario know a VM. Further VMs have no such tag.
+    /// The outcomes of the machines, in the order in which their VMs are created: the value of the tag
+    /// `case`, which rules of the scenario match. Further VMs have no such tag.
     pub outcomes: Vec<&'static str>,
 }
 
-/// The providers of one cluster, until they are dropped.
+/// The running providers of one cluster, which stop when this value is dropped.
 pub struct StandInProvider {
     task: JoinHandle<()>,
     error: watch::Receiver<String>,
@@ -91,7 +91,7 @@ impl StandInProvider {
         Self { task, error, _nodes: nodes }
     }
 
-    /// Waits until the providers fail, and returns why.
+    /// Waits until the providers fail, and returns the error.
     pub async fn failure(&self) -> String {
         let mut error = self.error.clone();
         match error.wait_for(|error| !error.is_empty()).await {
@@ -120,7 +120,7 @@ async fn provide(cluster: &WorkloadCluster) -> Result<()> {
             let done = cluster.reconcile(kind, &object, &mut made).await;
             match done {
                 Ok(()) => {}
-                // Another client has written in between.
+                // Another client has changed the object meanwhile.
                 Err(error) if is_stale(&error) => {
                     present = cluster.api(kind).get_opt(&object.name_any()).await?;
                 }
@@ -191,8 +191,8 @@ impl WorkloadCluster {
         }
     }
 
-    /// Makes the VM of an AzureMachine that belongs to a Machine, and folds its conditions into
-    /// Ready, as the real one does.
+    /// Creates the VM of an AzureMachine that belongs to a Machine, and summarises its conditions in Ready,
+    /// like the real provider.
     async fn make(&self, object: &DynamicObject, made: &mut BTreeSet<String>) -> Result<()> {
         let kind = Kind::AzureMachine;
         if !object.owner_references().iter().any(|owner| owner.kind == "Machine") {
@@ -234,7 +234,7 @@ impl WorkloadCluster {
         self.patch_status(kind, object, json!({ "ready": true, "conditions": conditions })).await
     }
 
-    /// Deletes the VM, and lets its AzureMachine go.
+    /// Deletes the VM, and removes the finalizer of its AzureMachine.
     async fn unmake(&self, object: &DynamicObject) -> Result<()> {
         let arm = Arm::new(self.azure.clone());
         let deleted = arm.delete(&self.vm(&object.name_any()))?;
@@ -287,7 +287,7 @@ impl WorkloadCluster {
         Ok(())
     }
 
-    /// The same for its status.
+    /// Like [`Self::patch`], for the status of the object.
     async fn patch_status(&self, kind: Kind, object: &DynamicObject, status: Value) -> Result<()> {
         let version = json!({ "resourceVersion": object.metadata.resource_version });
         let change = json!({ "metadata": version, "status": status });

@@ -1,4 +1,4 @@
-//! What machines download, over plain HTTP on loopback.
+//! Serves the downloads of machines, over plain HTTP on loopback.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// No request of ours is longer.
+/// All requests of machines are shorter.
 const LONGEST_REQUEST: u64 = 16 * 1024;
 
-/// Serves files until it is dropped.
+/// Serves files until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Downloads {
     port: u16,
@@ -20,7 +20,7 @@ pub(crate) struct Downloads {
 }
 
 impl Downloads {
-    /// Serves these, by their names.
+    /// Serves these files by their names.
     pub(crate) async fn serve(files: BTreeMap<String, Vec<u8>>) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.context("listen for downloads")?;
@@ -29,14 +29,14 @@ impl Downloads {
         let server = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let files = files.clone();
-                // One that broke off is asked for again.
+                // The client repeats a broken request.
                 tokio::spawn(async move { answer(stream, &files).await.ok() });
             }
         });
         Ok(Self { port, server })
     }
 
-    /// Where a file is.
+    /// The URL of a file.
     pub(crate) fn url(&self, name: &str) -> String {
         format!("http://127.0.0.1:{}/{name}", self.port)
     }

@@ -1,5 +1,5 @@
-//! The insides of flex machines: each VM boots by running the real `bringup-node join` in a folder of
-//! its own, on the stub programs with which the join itself is tested.
+//! The simulated insides of flex machines: each VM boots by running the real `bringup-node join` in a folder
+//! of its own, with the stub programs that the tests of the join use too.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ use super::registration::Registration;
 
 /// The script that boots a machine.
 const BOOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/guest/join.sh");
-/// The version that the shared stubs are of.
+/// The version that the shared stubs report.
 const STUB_VERSION: &str = "1.34.2";
 
 macro_rules! stub {
@@ -59,22 +59,22 @@ const FILES: [(&str, &str); 11] = [
     ("dev/console", ""),
 ];
 
-/// An image that is spoilt: the kernel takes no modules, and the join says so.
+/// A defective image: the kernel loads no modules, and the join reports that.
 pub const NO_MODULES: &str = "no-modules";
 
-/// The insides of all machines of a test bed.
+/// The simulated insides of all machines of a test bed.
 #[derive(Debug)]
 pub struct Guests {
     image: PathBuf,
     machines: PathBuf,
     downloads: Downloads,
-    /// Versions and checksums of what is served, by name.
+    /// Versions and checksums of the downloads, by name.
     served: BTreeMap<String, (String, String)>,
 }
 
 impl Guests {
-    /// Prepares the image and the downloads in `folder`, for a cluster of this version, with `agent`
-    /// as the real agent.
+    /// Prepares the image and the downloads in `folder`, for a cluster of this version, with `agent` as the
+    /// real agent.
     pub async fn prepare(folder: &Path, agent: &Path, version: &str) -> Result<Self> {
         let version = version.trim_start_matches('v');
         let (image, machines) = (folder.join("image"), folder.join("machines"));
@@ -95,8 +95,8 @@ impl Guests {
         Ok(Self { image, machines, downloads: Downloads::serve(files).await?, served })
     }
 
-    /// How a VM of a scenario boots from the image, or from one with a flaw such as [`NO_MODULES`]:
-    /// the fields of `boot`.
+    /// How a VM of a scenario boots from the image, or from a defective image such as [`NO_MODULES`]: the
+    /// fields of `boot`.
     pub fn boot(&self, flaw: Option<&str>) -> String {
         let command: Vec<Value> = ["bash", BOOT]
             .into_iter()
@@ -104,14 +104,14 @@ impl Guests {
             .chain([&self.image, &self.machines].map(|path| path.display().to_string().into()))
             .chain(flaw.map(Value::from))
             .collect();
-        // Whether a Node comes is up to the join, which `registration` looks at.
+        // The join determines whether a Node appears; `registration` checks that.
         format!(
             "agentReadyAfter: 1s, goneAfter: 3s, bootstrap: custom-data, node: {{joinsAfter: 0s}}, script: {{runs: {}}}",
             Value::from(command)
         )
     }
 
-    /// The file of `--flex-join`.
+    /// The content of the `--flex-join` file.
     pub fn join_settings(&self, server: &str, authority: &[u8]) -> Value {
         let artifact = |name: &str| {
             let (version, sha256) = self.served.get(name).cloned().unwrap_or_default();
@@ -129,7 +129,7 @@ impl Guests {
         })
     }
 
-    /// What the kubelet of a VM registers with, if its join succeeded.
+    /// The registration of a VM's kubelet, if its join succeeded.
     pub fn registration(&self, vm: &str) -> Option<Registration> {
         let machine = self.machines.join(vm);
         if !machine.join("run/cluster-api/bootstrap-success.complete").exists() {
@@ -138,13 +138,13 @@ impl Guests {
         Registration::read(&fs::read(machine.join("seen/join.json")).ok()?)
     }
 
-    /// Where a machine is, for tests that look into it.
+    /// The folder of a machine, for tests that inspect it.
     pub fn machine(&self, vm: &str) -> PathBuf {
         self.machines.join(vm)
     }
 }
 
-/// Everything that can be downloaded: its version and its bytes.
+/// The downloads, each with its version and its bytes.
 fn served(
     folder: &Path,
     agent: &Path,
@@ -161,7 +161,7 @@ fn served(
         Command::new("tar").arg("-czf").arg(&archive).arg("-C").arg(&made).arg("bin").status();
     ensure!(packed.context("run tar")?.success(), "tar could not pack containerd");
     let archive = fs::read(&archive).context("read the archive of containerd")?;
-    // The real agent, told where its machine is.
+    // The real agent, with the folder of its machine as an argument.
     let agent = format!(
         "#!/bin/sh\nroot=${{0%/usr/*}}\nexec '{}' --root \"$root\" \"$1\" \"$2\" \"$root$3\"\n",
         agent.display()
@@ -180,7 +180,7 @@ fn served(
     ]))
 }
 
-/// A stub program. `$R` is the machine that it is on.
+/// A stub program. `$R` is the folder of its machine.
 fn script(body: &str) -> String {
     format!("#!/bin/bash\nR=${{0%/usr/*}}\n{body}\n")
 }

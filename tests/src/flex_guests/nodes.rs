@@ -1,4 +1,4 @@
-//! Nodes for the VMs whose join succeeded, and what their kubelets do with pods.
+//! Nodes for VMs whose join succeeded, and the kubelets' handling of pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -20,10 +20,10 @@ use tokio::task::JoinHandle;
 
 use super::guests::Guests;
 
-/// How often a kubelet says that it lives.
+/// How often a kubelet renews its Lease.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// All kubelets of a test bed, until it is dropped.
+/// All kubelets of a test bed, until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Kubelets {
     nodes: JoinHandle<()>,
@@ -55,7 +55,7 @@ struct Registrar {
     nodes: Api<Node>,
     azure: Simulator,
     guests: Arc<Guests>,
-    /// Machines that have registered once, which a kubelet does when it starts.
+    /// Machines that have already registered: a kubelet registers only when it starts.
     registered: BTreeSet<String>,
 }
 
@@ -79,7 +79,7 @@ impl Registrar {
             }
             let machines: Vec<Machine> = known.values().cloned().collect();
             if shown.as_ref() != Some(&machines) {
-                // A round that failed is tried again with the next heartbeat.
+                // A failed round is retried with the next heartbeat.
                 shown = self.show(&machines).await.ok().map(|()| machines);
             }
             tokio::select! {
@@ -103,13 +103,13 @@ impl Registrar {
     }
 }
 
-/// Pods on Nodes run at once, and end at once when they are to.
+/// Pods on Nodes run at once, and end at once when they are deleted.
 async fn keep_pods(client: Client) {
     let all: Api<Pod> = Api::all(client.clone());
     let mut events = pin!(watcher(all, watcher::Config::default()));
     while let Some(event) = events.next().await {
         let Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) = event else {
-            // Where the API server is gone, it fails without waiting, so that it delays no other task.
+            // If the API server has ended, the watch fails without waiting: other tasks must get a turn.
             tokio::task::yield_now().await;
             continue;
         };

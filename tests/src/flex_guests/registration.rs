@@ -1,4 +1,4 @@
-//! What kubeadm was told to register a node with.
+//! The registration of a node, from kubeadm's configuration.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,23 +9,23 @@ use bringup_testbed::kubelet::{Machine, Readiness, SigningRequest};
 use k8s_openapi::api::core::v1::Taint;
 use serde::Deserialize;
 
-/// The OS disk of a class that says nothing of it.
+/// The OS disk of a class that does not set its size.
 const DISK: &str = "128Gi";
 
-/// kubeadm's `JoinConfiguration`, as far as the Node shows it.
+/// The part of kubeadm's `JoinConfiguration` that the Node shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Registration {
     /// The Node's name.
     pub name: String,
     /// Labels that kubelet sets.
     pub labels: BTreeMap<String, String>,
-    /// Taints that it registers with.
+    /// The taints to register with.
     pub taints: Vec<Taint>,
-    /// Its provider id.
+    /// The provider ID.
     pub provider_id: String,
-    /// How many pods it takes.
+    /// The maximum number of pods.
     pub max_pods: String,
-    /// Its address, if it was told one.
+    /// The address of the node, if set.
     pub address: Option<IpAddr>,
 }
 
@@ -71,8 +71,8 @@ impl Registration {
         })
     }
 
-    /// The machine that this makes of a VM: it has what its size has, and of that is left what AKS
-    /// leaves.
+    /// The machine for a VM with this registration: its capacity follows from its size, and its allocatable
+    /// resources from AKS's reservations.
     pub fn machine(self, vm: &JoinedNode) -> Option<Machine> {
         let size = sizes::find(&vm.size)?;
         let resources = |cpu: String, memory: String| {
@@ -99,7 +99,7 @@ impl Registration {
             labels: self.labels,
             taints: self.taints,
             ready: Readiness::Ready,
-            // kubeadm's stub has asked whether it could have one.
+            // The stub of kubeadm has already checked the access to certificates.
             csr: SigningRequest::None,
         })
     }

@@ -1,4 +1,4 @@
-//! From what a test needs to its test bed.
+//! Builds a test bed with the options that a test needs.
 
 use std::path::Path;
 
@@ -25,10 +25,10 @@ use crate::stand_in_karpenter::StandInKarpenter;
 pub(super) const WITH_MACHINES: [CrdSet; 3] =
     [CrdSet::KarpenterAzure, CrdSet::ClusterApi, CrdSet::ClusterApiAzure];
 
-/// What a test bed is to have.
+/// The options of a test bed.
 ///
-/// Without further options: a cluster of its own in which bringup is installed but does not run,
-/// Karpenter's definitions, an Azure in which all VMs are healthy, and Nodes for those that join.
+/// Without further options: a cluster of its own in which bringup is installed but does not run, Karpenter's
+/// definitions, an Azure in which all VMs are healthy, and Nodes for the VMs that join.
 #[must_use]
 pub struct Builder {
     name: Option<String>,
@@ -43,15 +43,15 @@ pub struct Builder {
     is_installed: bool,
 }
 
-/// Which control plane a test bed gets.
+/// The choice of a control plane.
 enum Choice {
-    /// A part of the shared one if the test bed has a name, else its own.
+    /// A part of the shared control plane if the test bed has a name, else a control plane of its own.
     ByName,
     Own,
     Given(Box<ControlPlane>),
 }
 
-/// What becomes a Node in the cluster.
+/// The objects that become Nodes in the cluster.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Observed {
     NodeClaims,
@@ -79,58 +79,58 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// A part of the control plane that all tests of a program share: a namespace, a class and a
-    /// pool of this name, and claims and Nodes whose names begin with it.
+    /// Uses a part of the control plane that all tests of a program share: a namespace, a class and a pool of
+    /// this name, and claims and Nodes whose names begin with it.
     pub fn named(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// The same on a control plane of its own, for a test that would disturb others.
+    /// Like [`Self::named`], on a control plane of its own, for a test that would disturb others.
     pub fn own_control_plane(mut self) -> Self {
         self.choice = Choice::Own;
         self
     }
 
-    /// On this control plane, which has the definitions of others.
+    /// Uses this control plane, which already has the definitions of other projects.
     pub fn on(mut self, control_plane: ControlPlane) -> Self {
         self.choice = Choice::Given(Box::new(control_plane));
         self
     }
 
-    /// What Azure has, and what becomes of VMs.
+    /// Sets the scenario: the contents of Azure, and the behaviour of VMs.
     pub fn scenario(mut self, text: &str) -> Self {
         self.scenario = scenario::parse("the test's", text).map_err(Into::into);
         self
     }
 
-    /// The same from a file.
+    /// Sets the scenario from a file.
     pub fn scenario_file(mut self, path: &Path) -> Self {
         self.scenario = scenario::load(path).map_err(Into::into);
         self
     }
 
-    /// How Azure's clock moves, which is the controllers' clock too. Otherwise it follows the wall
-    /// clock, plus what it is advanced.
+    /// Sets how Azure's clock moves, which is the controllers' clock too. By default the clock follows the
+    /// wall clock, plus all jumps.
     pub fn pace(mut self, pace: Pace) -> Self {
         self.pace = pace;
         self
     }
 
-    /// Azure's clock starts this much behind the wall clock, with which the API server stamps
-    /// objects: so they do not look old while minutes pass in Azure.
+    /// Starts Azure's clock this much behind the wall clock, with which the API server stamps objects: so
+    /// objects do not look old while minutes pass in Azure.
     pub fn behind(mut self, behind: SignedDuration) -> Self {
         self.behind = behind;
         self
     }
 
-    /// These definitions instead of Karpenter's.
+    /// Installs these definitions instead of Karpenter's.
     pub fn definitions(mut self, definitions: &[CrdSet]) -> Self {
         self.definitions = definitions.to_vec();
         self
     }
 
-    /// Cluster API's definitions as well; controllers observe the Machines in the namespace of the
+    /// Installs Cluster API's definitions as well; controllers observe the Machines in the namespace with the
     /// test bed's name.
     pub fn machines(mut self) -> Self {
         self.observed = Observed::Machines;
@@ -138,39 +138,39 @@ impl Builder {
         self
     }
 
-    /// The definitions of flex machines as well, on a control plane of its own: a flex controller
+    /// Installs the definitions of flex machines as well, on a control plane of its own: a flex controller
     /// runs the machines of the whole cluster.
     pub fn flex(mut self) -> Self {
         self.observed = Observed::Flex;
         self
     }
 
-    /// VMs that join get no Nodes.
+    /// Creates no Nodes for VMs that join.
     pub fn without_nodes(mut self) -> Self {
         self.has_nodes = false;
         self
     }
 
-    /// Other processes reach Azure, and VMs can run programs.
+    /// Lets other processes reach Azure, and VMs run programs.
     pub fn endpoints(mut self) -> Self {
         self.has_endpoints = true;
         self
     }
 
-    /// Neither our definitions nor the controller's namespace exist.
+    /// Installs neither bringup's definitions nor the controller's namespace.
     pub fn not_installed(mut self) -> Self {
         self.is_installed = false;
         self
     }
 
-    /// Starts it.
+    /// Starts the test bed.
     pub async fn start(self) -> Result<TestBed> {
         Box::pin(self.launch()).await
     }
 
     async fn launch(self) -> Result<TestBed> {
         let start = Timestamp::now() - self.behind;
-        // A clock that does not follow the wall clock starts where the scenario says.
+        // A clock that does not follow the wall clock starts at the scenario's start.
         let scenario = Scenario { start, ..self.scenario.context("read the scenario")? };
         let azure = Simulator::new(scenario, self.pace, start);
         let is_shared = self.name.is_some() && self.observed != Observed::Flex;
@@ -238,7 +238,7 @@ impl Builder {
     }
 }
 
-/// A control plane with these definitions and that of reports.
+/// A control plane with these definitions and the definition of reports.
 pub(super) async fn control_plane(definitions: &[CrdSet]) -> Result<ControlPlane> {
     let builder = ControlPlane::builder().crds(definitions.iter().copied());
     let control_plane = builder.start().await.context("start the control plane")?;

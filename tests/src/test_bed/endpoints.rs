@@ -1,4 +1,4 @@
-//! The ways from other processes into the simulated Azure, and from it to programs.
+//! Endpoints with which other processes reach the simulated Azure, and the runner for programs of VMs.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -10,7 +10,7 @@ use bringup_azure_sim::simulator::Simulator;
 /// The file name of the certificate that signs the endpoint's.
 pub(super) const CA_FILE: &str = "azure-ca.pem";
 
-/// Serves until it is dropped.
+/// Serves until this value is dropped.
 pub(super) struct Endpoints {
     https: HttpsServer,
     control: ControlServer,

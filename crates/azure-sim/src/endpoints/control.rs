@@ -4,17 +4,19 @@
 //! |---|---|
 //! | `GET /clock` | `{now, pace, jumpedMilliseconds}` |
 //! | `GET /clock?changedFrom=N` | the same, as soon as `jumpedMilliseconds` is not N |
-//! | `POST /clock` `{"advance": "15m"}` | the same, after the jump and all that was due |
-//! | `GET /resources`, `GET /leaks` | every resource; those that no other uses and none will delete |
+//! | `POST /clock` `{"advance": "15m"}` | the same, after the jump and all events that were due |
+//! | `GET /resources` | every resource |
+//! | `GET /leaks` | resources that no other resource uses and none will delete |
 //! | `GET /nodes` | the machines that have joined |
-//! | `GET /faults` | the active faults, each with its id and how often it was injected |
-//! | `POST /faults` `{"on": .., "fault": ..}` | 201 and the id of the new fault |
+//! | `GET /faults` | the active faults, each with its ID and the number of injections |
+//! | `POST /faults` `{"on": .., "fault": ..}` | 201 and the ID of the new fault |
 //! | `DELETE /faults/{id}` | 204 |
-//! | `GET /requests`, `GET /requests?since=N` | the requests so far; those with a higher number |
-//! | `GET /counts` | how many requests of each kind |
+//! | `GET /requests` | the requests so far |
+//! | `GET /requests?since=N` | the requests with a higher number |
+//! | `GET /counts` | the number of requests of each kind |
 //! | `GET /log` | requests and changes of state, as text |
 //!
-//! Errors have the form `{"error": what is wrong, "expected": what would be right}`.
+//! Errors have the form `{"error": the problem, "expected": a correct value}`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

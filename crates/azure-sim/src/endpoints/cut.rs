@@ -1,6 +1,6 @@
-//! Breaks a response off in the middle, after delivering everything before the break.
+//! Cuts a response in the middle, after delivering everything before the cut.
 //!
-//! An error in a body makes the server discard what it has not written yet. So the body waits until
+//! An error in a body makes the server discard all data that it has not written yet. So the body waits until
 //! everything is written before it fails; the stream underneath reports when.
 
 use std::io;

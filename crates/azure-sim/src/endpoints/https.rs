@@ -17,28 +17,26 @@ use crate::azure::Delivery;
 use crate::exchange::ArmError;
 use crate::simulator::Simulator;
 
-/// ARM accepts 4 MB; customData and scripts stay far below.
+/// ARM accepts 4 MB; customData and scripts are far smaller.
 const LARGEST_BODY: usize = 8 * 1024 * 1024;
 
 /// HTTPS on a loopback address, with a certificate authority of its own.
 ///
 /// # Guarantees
-/// A dropped answer closes the connection without a byte. A cut one announces the length of the
-/// whole body, sends less and closes. To a client, both look like a network failure.
+/// A dropped answer closes the connection without a byte. A cut answer announces the length of the whole
+/// body, sends less and closes. To a client, both look like a network failure.
 ///
-/// When dropped, the server accepts no more connections, and answers that wait for the clock are
-/// lost.
+/// When dropped, the server accepts no more connections and discards answers that wait for the clock.
 #[derive(Debug)]
 pub struct HttpsServer {
     listener: Listener,
 }
 
 impl HttpsServer {
-    /// Listens on `address`, where port 0 is any free one, and writes the CA certificate for
-    /// clients to `certificate`.
+    /// Listens on `address`, where port 0 is any free one, and writes the CA certificate for clients to
+    /// `certificate`.
     ///
-    /// The file is written last: when the address is in use, the file of the process that uses it
-    /// stays as it is.
+    /// The file is written last: if another process already uses the address, its file stays unchanged.
     pub async fn start(
         simulator: Simulator,
         address: SocketAddr,
@@ -118,7 +116,7 @@ fn too_large() -> Answered {
         .map(|body| Either::Left(Full::new(body)))
 }
 
-/// Announces the whole response and breaks it off after `count` bytes.
+/// Announces the whole response and cuts it after `count` bytes.
 fn cut(response: Response<Bytes>, count: usize, flushes: Flushes) -> Answered {
     let (mut head, body) = response.into_parts();
     head.headers.insert(header::CONTENT_LENGTH, body.len().into());

@@ -14,13 +14,13 @@ use super::deliver;
 use crate::azure::Delivery;
 use crate::simulator::Simulator;
 
-/// Sends every request to the simulator, whatever its host: ARM, Entra, the managed identity
-/// endpoint or blob storage.
+/// Sends every request to the simulator, whatever its host: ARM, Entra, the managed identity endpoint or blob
+/// storage.
 ///
 /// # Guarantees
 /// Network failures look as they do over a network: a dropped connection is an error of kind
-/// [`ErrorKind::Io`], a cut one is an error while the body is read, and a slow answer arrives when
-/// the simulated clock has reached its time.
+/// [`ErrorKind::Io`], a cut response is an error while the body is read, and a slow answer arrives when the
+/// simulated clock has reached its time.
 #[derive(Debug, Clone)]
 pub struct InProcess {
     simulator: Simulator,

@@ -15,11 +15,11 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::azure::{Azure, ProgramEnd, ProgramRun};
 use crate::simulator::Simulator;
 
-/// The end of each stream is kept, because it contains the reason of a failure.
+/// The number of bytes at the end of each stream that are stored: the end contains the reason of a failure.
 const KEPT_OUTPUT: usize = 1024 * 1024;
 
-/// How long, in wall time, output is read after the program has ended. A process that left the
-/// process group may hold the streams open for ever.
+/// How long, in wall time, output is read after the program has ended. A process that left the process group
+/// may hold the streams open forever.
 const GRACE_FOR_OUTPUT: Duration = Duration::from_secs(1);
 
 /// The exit code of a program that has none.
@@ -28,15 +28,15 @@ const NO_EXIT_CODE: i32 = -1;
 /// Runs the bootstrap programs of VMs.
 ///
 /// # Guarantees
-/// Each program leads a process group that is killed when the program ends: nothing it started is
-/// left. Dropping the runner kills all of them.
+/// Each program leads a process group that is killed when the program ends, so no child process stays.
+/// Dropping the runner kills all programs.
 #[derive(Debug)]
 pub struct ProgramRunner {
     runner: JoinHandle<()>,
 }
 
 impl ProgramRunner {
-    /// Runs programs from now on.
+    /// Starts to run programs.
     pub fn start(simulator: Simulator) -> Self {
         Self { runner: tokio::spawn(keep_running(simulator)) }
     }
@@ -66,7 +66,7 @@ async fn keep_running(simulator: Simulator) {
     }
 }
 
-/// Runs one program to its end. If it cannot be started, the result says why.
+/// Runs one program to its end. If the program cannot be started, the result contains the reason.
 async fn run(wanted: ProgramRun) -> ProgramEnd {
     let Some((program, arguments)) = wanted.command.split_first() else {
         return not_started("the command is empty");
@@ -140,7 +140,7 @@ impl Tail {
     }
 }
 
-/// A process group that is killed when this is dropped.
+/// A process group that is killed when this value is dropped.
 struct Group {
     #[cfg(unix)]
     head: Option<rustix::process::Pid>,

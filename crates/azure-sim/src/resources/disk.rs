@@ -1,4 +1,4 @@
-//! Managed disks. A VM makes its own; what is left over is a leak.
+//! Managed disks. A VM creates its own disks; a disk that stays after its VM is leaked.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -19,10 +19,10 @@ pub(crate) struct Disk {
     pub(crate) tags: Value,
     pub(crate) size_gib: u64,
     pub(crate) zones: Value,
-    /// The VM it belongs to.
+    /// The VM that uses the disk.
     pub(crate) vm: Option<Id>,
     pub(crate) operation: Option<OperationId>,
-    /// It was made by itself, and not with a VM.
+    /// Whether a client created the disk by itself, and not with a VM.
     pub(crate) is_alone: bool,
 }
 
@@ -60,7 +60,7 @@ impl Azure {
         }
     }
 
-    /// Makes an empty disk, or changes the tags of one that exists.
+    /// Creates an empty disk, or changes the tags of an existing disk.
     pub(crate) fn put_disk(&mut self, call: &Call<'_>, id: Id) -> Result<Reply, ArmError> {
         let body = call.json()?;
         let key = id.key();
@@ -85,7 +85,7 @@ impl Azure {
         Ok(reply)
     }
 
-    /// Attaches data disks to the VMs of a name, as a PATCH from another client would.
+    /// Attaches data disks to the VMs with this name, as a PATCH from another client would.
     pub fn attach_data_disks(&mut self, vm: &str, disks: &Value) {
         for found in self.vms.values_mut().filter(|found| found.id.name() == vm) {
             found.properties["storageProfile"]["dataDisks"] = disks.clone();

@@ -1,5 +1,5 @@
-//! VM extensions. A Custom Script extension runs the VM's bootstrap script; others succeed,
-//! unless the scenario says otherwise.
+//! VM extensions. A Custom Script extension runs the VM's bootstrap script; other extensions succeed, unless
+//! the scenario defines another outcome.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -23,9 +23,9 @@ pub(crate) struct Extension {
     tags: Value,
     settings: Value,
     asked_version: Value,
-    /// The script line, from settings or protected settings. Never given back.
+    /// The script line, from settings or protected settings. Never returned to clients.
     pub(crate) command: String,
-    /// Settings and protected settings as they came: an equal PUT does not run again.
+    /// Settings and protected settings as received: an equal PUT does not run the script again.
     fingerprint: String,
     pub(crate) run: u32,
     pub(crate) state: &'static str,
@@ -35,7 +35,7 @@ pub(crate) struct Extension {
     pub(crate) operation: Option<OperationId>,
 }
 
-/// What the instance view shows of an extension.
+/// The state of an extension in the instance view.
 #[derive(Debug, Clone)]
 pub(crate) enum View {
     Nothing,
@@ -52,7 +52,7 @@ pub(crate) enum Outcome {
 }
 
 impl Extension {
-    /// The type as the handler is called: publisher and type.
+    /// The handler's name: publisher and type.
     pub(crate) fn handler(&self) -> String {
         format!("{}.{}", self.publisher, self.kind)
     }
@@ -62,12 +62,12 @@ impl Extension {
             .contains(&self.kind.to_ascii_lowercase().as_str())
     }
 
-    /// Whether it waits for the guest agent.
+    /// Whether the extension waits for the guest agent.
     pub(crate) fn waits(&self) -> bool {
         matches!(self.view, View::Nothing) && matches!(self.state, "Creating" | "Updating")
     }
 
-    /// A reboot: a script that was running starts anew.
+    /// After a reboot, a running script starts again.
     pub(crate) fn interrupted(&mut self) {
         if matches!(self.view, View::Running) && self.result.is_none() {
             self.view = View::Nothing;
@@ -107,7 +107,7 @@ impl Extension {
         body
     }
 
-    /// The extension in an instance view; nothing until the guest has reported.
+    /// The extension in an instance view; `None` until the guest has reported.
     pub(crate) fn instance_view(&self, version: &str) -> Option<Value> {
         let status = |code: &str, level: &str, display: &str, message: &str| {
             json!({
@@ -136,7 +136,7 @@ impl Extension {
                         ""
                     )]);
                 }
-                // The number is not the exit code, whatever it looks like.
+                // The number in this text is not the exit code, although it looks like one.
                 let code =
                     if new { "ProvisioningState/failed/2" } else { "ProvisioningState/failed/0" };
                 status(code, "Error", "Provisioning failed", message)
@@ -213,7 +213,8 @@ impl Azure {
         Ok(self.follow(call, reply, &operation, false))
     }
 
-    /// Puts an extension on a VM and lets it run. False: an equal one is there, nothing runs.
+    /// Installs an extension on a VM and starts it. Returns false, and starts nothing, if an equal extension
+    /// exists.
     pub(crate) fn install_extension(
         &mut self,
         key: &Key,
@@ -337,7 +338,7 @@ impl Azure {
     }
 }
 
-/// The version of the handler that serves an extension.
+/// The version of the extension's handler.
 pub(crate) fn handler_version(vm: &Vm, extension: &Extension) -> String {
     match (extension.is_custom_script(), vm.os) {
         (true, Os::Linux) => vm.boot.handler.clone().unwrap_or_else(|| "2.1.16".to_owned()),

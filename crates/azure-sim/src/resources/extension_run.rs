@@ -1,4 +1,4 @@
-//! The runs of an extension on its VM: from the agent's report to the platform's verdict.
+//! The runs of an extension on its VM: from the agent's report to the platform's result.
 
 use crate::azure::Azure;
 use crate::event::{ExtensionStep, VmEvent, VmRef};
@@ -10,7 +10,7 @@ use crate::resources::vm::{Os, SOON, VmState};
 use crate::scenario::{Script, ScriptRun};
 
 impl Azure {
-    /// The agent is there: the handler is installed and starts soon.
+    /// The agent is ready: the handler is installed and starts soon.
     pub(crate) fn start_extension(&mut self, reference: &VmRef, name: &str) {
         let Some(extension) = self
             .vms
@@ -57,7 +57,8 @@ impl Azure {
         }
     }
 
-    /// What an extension does: the VM's bootstrap script, or what the scenario says for its type.
+    /// The script of an extension: the VM's bootstrap script, or the outcome that the scenario defines for
+    /// its type.
     fn script_of(&self, reference: &VmRef, name: &str) -> Script {
         let vm = &self.vms[&reference.key];
         let extension = &vm.extensions[name];
@@ -121,7 +122,7 @@ impl Azure {
             run: extension.run,
             step: ExtensionStep::Shown,
         };
-        // The agent uploads each six seconds; the platform shows it a little later.
+        // The agent uploads every six seconds; the platform shows the result a little later.
         let lag = self.lasts(&format!("shown/{}/{name}", reference.vm_id), 1.0, 6.0);
         self.vm_after(lag, reference, event);
     }
@@ -168,7 +169,7 @@ impl Azure {
         self.extension_settles(reference, name, Some(&error));
     }
 
-    /// The platform has made up its mind: model, VM and operation follow.
+    /// The platform has the final result: model, VM and operation follow.
     fn extension_settles(&mut self, reference: &VmRef, name: &str, error: Option<&ArmError>) {
         let extension = self.extension(reference, name);
         extension.state = if error.is_some() { "Failed" } else { "Succeeded" };

@@ -1,4 +1,4 @@
-//! Images of the marketplace: which exist, in which versions.
+//! Marketplace images and their versions.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ impl Azure {
         Ok(Reply::json(200, Value::Array(listed)))
     }
 
-    /// Refuses a VM of an image that does not exist.
+    /// Refuses a VM whose image does not exist.
     pub(crate) fn check_image(&self, properties: &Value) -> Result<(), ArmError> {
         let reference = &properties["storageProfile"]["imageReference"];
         let part = |name: &str| reference[name].as_str().unwrap_or_default();

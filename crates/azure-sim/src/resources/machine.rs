@@ -1,4 +1,4 @@
-//! Machines of AKS: AKS makes the VM and its extension, and words the outcome in its own way.
+//! Machines of AKS: AKS creates the VM and its extension, and reports the result in its own words.
 
 use serde_json::{Value, json};
 
@@ -136,7 +136,7 @@ impl Azure {
         Reply::empty(202)
     }
 
-    /// A machine lives as long as its VM.
+    /// A machine exists as long as its VM.
     fn machine_with_vm(&self, key: &Key) -> Option<(&Machine, &Vm)> {
         let machine = self.machines.get(key)?;
         Some((machine, self.vms.get(&machine.vm.key())?))

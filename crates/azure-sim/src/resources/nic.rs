@@ -1,4 +1,4 @@
-//! Network interfaces, and the 180 seconds for which a VM keeps one reserved.
+//! Network interfaces, and the 180 seconds for which Azure reserves a NIC for a VM.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use crate::operation::{OperationId, Progress, Provider};
 use crate::resources::{location, not_found, text};
 use crate::route::{Id, Key, Scope};
 
-/// How long any VM PUT that names a NIC keeps it, also one that was refused.
+/// How long a VM PUT that names a NIC reserves the NIC, even if the PUT was refused.
 const RESERVED: SignedDuration = SignedDuration::from_secs(180);
 
 /// A network interface.
@@ -27,17 +27,17 @@ pub(crate) struct Nic {
     pub(crate) address: Ipv4Addr,
     subnet: Key,
     pub(crate) public_ip: Option<Key>,
-    /// The VM it belongs to.
+    /// The VM that uses the NIC.
     pub(crate) vm: Option<Id>,
-    /// The VM it is kept for, and until when.
+    /// The VM that the NIC is reserved for, and the end of the reservation.
     reserved: Option<(Id, Timestamp)>,
     operation: Option<OperationId>,
-    /// How often it was written.
+    /// The number of writes.
     writes: u32,
 }
 
 impl Nic {
-    /// Changes with every write to it, and with the VM that it belongs to.
+    /// Changes with every write, and when a VM attaches or detaches the NIC.
     fn etag(&self) -> String {
         let vm = self.vm.as_ref().map(ToString::to_string).unwrap_or_default();
         format!("W/\"{}-{}-{}\"", self.created.as_millisecond(), self.writes, vm.len())
@@ -92,7 +92,7 @@ impl Azure {
             nic.tags = body["tags"].clone();
             return Ok(Reply::json(200, nic.body()));
         }
-        // Half of all NICs are there at once, the others take seconds: clients must cope with both.
+        // Half of all NICs are ready at once, the others take seconds: clients must cope with both.
         let at_once = self.seed.of(&format!("nic-at-once/{}/{}", key.0, self.now)).chance() < 0.5;
         self.create_nic(id, &body, at_once)?;
         let nic = &self.nics[&key];
@@ -103,7 +103,7 @@ impl Azure {
         })
     }
 
-    /// Makes a NIC: its address is taken at once, also when the rest takes longer.
+    /// Creates a NIC: its address is allocated at once, even if the rest takes longer.
     pub(crate) fn create_nic(
         &mut self,
         id: Id,
@@ -196,7 +196,7 @@ impl Azure {
         Ok(self.follow(call, Reply::empty(202), &operation, true))
     }
 
-    /// Keeps a NIC for `vm`, or says for which other VM it is kept.
+    /// Reserves a NIC for `vm`; the error names the VM that already reserves it.
     pub(crate) fn reserve_nic(&mut self, nic: &Key, vm: &Id) -> Result<(), ArmError> {
         self.refuse_if_reserved(nic, Some(vm))?;
         let until = self.now + RESERVED;
@@ -233,7 +233,7 @@ impl Azure {
     }
 
     pub(crate) fn nic_gone(&mut self, key: &Key) {
-        // A VM may have taken it while it was on its way out.
+        // A VM may have attached the NIC during its deletion.
         if self.nics.get(key).is_none_or(|nic| nic.vm.is_some()) {
             return;
         }
@@ -255,7 +255,7 @@ impl Azure {
     }
 }
 
-/// A body that points at something that does not exist.
+/// A body that refers to a resource that does not exist.
 pub(crate) fn invalid_reference(missing: &str, by: &Id) -> ArmError {
     let message = format!(
         "Resource {missing} referenced by resource {by} was not found. Please make sure that the referenced resource exists, and that both resources are in the same region."

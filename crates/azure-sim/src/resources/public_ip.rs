@@ -21,7 +21,7 @@ pub(crate) struct PublicIp {
     sku: Value,
     properties: Value,
     address: String,
-    /// The NIC it belongs to.
+    /// The NIC that uses the address.
     pub(crate) nic: Option<Id>,
     operation: Option<OperationId>,
 }
@@ -123,7 +123,7 @@ impl Azure {
         }
     }
 
-    /// The public address that a NIC's body points at.
+    /// The public address that a NIC's body refers to.
     pub(crate) fn referenced_public_ip(
         &self,
         nic: &Value,

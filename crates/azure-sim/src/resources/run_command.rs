@@ -1,6 +1,6 @@
-//! Run Command, as an action and as a resource. In the simulated guest every command prints the
-//! result of the bootstrap script, which is what people run commands for; a scenario may have a
-//! managed one do something else.
+//! Run Command, as an action and as a resource. In the simulated guest every command prints the result of the
+//! bootstrap script, because people run commands to read it; a scenario may define another outcome for a
+//! managed command.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -21,12 +21,12 @@ pub(crate) struct RunCommand {
     state: &'static str,
     view: Value,
     started: Timestamp,
-    /// The action form has no resource.
+    /// Whether the command was run as an action, which creates no resource.
     action: bool,
     operation: Option<OperationId>,
 }
 
-/// How much of what a command wrote is kept.
+/// The number of bytes at the end of a command's output that are stored.
 const KEPT: usize = 4096;
 
 /// The handler of managed run commands, as the agent reports it.
@@ -188,7 +188,7 @@ impl Azure {
     }
 }
 
-/// The end of what a command wrote, which is all that is kept.
+/// The stored part of a command's output.
 fn tail(text: &str) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(KEPT))..]
 }

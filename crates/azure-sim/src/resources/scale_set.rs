@@ -1,5 +1,5 @@
-//! Scale sets. An instance is a VM like any other; of a uniform set it lives under the set, of a
-//! flexible one beside it.
+//! Scale sets. An instance is a VM like any other; the ID of an instance is below a uniform set, but next to
+//! a flexible set.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub(crate) struct ScaleSet {
     flexible: bool,
     state: &'static str,
     instances: Vec<Key>,
-    /// Numbers of instances are never used again.
+    /// The number of the next instance. Numbers are never reused.
     next: u32,
     operation: Option<OperationId>,
     deleting: bool,
@@ -115,7 +115,7 @@ impl Azure {
         Ok(self.follow(call, reply, &operation, false))
     }
 
-    /// Makes and removes instances until there are as many as wanted.
+    /// Creates and deletes instances until their number matches the capacity.
     fn scale(&mut self, key: &Key) -> Result<(), ArmError> {
         while self.scale_sets[key].instances.len() < self.scale_sets[key].wanted() {
             self.add_instance(key)?;
@@ -240,7 +240,8 @@ impl Azure {
         self.follow(call, Reply::empty(202), &operation, true)
     }
 
-    /// A VM is gone; if it was the last one of a set that is being deleted, so is the set.
+    /// After the deletion of a VM: if it was the last one of a set that is being deleted, the set is deleted
+    /// too.
     pub(crate) fn scale_set_lost(&mut self, vm: &Vm) {
         let Some(set_key) = vm.scale_set.as_ref().map(Id::key) else {
             return;
@@ -265,7 +266,7 @@ impl Azure {
         }
     }
 
-    /// An instance has settled: perhaps it was the last one.
+    /// An instance has reached its final state: it may be the last one.
     pub(crate) fn scale_set_progresses_with(&mut self, instance: &Key) {
         let set = self.vms.get(instance).and_then(|vm| vm.scale_set.as_ref()).map(Id::key);
         if let Some(set) = set {
@@ -273,7 +274,7 @@ impl Azure {
         }
     }
 
-    /// The operation of a set ends when every instance has settled, its extensions included.
+    /// The operation of a set ends when every instance has reached its final state, including its extensions.
     pub(crate) fn scale_set_progresses(&mut self, key: &Key) {
         let Some(set) =
             self.scale_sets.get(key).filter(|set| set.operation.is_some() && !set.deleting)

@@ -1,4 +1,4 @@
-//! Subnets: a finite pool of addresses each.
+//! Subnets, each with a finite pool of addresses.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use crate::resources::not_found;
 use crate::route::{Id, Key};
 use crate::scenario;
 
-/// A subnet and the addresses that NICs took.
+/// A subnet and the addresses that NICs use.
 #[derive(Debug)]
 pub(crate) struct Subnet {
     pub(crate) name: String,
@@ -23,12 +23,12 @@ pub(crate) struct Subnet {
     next: u32,
 }
 
-/// Addresses at the start and the end of each subnet that Azure keeps.
+/// The number of addresses that Azure reserves at the start of each subnet; it reserves one at the end too.
 const KEPT_AT_START: u32 = 4;
 const KEPT: u32 = 5;
 
 impl Subnet {
-    /// Reads a subnet of the scenario; a prefix that cannot be read is empty.
+    /// Reads a subnet of the scenario; a prefix that cannot be parsed gives an empty pool.
     pub(crate) fn new(subnet: &scenario::Subnet) -> Self {
         let (address, length) = subnet.prefix.split_once('/').unwrap_or((&subnet.prefix, "32"));
         let address: u32 = address.parse::<Ipv4Addr>().map_or(0, u32::from);

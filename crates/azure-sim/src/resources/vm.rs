@@ -1,4 +1,4 @@
-//! Virtual machines: what is known of one, and how it is read and deleted.
+//! Virtual machines: their state, and how they are read and deleted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,16 +22,16 @@ use crate::view::vm_model;
 #[derive(Debug)]
 pub(crate) struct Vm {
     pub(crate) id: Id,
-    /// Unlike its name, this is never used again.
+    /// A unique ID that, unlike the name, is never reused.
     #[expect(clippy::struct_field_names, reason = "what Azure calls it; `id` is another thing")]
     pub(crate) vm_id: String,
     pub(crate) created: Timestamp,
     pub(crate) location: String,
     pub(crate) zones: Value,
     pub(crate) tags: Value,
-    /// As it was put, without what Azure never gives back.
+    /// The properties of the PUT, without the fields that Azure never returns.
     pub(crate) properties: Value,
-    /// Further parts of the body that are given back as they came: identity, plan.
+    /// Further parts of the body that are returned unchanged: identity, plan.
     pub(crate) further: Vec<(String, Value)>,
     pub(crate) custom_data: String,
     pub(crate) user_data: Option<String>,
@@ -41,17 +41,17 @@ pub(crate) struct Vm {
     pub(crate) state: VmState,
     pub(crate) power: Power,
     pub(crate) agent: Agent,
-    /// When the kernel of the present boot started.
+    /// When the kernel of the current boot started.
     pub(crate) booted: Option<Timestamp>,
     pub(crate) boots: u32,
     pub(crate) boot: Boot,
-    /// What its creation will end in.
+    /// The error with which the creation will fail.
     pub(crate) fails_with: Option<ArmError>,
     pub(crate) extensions: BTreeMap<String, Extension>,
     pub(crate) run_commands: BTreeMap<String, RunCommand>,
-    /// Counts runs of scripts, so that the end of an abandoned run is told from that of a new one.
+    /// Counts runs of scripts, so that the end of an abandoned run is not mistaken for the end of a new one.
     pub(crate) runs: u32,
-    /// The result that cloud-init's run of the script, or the extension's, left on the node.
+    /// The result that the script, run by cloud-init or by the extension, wrote on the node.
     pub(crate) result: Option<String>,
     pub(crate) console: Vec<(Timestamp, String)>,
     pub(crate) joined: Option<Timestamp>,
@@ -65,7 +65,7 @@ pub(crate) struct Vm {
 #[derive(Debug, Clone)]
 pub(crate) struct Attached {
     pub(crate) id: Id,
-    /// Whether it goes with the VM.
+    /// Whether the resource is deleted with the VM.
     pub(crate) delete: bool,
 }
 
@@ -98,7 +98,7 @@ impl VmState {
     }
 }
 
-/// Whether the machine runs.
+/// Whether the VM is powered on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Power {
     Off,
@@ -106,7 +106,7 @@ pub(crate) enum Power {
     Deallocated,
 }
 
-/// The guest agent, as the platform knows it.
+/// The guest agent, as the platform sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Agent {
     Absent,
@@ -119,7 +119,7 @@ impl Vm {
         VmRef { key: self.id.key(), vm_id: self.vm_id.clone() }
     }
 
-    /// Whether it is an instance of a uniform scale set.
+    /// Whether the VM is an instance of a uniform scale set.
     pub(crate) fn is_uniform(&self) -> bool {
         self.id.tail.matches('/').count() > 2
     }
@@ -169,8 +169,8 @@ impl Azure {
                     .is_none_or(|set| vm.scale_set.as_ref().is_some_and(|id| id.key() == *set))
             })
             .map(|vm| {
-                // A list has instance views with the filter by scale set, or if asked for nothing
-                // else, and not otherwise.
+                // A list contains instance views only if it is filtered by scale set, or if the request
+                // expands nothing else.
                 let mut body = if set.is_some() { self.vm_body(vm, call) } else { vm_model(vm) };
                 if status_only {
                     body["properties"]["instanceView"] = self.instance_view(vm, &call.base);
@@ -197,7 +197,7 @@ impl Azure {
         Ok(self.follow(call, Reply::empty(202), &operation, true))
     }
 
-    /// Puts a VM on its way out.
+    /// Begins to delete a VM.
     pub(crate) fn vm_starts_deleting(
         &mut self,
         key: &Key,
@@ -219,7 +219,7 @@ impl Azure {
         self.vm_after(lasts, &reference, VmEvent::Gone);
     }
 
-    /// A newer PUT or DELETE comes: the operation that runs ends, or the new one is refused.
+    /// A newer PUT or DELETE arrives: either the running operation ends, or the new request is refused.
     pub(crate) fn preempt(&mut self, key: &Key) -> Result<(), ArmError> {
         let Some(vm) = self.vms.get_mut(key) else {
             return Ok(());
@@ -260,7 +260,7 @@ impl Azure {
         Ok(())
     }
 
-    /// The VM is gone; what goes with it follows a little later, the rest stays.
+    /// The VM is deleted; resources with the delete option follow a little later, other resources stay.
     pub(crate) fn vm_gone(&mut self, reference: &VmRef) {
         let Some(vm) = self.vms.remove(&reference.key) else {
             return;
@@ -296,7 +296,7 @@ impl Azure {
         self.scale_set_lost(&vm);
     }
 
-    /// A spot VM is taken away: deallocated, and its Node with it.
+    /// A spot VM is evicted: Azure deallocates it, and its Node disappears.
     pub(crate) fn vm_evicted(&mut self, reference: &VmRef) {
         let now = self.now;
         if let Some(vm) = self.vms.get_mut(&reference.key) {
@@ -319,5 +319,5 @@ impl Azure {
     }
 }
 
-/// A short while, for what follows at once.
+/// A short delay, for events that follow at once.
 pub(crate) const SOON: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! The PUT of a VM: what is checked, in Azure's order, and what is set in motion.
+//! The PUT of a VM: the checks, in Azure's order, and the events that follow.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Azure {
         Ok(self.follow(call, reply, &operation, false))
     }
 
-    /// A PUT on a VM that exists: starts a failed creation anew, or changes tags.
+    /// A PUT for an existing VM: restarts a failed creation, or changes tags.
     fn update_vm(&mut self, call: &Call<'_>, id: &Id, body: &Value) -> Result<Reply, ArmError> {
         let key = id.key();
         let vm = &self.vms[&key];
@@ -64,7 +64,7 @@ impl Azure {
         vm.tags = body["tags"].clone();
         vm.operation = Some(operation.clone());
         match vm.state {
-            // The creation that runs goes on, and the new operation tells its end.
+            // The running creation continues, and the new operation reports its end.
             VmState::Creating => {}
             VmState::Failed(_) if vm.booted.is_none() => {
                 vm.state = VmState::Creating;
@@ -80,7 +80,7 @@ impl Azure {
         Ok(self.follow(call, reply, &operation, false))
     }
 
-    /// Checks a new VM and gives it its fate.
+    /// Checks a new VM and determines its outcome.
     pub(crate) fn new_vm(&mut self, id: Id, body: &Value) -> Result<Vm, ArmError> {
         let location = location(body)?;
         let properties = &body["properties"];
@@ -154,7 +154,7 @@ impl Azure {
         Ok(Vm { fails_with: vm.fails_with.clone().or_else(|| self.capacity_refusal(&vm)), ..vm })
     }
 
-    /// Puts an accepted VM in place.
+    /// Stores an accepted VM.
     pub(crate) fn create_vm(&mut self, mut vm: Vm, operation: Option<OperationId>) {
         vm.operation = operation;
         for nic in &vm.nics {
@@ -193,7 +193,7 @@ impl Azure {
         self.vm_after(ready, reference, VmEvent::CreateEnds);
     }
 
-    /// The first rule that fits decides what a VM does.
+    /// The outcome of a VM, according to the first matching rule.
     fn fate(&mut self, subject: &Subject<'_>) -> (Boot, Option<Refusal>) {
         for (index, rule) in self.scenario.rules.iter().enumerate() {
             if !rule.when.fits(subject) {
@@ -228,7 +228,7 @@ impl Azure {
         Ok(nics)
     }
 
-    /// When the disk appears, it belongs to the VM.
+    /// The new disk is attached to the VM.
     pub(crate) fn disk_appears(&mut self, reference: &crate::event::VmRef) {
         let vm = &self.vms[&reference.key];
         let theirs = self.disks.get(&vm.disk.id.key()).filter(|disk| disk.is_alone);
@@ -256,7 +256,7 @@ impl Azure {
         self.disks.insert(disk.id.key(), disk);
     }
 
-    /// Whether the scenario has room for one more VM of that size, there and now.
+    /// The error if the scenario has no capacity for another VM of this size, in this zone and at this time.
     fn capacity_refusal(&self, vm: &Vm) -> Option<ArmError> {
         let zone = vm.zones[0].as_str();
         let short = self.scenario.capacity.iter().find(|capacity| {
@@ -307,7 +307,7 @@ impl Azure {
     }
 }
 
-/// A disk is made from an image only under a name that no disk has.
+/// A disk can be created from an image only under an unused name.
 fn disk_exists(disk: &Id) -> ArmError {
     let message = format!(
         "Disk {} already exists in resource group {}. Only CreateOption.Attach is supported.",
@@ -349,7 +349,7 @@ fn os_disk(vm: &Id, properties: &Value) -> Attached {
         id: vm.beside(format!("Microsoft.Compute/disks/{name}")),
         delete,
     };
-    // An instance of a uniform scale set has a number for a name, and its disk goes with it.
+    // The name of an instance in a uniform scale set is a number, and its disk is deleted with it.
     if let [_, _, set, _, instance] = vm.tail.split('/').collect::<Vec<_>>()[..] {
         return attached(&format!("{set}_{instance}_OsDisk_1"), true);
     }
@@ -361,7 +361,7 @@ fn deletes(options: &Value) -> bool {
     options["deleteOption"].as_str().is_some_and(|word| word.eq_ignore_ascii_case("Delete"))
 }
 
-/// The version at the end of an image's id, or the one that was asked for.
+/// The version at the end of an image's ID, or the requested version.
 fn image_version(reference: &Value) -> Option<String> {
     ["communityGalleryImageId", "sharedGalleryImageId", "id"]
         .iter()
@@ -374,7 +374,7 @@ fn image_version(reference: &Value) -> Option<String> {
         })
 }
 
-/// What Azure gives back of a VM's properties: never passwords, customData or userData.
+/// The VM properties that Azure returns: never passwords, customData or userData.
 fn without_secrets(properties: &Value) -> Value {
     let mut properties = if properties.is_object() { properties.clone() } else { json!({}) };
     withhold(&mut properties, "", &["userData"]);

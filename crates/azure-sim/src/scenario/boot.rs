@@ -1,5 +1,5 @@
-//! What a VM does after it was created. Each field is one independent thing that can fail. The
-//! defaults describe a healthy node.
+//! The behaviour of a VM after its creation. Each field is one independent thing that can fail. The defaults
+//! describe a healthy node.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::Span;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Boot {
-    /// Whether the operating system comes up.
+    /// Whether the operating system starts.
     pub os: OsOutcome,
     /// Whether the guest agent reports.
     pub agent: AgentOutcome,
     /// What starts the bootstrap script.
     pub bootstrap: Bootstrap,
-    /// What the bootstrap script does.
+    /// The behaviour of the bootstrap script.
     pub script: Script,
     /// Version of the Custom Script handler, which decides the text format.
     pub handler: Option<String>,
@@ -35,7 +35,7 @@ pub struct Boot {
     pub vm_ready_after: Option<Span>,
     /// From the end of the VM operation until the agent reports; seeded when absent.
     pub agent_ready_after: Option<Span>,
-    /// From the DELETE until the VM is gone; seeded when absent.
+    /// From the DELETE until the VM is deleted; seeded when absent.
     pub gone_after: Option<Span>,
     /// Outcome of extensions other than Custom Script, by their type; those not listed succeed.
     pub extensions: BTreeMap<String, ScriptRun>,
@@ -44,16 +44,16 @@ pub struct Boot {
     pub run_commands: BTreeMap<String, ScriptRun>,
 }
 
-/// Whether the operating system comes up.
+/// Whether the operating system starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OsOutcome {
-    /// It comes up.
+    /// The operating system starts.
     #[default]
     Ready,
     /// The platform gives up waiting after about 20 minutes.
     TimesOut,
-    /// The platform gives up, and the VM comes up and joins all the same.
+    /// The platform gives up, but the VM starts and joins anyway.
     TimesOutThenReady,
     /// The image was not generalised.
     ClientError,
@@ -65,10 +65,10 @@ pub enum OsOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentOutcome {
-    /// It reports.
+    /// The agent reports.
     #[default]
     Ready,
-    /// It never reports; extensions time out waiting for it.
+    /// The agent never reports; extensions time out waiting for it.
     Silent,
 }
 
@@ -81,25 +81,25 @@ pub enum Bootstrap {
     Extension,
     /// cloud-init, from customData. The result shows only on the serial console.
     CustomData,
-    /// cloud-init, from customData that is not bringup's or AKS's: there is no result, only the
-    /// output on the serial console.
+    /// cloud-init, from customData that neither bringup nor AKS wrote: there is no result, only the output on
+    /// the serial console.
     UserData,
 }
 
-/// What the bootstrap script does.
+/// The behaviour of the bootstrap script.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Script {
-    /// Ends with exit code 0.
+    /// The script ends with exit code 0.
     #[default]
     Succeeds,
-    /// Ends with the given result, which may be exit code 0.
+    /// The script ends with the given result, which may be exit code 0.
     Ends(ScriptRun),
-    /// Never ends; the platform gives up after 90 minutes.
+    /// The script never ends; the platform gives up after 90 minutes.
     Hangs,
     /// The handler itself fails with this text and the script never runs.
     HandlerFails(String),
-    /// Runs a real program instead: its output and exit code are the script's.
+    /// A real program runs instead: its output and exit code are used as the script's.
     Runs(Vec<String>),
 }
 
@@ -109,7 +109,7 @@ pub enum Script {
 pub struct ScriptRun {
     /// The exit code of the bootstrap.
     pub exit_code: i32,
-    /// The exit status that the handler sees, where it differs (1 with aks-node-controller).
+    /// The exit status that the handler sees, if it differs (1 with aks-node-controller).
     pub outer_exit_code: Option<i32>,
     /// The log of the script. Its last 3,000 bytes become `Output` of the result.
     pub output: String,
@@ -117,9 +117,9 @@ pub struct ScriptRun {
     pub stderr: String,
     /// How the result appears in the output.
     pub json: JsonShape,
-    /// On Windows, the name of the exit code, which the message has between bars.
+    /// On Windows, the name of the exit code, which the message shows between bars.
     pub name: String,
-    /// How long it runs; seeded when absent.
+    /// The duration of the run; seeded when absent.
     pub lasts: Option<Span>,
 }
 
@@ -141,12 +141,12 @@ impl Default for ScriptRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JsonShape {
-    /// As the scripts print it.
+    /// Complete, as the scripts print it.
     #[default]
     Whole,
-    /// Its head, including the exit code, was cut off.
+    /// Without its beginning, including the exit code, which was cut off.
     HeadCut,
-    /// Absent: standard output is what the script wrote.
+    /// Absent: standard output is the script's own output.
     Absent,
 }
 
@@ -154,11 +154,11 @@ pub enum JsonShape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NodeOutcome {
-    /// Seconds later.
+    /// The Node joins seconds later.
     #[default]
     Joins,
-    /// Never: the silent success.
+    /// The Node never joins, although the script succeeds.
     Never,
-    /// This long after the script ended, whatever its result was.
+    /// The Node joins this long after the script ended, whatever its result was.
     JoinsAfter(Span),
 }

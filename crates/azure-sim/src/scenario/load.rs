@@ -24,7 +24,7 @@ pub enum ScenarioError {
         line: u64,
         /// The column, from 1.
         column: u64,
-        /// What is wrong and what was expected.
+        /// The problem, and the expected value.
         expected: String,
     },
 }
@@ -53,7 +53,7 @@ pub fn parse(origin: &str, text: &str) -> Result<Scenario, ScenarioError> {
     })
 }
 
-/// Removes the position from the end of the library's message; ours starts with it.
+/// Removes the position from the end of the library's message; our message starts with the position.
 fn without_place(message: &str) -> String {
     match message.rfind(" at line ") {
         Some(at) => message[..at].to_owned(),

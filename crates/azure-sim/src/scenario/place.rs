@@ -1,4 +1,4 @@
-//! What exists in Azure from the start: subnets, quotas, capacity.
+//! The initial contents of Azure: subnets, quotas, capacity.
 
 use serde::Deserialize;
 
@@ -54,11 +54,11 @@ pub struct Quota {
     pub region: String,
     /// A family such as `standardDSv5Family`, or `cores` (all), or `lowPriorityCores` (spot).
     pub family: String,
-    /// How many cores may be in use.
+    /// The number of cores that may be in use.
     pub limit: u32,
 }
 
-/// How many VMs of a size a region or zone can still hold.
+/// The number of VMs of a size that a region or zone can still hold.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Capacity {
@@ -69,7 +69,7 @@ pub struct Capacity {
     pub zone: Option<String>,
     /// The VM size.
     pub size: String,
-    /// How many VMs fit. Further ones are accepted, and their allocation fails.
+    /// The number of VMs that fit. Further VMs are accepted, but their allocation fails.
     #[serde(default)]
     pub available: u32,
     /// The size is not offered: the PUT is refused, and the SKU list shows it as restricted.

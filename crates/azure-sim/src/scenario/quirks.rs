@@ -8,21 +8,21 @@ use super::Span;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Quirks {
-    /// Whether the instance view keeps extensions while the VM is being deleted.
+    /// Whether the instance view shows extensions while the VM is being deleted.
     pub extensions_while_deleting: DeletedExtensions,
-    /// What happens to an operation when another PUT or DELETE arrives for the same VM.
+    /// The effect of another PUT or DELETE for the same VM on a running operation.
     pub preemption: Preemption,
-    /// Whether a VM reads `Updating` while an extension runs, or stays `Succeeded`.
+    /// Whether a VM's state is `Updating` while an extension runs, or stays `Succeeded`.
     pub updating_during_extension: bool,
-    /// HTTP status of a second Custom Script extension under another name: 400 or 409.
+    /// The HTTP status for a second Custom Script extension under another name: 400 or 409.
     pub second_custom_script: u16,
-    /// HTTP status of `retrieveBootDiagnosticsData` when boot diagnostics are off: 400 or 409.
+    /// The HTTP status of `retrieveBootDiagnosticsData` when boot diagnostics are off: 400 or 409.
     pub boot_diagnostics_off: u16,
     /// Whether reads of operations count against the front door's read limit.
     pub operation_reads_count: bool,
-    /// A new resource answers 404 for this long.
+    /// A read of a new resource returns 404 for this long.
     pub hidden_after_create: Span,
-    /// A deleted resource still answers for this long.
+    /// A read of a deleted resource still succeeds for this long.
     pub shown_after_delete: Span,
     /// Lists are this far behind.
     pub lists_lag: Span,
@@ -30,11 +30,11 @@ pub struct Quirks {
     pub console_lag: Span,
     /// Resource Graph is this far behind.
     pub resource_graph_lag: Span,
-    /// Operation addresses answer 404 after this long.
+    /// Operation URLs return 404 after this long.
     pub operation_address_lives: Span,
-    /// Whether long-running answers carry `Retry-After`.
+    /// The value of `Retry-After` in long-running answers, if any.
     pub retry_after: Option<u64>,
-    /// Whether the agent names the handler of managed run commands among those of extensions.
+    /// Whether the agent lists the handler of managed run commands among the handlers of extensions.
     pub run_command_handler: RunCommandHandler,
     /// Whether requests are throttled at all.
     pub throttling: bool,
@@ -62,7 +62,7 @@ impl Default for Quirks {
     }
 }
 
-/// Whether the instance view keeps extensions while the VM is being deleted.
+/// Whether the instance view shows extensions while the VM is being deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeletedExtensions {
@@ -72,7 +72,7 @@ pub enum DeletedExtensions {
     Dropped,
 }
 
-/// Whether the agent names the handler of managed run commands.
+/// Whether the agent lists the handler of managed run commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunCommandHandler {
@@ -82,14 +82,14 @@ pub enum RunCommandHandler {
     Hidden,
 }
 
-/// What happens to a running operation when another PUT or DELETE arrives for the same VM.
+/// The effect of another PUT or DELETE for the same VM on a running operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preemption {
-    /// The old one ends `Canceled`.
+    /// The running operation ends as `Canceled`.
     Canceled,
-    /// The old one ends `Failed`.
+    /// The running operation ends as `Failed`.
     Failed,
-    /// The old one continues, the new one is refused with 409.
+    /// The running operation continues, and the new request is refused with 409.
     Conflict,
 }

@@ -1,4 +1,4 @@
-//! Rules that decide what a VM does.
+//! Rules that determine the behaviour of VMs.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::Boot;
 
-/// One rule: VMs that match `when` do what `boot` defines, or are refused.
+/// One rule: VMs that match `when` behave as `boot` defines, or are refused.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rule {
     /// The name of the rule, for the log.
     pub name: String,
-    /// The VMs the rule applies to; all of them when empty.
+    /// The VMs that the rule applies to; all VMs when empty.
     #[serde(default)]
     pub when: When,
-    /// What these VMs do.
+    /// The behaviour of these VMs.
     #[serde(default)]
     pub boot: Boot,
     /// Azure refuses the VM instead.
@@ -24,7 +24,7 @@ pub struct Rule {
     pub refuse: Option<Refusal>,
 }
 
-/// Conditions on a VM; all that are given must hold.
+/// Conditions on a VM; all given conditions must match.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct When {
@@ -38,11 +38,11 @@ pub struct When {
     pub name_prefix: Option<String>,
     /// Tags that the VM must have, with these values.
     pub tags: BTreeMap<String, String>,
-    /// Only this many of the VMs that match the rest.
+    /// Applies only to this many of the VMs that match the other conditions.
     pub first: Option<u32>,
-    /// Skips this many of the VMs that match the rest.
+    /// Skips this many of the VMs that match the other conditions.
     pub after: Option<u32>,
-    /// The share of the VMs that match the rest, between 0 and 1.
+    /// The share of the VMs that match the other conditions, between 0 and 1.
     pub probability: Option<f64>,
 }
 

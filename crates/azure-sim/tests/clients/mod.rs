@@ -1,4 +1,4 @@
-//! What the tests of the doors share: clients that know nothing of the simulator's code.
+//! Clients that the tests of the endpoints share. The clients use no code of the simulator.
 #![allow(dead_code, unused_imports, reason = "each test uses its part of this")]
 
 mod program;
@@ -28,10 +28,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// A list that is there, and empty, in every simulation.
+/// The path of a list that exists, and is empty, in every simulation.
 pub(crate) const MACHINES: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/providers/Microsoft.Compute/virtualMachines?api-version=2024-11-01";
 
-/// A fault for every request, from its JSON.
+/// Parses a fault from JSON.
 pub(crate) fn fault(text: &str) -> FaultRule {
     serde_json::from_str(&format!(
         r#"{{"on": {{"pathContains": "virtualMachines"}}, "fault": {text}}}"#
@@ -39,7 +39,7 @@ pub(crate) fn fault(text: &str) -> FaultRule {
     .unwrap()
 }
 
-/// How a program configures `azure_core` to go through `transport`, once and without retries.
+/// The options with which a program uses `azure_core` with `transport`, without retries.
 pub(crate) fn options(transport: Arc<dyn HttpClient>) -> ClientOptions {
     ClientOptions {
         transport: Some(Transport::new(transport)),
@@ -48,7 +48,7 @@ pub(crate) fn options(transport: Arc<dyn HttpClient>) -> ClientOptions {
     }
 }
 
-/// A GET through `azure_core`'s own pipeline, with a token of `credential`.
+/// Sends a GET through `azure_core`'s own pipeline, with a token of `credential`.
 pub(crate) async fn get(
     transport: Arc<dyn HttpClient>,
     credential: Arc<dyn TokenCredential>,
@@ -84,7 +84,7 @@ impl TokenCredential for AnyToken {
     }
 }
 
-/// One answer over a connection of its own.
+/// Sends one request over a connection of its own.
 pub(crate) async fn exchange<Stream>(
     stream: Stream,
     request: http::Request<Bytes>,
@@ -99,7 +99,7 @@ where
     Ok(http::Response::from_parts(head, body.collect().await?.to_bytes()))
 }
 
-/// One request to a control endpoint.
+/// Sends one request to a control endpoint.
 pub(crate) async fn control(endpoint: &str, method: &str, path: &str, body: &str) -> (u16, Value) {
     let host = endpoint.strip_prefix("http://").unwrap();
     let request = http::Request::builder()
@@ -153,7 +153,7 @@ impl HttpsClient {
         self.0.connect(ServerName::try_from(name).unwrap(), stream).await
     }
 
-    /// One request, with a bearer token.
+    /// Sends one request with a bearer token.
     pub(crate) async fn request(
         &self,
         endpoint: &str,

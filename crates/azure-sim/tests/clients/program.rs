@@ -1,15 +1,15 @@
-//! The program as a test starts it.
+//! Starts the simulator as a program.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
-/// A running `bringup-azure-sim`; it dies with this value, and with the test.
+/// A running `bringup-azure-sim`; the program ends when this value is dropped, and with the test.
 pub(crate) struct Program {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// What it announced.
+    /// The JSON line that the program printed at its start.
     pub(crate) welcome: Value,
 }
 
@@ -18,7 +18,7 @@ impl Program {
         Command::new(env!("CARGO_BIN_EXE_bringup-azure-sim"))
     }
 
-    /// Starts it with these arguments and waits for its announcement.
+    /// Starts the program with these arguments and waits for its first output.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = Self::command()
             .args(["--output", "json", "--exit-with-stdin"])
@@ -34,18 +34,18 @@ impl Program {
         Self { child, stdout, welcome }
     }
 
-    /// One thing it announced.
+    /// A value in [`Self::welcome`].
     pub(crate) fn said(&self, what: &str) -> &str {
         self.welcome[what].as_str().unwrap()
     }
 
-    /// Closes its standard input and says what it said at its end, and its exit code.
+    /// Closes the standard input and returns the last output and the exit code.
     pub(crate) fn end(mut self) -> (Value, i32) {
         drop(self.child.stdin.take());
         self.ended()
     }
 
-    /// Sends it a signal and says what it said at its end, and its exit code.
+    /// Sends a signal and returns the last output and the exit code.
     pub(crate) fn signal(mut self, signal: rustix::process::Signal) -> (Value, i32) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
             .unwrap();

@@ -15,7 +15,7 @@ use bringup_azure_sim::simulator::Simulator;
 
 pub const SUBSCRIPTION: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
 
-/// An answer, taken apart.
+/// A parsed answer.
 #[derive(Debug)]
 pub struct Seen {
     pub status: u16,
@@ -104,7 +104,7 @@ impl Client {
         self.simulator.advance(Duration::from_secs(seconds));
     }
 
-    /// Follows an operation by the address in a header, until it has ended.
+    /// Follows an operation by the URL in a header, until it has ended.
     pub fn finish(&self, started: &Seen) -> Value {
         let address = started.header("azure-asyncoperation");
         assert!(!address.is_empty(), "no operation to follow: {started:?}");
@@ -123,7 +123,7 @@ impl Client {
         self.put(&nic(name), &nic_body())
     }
 
-    /// A NIC and a VM on it.
+    /// Creates a NIC and a VM that uses it.
     pub fn create_vm(&self, name: &str, image_version: &str) -> Seen {
         assert_eq!(self.put_nic(name).status, 201);
         let seen = self.put(&vm(name), &vm_body(name, image_version));
@@ -145,7 +145,7 @@ impl Client {
         self.put(&format!("{}/extensions/cse-agent-karpenter", vm(name)), &body)
     }
 
-    /// A VM with its Custom Script extension, followed to the extension's end.
+    /// Creates a VM with its Custom Script extension, and follows the extension to its end.
     pub fn bootstrap(&self, name: &str, image_version: &str) -> Value {
         self.finish(&self.create_vm(name, image_version));
         self.finish(&self.put_cse(name))
@@ -231,7 +231,7 @@ pub fn vm_body(name: &str, image_version: &str) -> Value {
     })
 }
 
-/// "image 202601.27.0: oras is missing"
+/// A scenario in which oras is missing from the image 202601.27.0.
 pub const ORAS_MISSING: &str = r#"
 rules:
   - name: "image 202601.27.0: oras is missing"

@@ -1,4 +1,4 @@
-//! The serial log, from a blob host that knows nothing of our token.
+//! The serial log, from a blob host that must never receive our token.
 
 use azure_core::Uuid;
 use azure_core::http::headers::{HeaderName, Headers};
@@ -15,17 +15,17 @@ use crate::model::{SasAddress, SerialLog};
 
 const ATTEMPTED: &str = "read the serial log";
 
-/// A log that goes on beyond this is read no further.
+/// A log longer than this is not read any further.
 const MOST: usize = 256 * 1024 * 1024;
 
-/// The blob grows by pages, and what the guest has not written of the last one is NUL.
+/// The blob grows in pages. The unwritten rest of the last page is NUL bytes.
 const PAGE: usize = 512;
 
 impl Arm {
-    /// The last `at_most` bytes of a serial log, without the NULs that fill its last page.
+    /// Reads the last `at_most` bytes of a serial log, without the NUL bytes at the end of its last page.
     ///
-    /// Blob storage knows no ranges from the end. So the beginning is asked for, which mostly is
-    /// all there is, and otherwise says how much there is.
+    /// Blob storage supports no ranges from the end. So the first request reads the beginning, which mostly
+    /// is the whole log; otherwise its response contains the total size.
     pub async fn serial_log(
         &self,
         address: &SasAddress,
@@ -35,8 +35,8 @@ impl Arm {
         Ok(read.map_or(SerialLog::Absent, |(log, _)| log))
     }
 
-    /// The same, unless it is still as it was: nothing then. With it comes what to ask with next time,
-    /// if the host says so.
+    /// Reads the log unless its version (etag) is still this one; none if so. Also returns the new version,
+    /// if the host sends one.
     pub async fn serial_log_unless(
         &self,
         address: &SasAddress,
@@ -54,14 +54,14 @@ impl Arm {
         };
         let asked = Asked { range: Some((total.saturating_sub(window), total - 1)), unless: None };
         let (part, version) = match self.part(address, asked, window).await? {
-            // It was written anew in between, and is shorter now.
+            // Between the two requests the log was replaced by a shorter one.
             (Part::Empty, _) => self.part(address, Asked::default(), window).await?,
             read => read,
         };
         Ok(Some((part.into_log(at_most), version)))
     }
 
-    /// One request. Of an answer that heeds no range, the end is kept.
+    /// Sends one request. If the host ignores the range, the end of the body is returned.
     async fn part(
         &self,
         address: &SasAddress,
@@ -117,24 +117,23 @@ impl Arm {
     }
 }
 
-/// What of a blob is asked for.
 #[derive(Default)]
 struct Asked<'a> {
     range: Option<(usize, usize)>,
-    /// Only if it is not this.
+    /// Only if the blob's version differs from this one.
     unless: Option<&'a str>,
 }
 
-/// What one request gave.
+/// The response to one request.
 enum Part {
     Unchanged,
-    /// A range, of so much.
+    /// A range, and the total size.
     Some {
         bytes: Bytes,
         total: Option<usize>,
         first: usize,
     },
-    /// The end of all there is.
+    /// The end of the whole blob, because the host ignored the range.
     Whole {
         bytes: Bytes,
         cut: bool,
@@ -163,13 +162,13 @@ impl Part {
     }
 }
 
-/// `bytes 0-99/1234`
+/// The total size in a header such as `bytes 0-99/1234`.
 fn total(headers: &Headers) -> Option<usize> {
     let range = headers.get_optional_str(&HeaderName::from_static("content-range"))?;
     range.rsplit_once('/')?.1.trim().parse().ok()
 }
 
-/// The last bytes of a body, and whether there were others before.
+/// The last bytes of a body, and whether earlier bytes were dropped.
 async fn tail(mut body: AsyncResponseBody, at_most: usize) -> Result<(Bytes, bool), ArmError> {
     let mut kept: Vec<u8> = Vec::new();
     let mut read = 0;
@@ -177,7 +176,7 @@ async fn tail(mut body: AsyncResponseBody, at_most: usize) -> Result<(Bytes, boo
         let chunk = chunk.map_err(|error| ArmError::unanswered(ATTEMPTED, error))?;
         read += chunk.len();
         kept.extend_from_slice(&chunk);
-        // Now and then, so that not every chunk moves everything.
+        // Not for every chunk, because each time moves all bytes.
         if kept.len() > at_most.saturating_mul(2) {
             kept.drain(..kept.len() - at_most);
         }

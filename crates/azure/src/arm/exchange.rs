@@ -1,4 +1,4 @@
-//! One request and its answer.
+//! One request and its response.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use crate::budget::{Call, Signals};
 use crate::error::{ArmError, ArmFailure, Refusal};
 use crate::reads::Turn;
 
-/// More than any answer that is read here.
+/// The most bytes of a response.
 const LARGEST: usize = 16 * 1024 * 1024;
 
-/// How much of a text that is not JSON an error quotes.
+/// The most bytes of a text other than JSON that an error quotes.
 const QUOTED: usize = 300;
 
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A request. Its address may hold a signature and its body a secret: it cannot be shown.
+/// A request. No `Debug`: its URL may contain a signature, and its body a secret.
 pub(super) struct Ask {
-    /// What an error says could not be done: "read virtual machine a".
+    /// The action for error messages, such as "read virtual machine a".
     pub(super) attempted: String,
     pub(super) call: Call,
     pub(super) turn: Turn,
@@ -34,7 +34,6 @@ pub(super) struct Ask {
     pub(super) body: Option<Bytes>,
 }
 
-/// An answer with a status between 200 and 299.
 pub(super) struct Answer {
     pub(super) attempted: String,
     pub(super) status: u16,
@@ -44,7 +43,7 @@ pub(super) struct Answer {
 }
 
 impl Arm {
-    /// The address of a resource, with a query.
+    /// The URL of a resource, with a query.
     pub(super) fn url(&self, path: &str, query: &[(&str, &str)]) -> Url {
         let mut url = self.endpoint.management().clone();
         url.set_path(path);
@@ -56,12 +55,12 @@ impl Arm {
         url
     }
 
-    /// Waits for the turn, asks once, and heeds what the answer says about limits.
+    /// Waits for its turn, sends the request once, and applies the limits in the response to the budget.
     pub(super) async fn exchange(&self, ask: Ask) -> Result<Answer, ArmError> {
         self.exchange_if(ask, None).await
     }
 
-    /// The same, with a header that makes the request conditional.
+    /// Sends a request with a header that makes it conditional.
     pub(super) async fn exchange_if(
         &self,
         ask: Ask,
@@ -130,7 +129,7 @@ impl Arm {
 }
 
 impl Answer {
-    /// The body, which has to be a JSON object.
+    /// The body, which must be a JSON object.
     pub(super) fn object(self) -> Result<Value, ArmError> {
         let (attempted, status) = (self.attempted.clone(), self.status);
         match self.json()? {
@@ -139,7 +138,7 @@ impl Answer {
         }
     }
 
-    /// The body, which has to be JSON.
+    /// The body, which must be JSON.
     pub(super) fn json(self) -> Result<Value, ArmError> {
         let Self { attempted, status, body, .. } = self;
         if body.iter().all(u8::is_ascii_whitespace) {
@@ -173,7 +172,7 @@ impl Answer {
     }
 }
 
-/// The whole body; nothing if it is too large.
+/// The whole body; none if it is too large.
 async fn collect(mut body: AsyncResponseBody) -> azure_core::Result<Option<Bytes>> {
     let mut collected = BytesMut::new();
     while let Some(chunk) = body.next().await {
@@ -189,7 +188,7 @@ fn is_page(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"<")
 }
 
-/// What a refusal says: in JSON, or in a short text of a proxy in between.
+/// The failure in the body of a refusal: JSON, or a short text from a proxy.
 fn failure(body: &[u8]) -> ArmFailure {
     match serde_json::from_slice::<Value>(body) {
         Ok(body) => ArmFailure::of_body(&body),

@@ -22,11 +22,11 @@ const AKS_VERSION: &str = "2025-09-02-preview";
 const ACTIVITY_VERSION: &str = "2015-04-01";
 const GROUPS_VERSION: &str = "2021-04-01";
 
-/// A page has up to 200 entries; a group that has more in a few minutes is not worth the budget.
+/// The most pages of a list. A page has up to 200 entries; reading more would use too much of the budget.
 const MOST_PAGES: usize = 25;
 
 impl Arm {
-    /// A virtual machine with its instance view: agent, extensions and all.
+    /// Reads a virtual machine with its instance view, including agent and extensions.
     pub async fn virtual_machine(
         &self,
         id: &VirtualMachineId,
@@ -46,7 +46,7 @@ impl Arm {
         Ok(VirtualMachine::of(raw))
     }
 
-    /// An instance of a scale set with its instance view.
+    /// Reads an instance of a scale set with its instance view.
     pub async fn scale_set_instance(
         &self,
         id: &ScaleSetInstanceId,
@@ -66,7 +66,7 @@ impl Arm {
         Ok(VirtualMachine::of(raw))
     }
 
-    /// Whatever a Node runs on, with its instance view.
+    /// Reads the VM or scale set instance of a Node, with its instance view.
     pub async fn instance(
         &self,
         id: &InstanceId,
@@ -78,7 +78,8 @@ impl Arm {
         }
     }
 
-    /// Waits until Azure refuses reads of an instance until later than `than`; answers until when.
+    /// Waits until Azure refuses reads of an instance until later than `than`, and returns the new end of the
+    /// refusal.
     pub async fn refused_beyond(&self, id: &InstanceId, than: Timestamp) -> Timestamp {
         let (operation, family) = match id {
             InstanceId::VirtualMachine(_) => (Operation::GetVirtualMachine, Family::LowCostGet),
@@ -92,7 +93,7 @@ impl Arm {
         self.reads.refused_beyond(&call, than).await
     }
 
-    /// One extension with its own instance view.
+    /// Reads one extension with its own instance view.
     pub async fn extension(
         &self,
         machine: &VirtualMachineId,
@@ -113,8 +114,8 @@ impl Arm {
         Ok(Extension::of_resource(&raw))
     }
 
-    /// The managed run commands of a machine with what they printed: one request, so of very many
-    /// only the first.
+    /// Lists the managed run commands of a machine with their output. Sends one request, so a very long list
+    /// is incomplete.
     pub async fn run_commands(
         &self,
         id: &InstanceId,
@@ -139,7 +140,7 @@ impl Arm {
         Ok(RunCommand::all(&raw))
     }
 
-    /// A machine of AKS.
+    /// Reads an AKS machine.
     pub async fn machine(
         &self,
         id: &MachineId,
@@ -159,10 +160,10 @@ impl Arm {
         Ok(Machine::of(raw))
     }
 
-    /// Addresses of the serial log and the screenshot that are good for `minutes` (1 to 1440).
+    /// Requests URLs of the serial log and the screenshot that are valid for `minutes` (1 to 1440).
     ///
-    /// This is a POST: the role Reader does not allow it. Where boot diagnostics are off, Azure
-    /// refuses.
+    /// The request is a POST, which the role Reader does not allow. Azure refuses it if boot diagnostics are
+    /// disabled.
     pub async fn boot_diagnostics(
         &self,
         id: &InstanceId,
@@ -200,7 +201,7 @@ impl Arm {
         Err(ArmError::malformed(attempted, status, what, None))
     }
 
-    /// What the activity log has of a resource group between two moments. Entries come 3 to 20
+    /// Reads the activity log's entries for a resource group between two times. Entries appear 3 to 20
     /// minutes late. Each page is one request.
     pub async fn activity_log(
         &self,
@@ -232,8 +233,8 @@ impl Arm {
         Ok(ActivityLog { entries: values.iter().map(ActivityEntry::of).collect(), complete })
     }
 
-    /// All resources of a type, such as `Microsoft.Network/networkInterfaces`, in a resource group,
-    /// as Azure answers; and whether that is all of them. Lists are up to half a minute late.
+    /// Lists all resources of a type, such as `Microsoft.Network/networkInterfaces`, in a resource group.
+    /// Returns the untyped resources, and whether the list is complete. Lists are up to half a minute late.
     pub async fn list(
         &self,
         subscription: &Name,
@@ -259,7 +260,7 @@ impl Arm {
         self.pages(first, &attempted, &call, turn.into()).await
     }
 
-    /// Any resource, as Azure answers.
+    /// Reads any resource, untyped.
     pub async fn resource(
         &self,
         id: &ResourceId,
@@ -278,7 +279,7 @@ impl Arm {
         .await
     }
 
-    /// Whether a resource group is there: its region.
+    /// Reads the region of a resource group, which proves that the group exists.
     pub async fn resource_group(
         &self,
         subscription: &Name,
@@ -301,7 +302,7 @@ impl Arm {
         self.exchange(ask).await?.object()
     }
 
-    /// The quotas of a region, as Azure answers.
+    /// Reads the quotas of a region, untyped.
     pub async fn usages(
         &self,
         subscription: &Name,
@@ -312,7 +313,7 @@ impl Arm {
         self.of_compute(subscription, &below, &format!("quotas of {region}"), turn.into()).await
     }
 
-    /// The versions of an image of the marketplace, newest first, as far as Azure lists them.
+    /// Lists the versions of a marketplace image, newest first, as far as Azure lists them.
     pub async fn image_versions(
         &self,
         subscription: &Name,
@@ -335,7 +336,7 @@ impl Arm {
         Ok(versions)
     }
 
-    /// A list that Compute keeps for a subscription.
+    /// Reads a list of the Compute provider for a subscription.
     async fn of_compute(
         &self,
         subscription: &Name,
@@ -355,7 +356,7 @@ impl Arm {
             url: self.url(&path, &[("api-version", COMPUTE_VERSION)]),
             body: None,
         };
-        // Versions of images come as they are, quotas in an envelope.
+        // Image versions are a bare array; quotas are wrapped in an object.
         let mut answer = self.exchange(ask).await?.json()?;
         let list = answer.get_mut("value").map(Value::take).unwrap_or(answer);
         Ok(match list {
@@ -364,7 +365,7 @@ impl Arm {
         })
     }
 
-    /// What all pages of an answer hold, and whether the last was reached. Each is one request.
+    /// Reads all pages of a list, one request each. Returns the values, and whether the last page was read.
     async fn pages(
         &self,
         first: Url,
@@ -388,7 +389,7 @@ impl Arm {
                 None | Some("") => None,
                 Some(link) => match Url::parse(link).ok().filter(|url| self.endpoint.admits(url)) {
                     Some(url) => Some(url),
-                    // Not one of ours: what is there is there, and more is not asked for.
+                    // The link leads to another host, so no further page is read.
                     None => return Ok((values, false)),
                 },
             };
@@ -407,19 +408,18 @@ impl Arm {
     }
 }
 
-/// A version as numbers, to be compared.
+/// A version as numbers, for comparisons.
 fn numbers(version: &str) -> Vec<u64> {
     version.split('.').map(|part| part.parse().unwrap_or_default()).collect()
 }
 
-/// A GET of something.
 struct Get<'a> {
     attempted: String,
     operation: Operation,
     family: Family,
-    /// The resource whose limits count.
+    /// The resource to whose limits the request counts.
     limited: &'a ResourceId,
-    /// What is read of it, if not itself.
+    /// The path below the resource; empty for the resource itself.
     below: String,
     query: &'a [(&'a str, &'a str)],
     turn: Turn,

@@ -1,4 +1,4 @@
-//! Writes, and the operations that they leave behind.
+//! Writes, and the operations that they start.
 
 use std::fmt;
 
@@ -14,16 +14,16 @@ use crate::id::{Name, ResourceId};
 use crate::operation::{AddressError, OperationAddress, OperationState, Started};
 use crate::reads::{Priority, Turn};
 
-/// What kind of write.
+/// The kind of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Creates it, or makes it what the body says.
+    /// Creates or replaces the resource.
     Put,
-    /// Changes what the body says.
+    /// Changes fields of the resource.
     Patch,
-    /// Does something with it.
+    /// Runs an action on the resource.
     Post,
-    /// Deletes it.
+    /// Deletes the resource.
     Delete,
 }
 
@@ -38,25 +38,25 @@ impl Verb {
     }
 }
 
-/// A write.
+/// A request that writes.
 #[derive(Clone)]
 pub struct Write<'a> {
-    /// What kind of write.
+    /// The kind of the write.
     pub verb: Verb,
-    /// What is written.
+    /// The resource to write.
     pub resource: &'a ResourceId,
-    /// An action on it, such as `runCommand`.
+    /// An action on the resource, such as `runCommand`.
     pub action: Option<&'a Name>,
-    /// The version of the provider's interface.
+    /// The API version of the resource provider.
     pub api_version: &'a str,
-    /// Further parameters, such as `forceDeletion`.
+    /// Further query parameters, such as `forceDeletion`.
     pub query: &'a [(&'a str, &'a str)],
-    /// The body.
+    /// The request body.
     pub body: Option<&'a Value>,
 }
 
-/// When a write is to be made at all. Azure answers 412 where the condition does not hold; a provider
-/// that knows no conditions ignores it.
+/// The condition of a write. If the condition is not met, Azure answers 412; a provider that supports no
+/// conditions ignores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition<'a> {
     /// Only while the resource does not exist.
@@ -74,7 +74,7 @@ impl Condition<'_> {
     }
 }
 
-/// The body holds customData and protected settings; so it is not shown.
+/// Without the body, which may contain customData and protected settings.
 impl fmt::Debug for Write<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -87,15 +87,15 @@ impl fmt::Debug for Write<'_> {
 }
 
 impl Arm {
-    /// Makes a write and says how it was answered. It does not wait for what runs on.
+    /// Sends a write and returns its response, without waiting for the operation.
     ///
-    /// An error of kind [`ErrorKind::Network`] or [`ErrorKind::Unavailable`] does not say that
-    /// nothing happened.
+    /// After an error of kind [`ErrorKind::Network`] or [`ErrorKind::Unavailable`], Azure may still have
+    /// executed the write.
     pub async fn start(&self, write: &Write<'_>) -> Result<Started, ArmError> {
         self.start_if(write, None).await
     }
 
-    /// The same, only if a condition holds.
+    /// Sends a write that Azure executes only if a condition is met.
     pub async fn start_if(
         &self,
         write: &Write<'_>,
@@ -110,7 +110,7 @@ impl Arm {
         let ask = Ask {
             attempted: format!("{} {resource}", verb.method().as_str()),
             call: call(*verb, resource, action.is_some()),
-            // It was decided on: nothing that is only looked at comes before.
+            // Reads that only observe must not delay a write that was decided.
             turn: Priority::Event.into(),
             method: verb.method(),
             url: self.url(&path, &query),
@@ -123,18 +123,18 @@ impl Arm {
         let operation: Result<Option<_>, AddressError> =
             followed.map(|text| OperationAddress::parse(text, &self.endpoint)).transpose();
         let (status, retry_after) = (answer.status, answer.retry_after);
-        // An accepted write is not undone by a body that cannot be read.
+        // The write was accepted, even if its body cannot be read.
         let body = answer.object_or_null().unwrap_or(Value::Null);
         Ok(Started { status, body, operation, retry_after })
     }
 
-    /// Asks once how an operation stands. The address may have been stored by another process.
+    /// Reads the state of an operation once. The URL may have been stored by another process.
     pub async fn poll(
         &self,
         address: &OperationAddress,
         turn: impl Into<Turn>,
     ) -> Result<OperationState, PollError> {
-        // It may have been read with another endpoint in mind.
+        // The URL may have been stored while another endpoint was configured.
         address.check(&self.endpoint)?;
         let path = address.url().path().to_owned();
         let subscription = path.split('/').nth(2).unwrap_or_default().to_owned();
@@ -161,7 +161,7 @@ impl Arm {
                 Ok(OperationState::of(address, status, body, retry_after))
             }
             Err(error) if error.is_not_found() => Ok(OperationState::Expired),
-            // `Location` answers the failure of the operation as a failure of its own.
+            // A `Location` URL answers a failed operation with a failed response.
             Err(error)
                 if address.is_of_result()
                     && matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Rejected) =>
@@ -173,13 +173,13 @@ impl Arm {
     }
 }
 
-/// Why nothing is known of an operation.
+/// Why the state of an operation is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum PollError {
-    /// Its address leads elsewhere.
+    /// The URL is not one of this endpoint.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// Azure did not say.
+    /// The request to Azure failed.
     #[error(transparent)]
     Arm(#[from] ArmError),
 }

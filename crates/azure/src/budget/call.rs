@@ -1,20 +1,20 @@
-//! A request as far as limits and counters are concerned.
+//! The properties of a request that limits and counters depend on.
 
 use super::Key;
 use super::meter::Limit;
 
-/// The front door counts reads, writes and deletes apart.
+/// The front door counts reads, writes and deletes separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Door {
-    /// GET.
+    /// GET requests.
     Reads,
-    /// PUT, PATCH, POST.
+    /// PUT, PATCH and POST requests.
     Writes,
-    /// DELETE.
+    /// DELETE requests.
     Deletes,
 }
 
-/// What a request does: what counters are labelled with.
+/// The operation of a request: the label of its counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Operation {
@@ -26,11 +26,11 @@ pub enum Operation {
     GetExtension,
     /// Lists the managed run commands of a machine.
     ListRunCommands,
-    /// Asks for the addresses of the serial log.
+    /// Requests the URLs of the serial log.
     GetBootDiagnostics,
-    /// Reads the serial log itself, which is not ARM's.
+    /// Reads the serial log itself, which is not a request to ARM.
     GetSerialLog,
-    /// Reads a machine of AKS.
+    /// Reads an AKS machine.
     GetMachine,
     /// Reads a page of the activity log.
     ListActivity,
@@ -38,14 +38,14 @@ pub enum Operation {
     GetResource,
     /// Lists resources, images or quotas.
     List,
-    /// Asks how an operation stands.
+    /// Reads the state of an operation.
     GetOperation,
-    /// Creates, changes or deletes something.
+    /// Creates, changes or deletes a resource.
     Write,
 }
 
 impl Operation {
-    /// A word for a label.
+    /// The value of a metric label.
     pub fn name(self) -> &'static str {
         match self {
             Self::GetVirtualMachine => "get_virtual_machine",
@@ -68,19 +68,19 @@ impl Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Family {
-    /// Compute: a virtual machine, an extension, its run commands, boot diagnostics.
+    /// Compute: reads of a virtual machine, an extension, run commands, boot diagnostics.
     LowCostGet,
-    /// Compute: a list.
+    /// Compute: lists.
     HighCostGet,
-    /// Compute: an instance of a scale set.
+    /// Compute: reads of a scale set instance.
     GetVmScaleSetVm,
-    /// Compute and network: an operation.
+    /// Compute and network: reads of an operation.
     GetOperation,
-    /// Compute: a virtual machine is created or changed as a whole.
+    /// Compute: creation or replacement of a virtual machine.
     PutVm,
-    /// Compute: something on a virtual machine is changed.
+    /// Compute: changes of a virtual machine.
     UpdateVm,
-    /// Compute: a virtual machine is deleted.
+    /// Compute: deletion of a virtual machine.
     DeleteVm,
     /// Reads of AKS, whose limits are not known.
     Aks,
@@ -91,7 +91,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// How the names of its policies begin in headers and refusals.
+    /// The prefix of the family's policies in headers and refusals.
     fn policy(self) -> Option<&'static str> {
         match self {
             Self::LowCostGet => Some("LowCostGet"),
@@ -105,11 +105,11 @@ impl Family {
         }
     }
 
-    /// For one resource, and for the subscription: as documented.
+    /// The limits for one resource and for the subscription, as documented.
     pub(super) fn limits(self) -> Option<(Limit, Limit)> {
         let ((refill, cap), (all_refill, all_cap)) = match self {
             Self::LowCostGet => ((12, 36), (8_000, 24_000)),
-            // Of a list only the subscription's limit is documented.
+            // For lists, Azure documents only the subscription's limit.
             Self::HighCostGet => ((300, 900), (300, 900)),
             Self::GetVmScaleSetVm => ((12, 36), (2_000, 6_000)),
             Self::GetOperation => ((15, 45), (5_000, 15_000)),
@@ -119,7 +119,7 @@ impl Family {
         Some((Limit::per_minute(refill, cap), Limit::per_minute(all_refill, all_cap)))
     }
 
-    /// Whether a policy, with or without its provider's name, is one of this family's.
+    /// Whether a policy, with or without its provider's name, belongs to this family.
     pub(super) fn is_policy(self, name: &str) -> bool {
         let name = name.rsplit('/').next().unwrap_or(name);
         self.policy().is_some_and(|policy| {
@@ -129,18 +129,18 @@ impl Family {
     }
 }
 
-/// A request as far as limits and counters are concerned.
+/// A request, reduced to the properties that limits and counters depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub(crate) operation: Operation,
     pub(crate) door: Door,
     pub(super) family: Family,
-    /// Front door, subscription, resource.
+    /// The keys of the front door, the subscription and the resource.
     pub(super) keys: [Key; 3],
 }
 
 impl Call {
-    /// A request about `resource`, whose id may be in any case.
+    /// A request for `resource`, whose ID may be in any case.
     pub fn new(
         operation: Operation,
         door: Door,
@@ -157,7 +157,6 @@ impl Call {
         Self { operation, door, family, keys }
     }
 
-    /// The meter of the front door.
     pub(crate) fn door_key(&self) -> &Key {
         &self.keys[0]
     }

@@ -1,4 +1,4 @@
-//! One token bucket, as two moments.
+//! One token bucket, stored as two times.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use super::later;
 /// A rate and a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// The time in which one token comes.
+    /// The time for one token.
     every: Duration,
     pub(crate) burst: u64,
-    /// How many of Azure's tokens come at once; 0 if they come steadily.
+    /// The number of tokens that Azure adds at once; 0 if it adds them steadily.
     step: u64,
 }
 
 impl Limit {
-    /// So many a second and at once; 0 counts as 1, since a limit of 0 would block for ever.
+    /// A limit of `rate` a second with a burst. 0 counts as 1, because a limit of 0 would block forever.
     pub(crate) fn per_second(rate: u32, burst: u32) -> Self {
         let every = Duration::from_secs(1).div_f64(f64::from(rate.max(1)));
-        // Rounded up: the sum of many must not exceed the rate.
+        // Rounded up, so that the sum of many periods does not exceed the rate.
         Self {
             every: every.saturating_add(Duration::from_nanos(1)),
             burst: u64::from(burst.max(1)),
@@ -28,10 +28,10 @@ impl Limit {
         }
     }
 
-    /// A bucket of compute's, which gets `refill` tokens once a minute, up to `cap`.
+    /// A bucket of the Compute provider, which gets `refill` tokens once a minute, up to `cap`.
     ///
-    /// Azure does not document when in the minute that is. A steady bucket that starts with one refill less
-    /// than the cap stays within the stepwise one, wherever its steps lie.
+    /// Azure does not document at which second of the minute. A steady bucket that starts with one refill
+    /// less than the cap never exceeds the stepwise one, wherever its steps are.
     pub(crate) fn per_minute(refill: u32, cap: u32) -> Self {
         let every = Duration::from_mins(1) / refill.max(1);
         let burst = u64::from(cap.saturating_sub(refill).max(1));
@@ -47,13 +47,13 @@ impl Limit {
     }
 }
 
-/// The state of one bucket. There are as many tokens as periods have passed since it was empty,
-/// up to the burst; so one moment says all.
+/// The state of one bucket. It contains as many tokens as periods have passed since it was empty, up to the
+/// burst, so the time at which it was empty is enough.
 #[derive(Debug, Clone)]
 pub(crate) struct Meter {
     empty: Timestamp,
     not_before: Timestamp,
-    /// Tokens that are there by Azure's own word, where the bucket may count on fewer.
+    /// Tokens that Azure reported as available, which may be more than this bucket counts.
     spare: u64,
     /// Requests that Azure may not have counted yet.
     under_way: u64,
@@ -73,7 +73,6 @@ impl Meter {
         token.max(self.not_before).max(now)
     }
 
-    /// The end of the last refusal.
     pub(crate) fn not_before(&self) -> Timestamp {
         self.not_before
     }
@@ -99,11 +98,11 @@ impl Meter {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
-    /// Azure says that so many are left; what is under way may still come off that.
+    /// Applies the number of tokens that Azure reports; requests in flight may still reduce it.
     ///
-    /// Where tokens come in steps, the next step may be a minute away, and what comes steadily by
-    /// our count has not come yet. What is there now may be used, but only half of it: others
-    /// read the same machines.
+    /// If Azure adds tokens in steps, the next step may be a minute away, and tokens that this bucket counts
+    /// steadily are not available yet. Of the reported tokens, half may be used at once: other clients read
+    /// the same machines.
     pub(crate) fn lower(&mut self, limit: Limit, left: u64, now: Timestamp) {
         let left = left.saturating_sub(self.under_way);
         if limit.step > 0 {
@@ -113,7 +112,7 @@ impl Meter {
         self.empty = self.empty.max(lowered);
     }
 
-    /// Nothing until then; and then one at a time.
+    /// Blocks until the given time, and then starts with one token.
     pub(crate) fn stop(&mut self, limit: Option<Limit>, until: Timestamp) {
         self.not_before = self.not_before.max(until);
         self.spare = 0;
@@ -134,15 +133,15 @@ impl Meter {
         self.counted(limit, now).max(self.spare)
     }
 
-    /// What has come since the bucket was empty.
+    /// The tokens that arrived since the bucket was empty.
     fn counted(&self, limit: Limit, now: Timestamp) -> u64 {
         let passed = self.empty.duration_until(now).max(SignedDuration::ZERO).unsigned_abs();
         let came = passed.as_nanos() / limit.every.as_nanos().max(1);
         u64::try_from(came).unwrap_or(u64::MAX).min(limit.burst)
     }
 
-    /// Whether forgetting it changes nothing. What Azure said to be there says nothing any more
-    /// once the bucket is full by itself.
+    /// Whether dropping the bucket changes nothing. Azure's reported tokens do not matter once the bucket is
+    /// full by itself.
     pub(crate) fn is_idle(&self, limit: Option<Limit>, now: Timestamp) -> bool {
         self.under_way == 0
             && self.not_before <= now

@@ -1,4 +1,4 @@
-//! What an answer says about limits.
+//! The information about limits in a response.
 
 use std::time::Duration;
 
@@ -18,25 +18,25 @@ pub enum Throttling {
     Door,
     /// A provider, by a policy with this name.
     Policy(String),
-    /// A provider that does not say by what.
+    /// A provider, without a known policy.
     Provider,
 }
 
-/// What an answer says about limits.
+/// The information about limits in a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Signals {
-    /// What the front door has left for this subscription.
+    /// The remaining requests of the front door for this subscription.
     pub door: Option<u64>,
-    /// What policies have left, by their names without the provider's.
+    /// The remaining requests of policies, by name without the provider's.
     pub remaining: Vec<(String, u64)>,
     /// The layer that throttled the request; absent: it was not throttled.
     pub throttled: Option<Throttling>,
-    /// How long to stay away.
+    /// How long to wait before the next request.
     pub retry_after: Option<Duration>,
 }
 
 impl Signals {
-    /// Reads the headers of an answer, and its failure if it is one.
+    /// Parses the headers of a response, and its failure if it has one.
     pub fn read(
         status: u16,
         headers: &Headers,
@@ -65,7 +65,7 @@ impl Signals {
     }
 }
 
-/// `Microsoft.Compute/LowCostGetResource;34,…`
+/// Parses a header such as `Microsoft.Compute/LowCostGetResource;34,…`
 fn policies(header: &str) -> Vec<(String, u64)> {
     header
         .split(',')

@@ -25,7 +25,7 @@ fn read(machine: &str) -> Call {
     Call::new(operation, Door::Reads, Family::LowCostGet, "s", machine)
 }
 
-/// Takes as many as there are at this moment, up to `most`.
+/// Takes as many requests as the budget allows at this time, up to `most`.
 fn drain(budget: &mut Budget, call: &Call, now: Timestamp, most: usize) -> usize {
     (0..most)
         .take_while(|_| {
@@ -70,7 +70,7 @@ fn one_machine_has_a_limit_of_its_own_that_does_not_concern_others() {
     assert_eq!(drain(&mut budget, &read("a"), at(61.0), 100), 12);
 }
 
-/// Compute refills once a minute; when in the minute is not documented.
+/// Compute refills once a minute, at an undocumented second.
 #[test]
 fn the_steady_limit_of_a_machine_stays_within_compute_s_steps_wherever_they_lie() {
     for phase in 0..60_i64 {
@@ -206,7 +206,7 @@ fn machines_of_which_azure_has_said_how_much_is_left_are_forgotten_too() {
     let left = "Microsoft.Compute/LowCostGetResource".to_owned();
     let signals = Signals { remaining: vec![(left, 35)], ..Signals::default() };
     for n in 0..10_000 {
-        // A dozen a second, as in a cluster that is busy for a quarter of an hour.
+        // Twelve requests a second, as in a cluster that is busy for a quarter of an hour.
         let now = at(f64::from(n) / 12.0);
         let call = read(&format!("vm-{n}"));
         budget.take(&call, now);
@@ -287,8 +287,8 @@ fn a_moment_to_stay_away_until_is_seconds_or_a_date() {
 }
 
 proptest! {
-    /// Whatever is asked, answered, refused and given back: no stretch of time sees more than the
-    /// burst and the rate.
+    /// Whatever requests, responses, refusals and returns occur: no period has more requests than the burst
+    /// and the rate allow.
     #[test]
     fn no_stretch_of_time_sees_more_than_burst_and_rate(
         steps in proptest::collection::vec((0_u64..400, 0_u8..8, 0_u8..40), 1..400)
@@ -339,7 +339,7 @@ fn whoever_shares_a_limit_with_heavy_users_still_gets_a_share() {
     let call = read("a");
     let mut asked = 0;
     for second in 0..600_u32 {
-        // Others take all but ten of what comes.
+        // Other clients use all but ten of the new tokens.
         let remaining = vec![("LowCostGetSubscriptionMaximum".to_owned(), 10)];
         let now = at(f64::from(second));
         asked += drain(&mut budget, &read(&format!("vm-{second}")), now, 1);

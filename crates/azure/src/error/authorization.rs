@@ -1,7 +1,7 @@
-//! Which permission is missing, as `AuthorizationFailed` words it.
+//! The missing permission in the message of `AuthorizationFailed`.
 
-/// Action and scope. `LinkedAuthorizationFailed` first says what *is* allowed, so everything
-/// before "does not have" is left aside.
+/// The missing action and its scope. `LinkedAuthorizationFailed` first names the action that *is* allowed, so
+/// everything before "does not have" is ignored.
 pub(super) fn missing(message: &str) -> (Option<String>, Option<String>) {
     let Some((_, lacks)) = message.split_once("does not have") else {
         return (None, None);

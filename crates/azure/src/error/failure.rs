@@ -1,36 +1,36 @@
-//! What ARM says of a failure, wherever it says it: `error` of a body or of an operation, a
-//! machine's `provisioningError`, an entry's `statusMessage`.
+//! A failure in ARM's format, wherever it occurs: the `error` of a body or an operation, a machine's
+//! `provisioningError`, an activity log entry's `statusMessage`.
 
 use serde_json::Value;
 
 use crate::scrub::scrub;
 
-/// How deep details may be nested before the rest is left out.
+/// The deepest nesting of details. Deeper ones are dropped.
 const DEEPEST: usize = 8;
 
-/// Code, message and details of a failure, as far as they are there.
+/// Code, message and details of a failure, each if present.
 ///
-/// The text is what Azure sent, output of bootstrap scripts included: redact it before it is
-/// logged, stored or shown.
+/// The text is Azure's own, and may contain output of bootstrap scripts: redact it before it is logged,
+/// stored or shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ArmFailure {
-    /// A code such as `VMExtensionProvisioningError`.
+    /// The error code, such as `VMExtensionProvisioningError`.
     pub code: Option<String>,
-    /// What a person is told.
+    /// The message for a person.
     pub message: Option<String>,
-    /// The property or resource it is about.
+    /// The property or resource that failed.
     pub target: Option<String>,
-    /// What lies beneath.
+    /// Inner failures.
     pub details: Vec<ArmFailure>,
 }
 
 impl ArmFailure {
-    /// The failure in the body of an answer: under `error`, or, as compute's 429 has it, without.
+    /// The failure in the body of a response: under `error`, or directly in the body, as in Compute's 429.
     pub(crate) fn of_body(body: &Value) -> Self {
         Self::of(body.get("error").unwrap_or(body))
     }
 
-    /// A failure from an `error` object; or from a text, which may be JSON again.
+    /// A failure from an `error` object, or from a text, which may itself be JSON.
     pub fn of(error: &Value) -> Self {
         Self::nested(error, 0)
     }
@@ -54,12 +54,12 @@ impl ArmFailure {
         Self { code: text("code"), message: text("message"), target: text("target"), details }
     }
 
-    /// Whether nothing is known.
+    /// Whether the failure has no content.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// This failure and all beneath it, outermost first.
+    /// This failure and all inner ones, outermost first.
     pub fn chain(&self) -> Vec<&ArmFailure> {
         let mut chain = vec![self];
         let mut at = 0;
@@ -70,7 +70,7 @@ impl ArmFailure {
         chain
     }
 
-    /// The same without signatures and tokens.
+    /// The failure without signatures and tokens.
     pub(crate) fn scrubbed(self) -> Self {
         let clean = |text: Option<String>| text.map(|text| scrub(&text));
         Self {

@@ -1,4 +1,4 @@
-//! One segment of an id.
+//! One name in a resource ID.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,46 +7,46 @@ use std::str::FromStr;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stands in a path as it is. `.` is among it: no name is a dot or two.
+/// Characters that a URL path contains unencoded. `.` is one of them, because no name is `.` or `..`.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'(').remove(b')');
 
-/// Longer than any name that Azure allows.
+/// The most bytes in a name: more than Azure allows.
 const LONGEST: usize = 260;
 
 /// Why a text is no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing is there.
+    /// The text is empty.
     #[error("it is empty")]
     Empty,
-    /// It would lead elsewhere in a path.
+    /// The text is `.` or `..`, which would lead to another path.
     #[error("it is a step in a path")]
     Step,
-    /// It holds a character that no name has.
+    /// The text contains a character that no name contains.
     #[error("it contains {0:?}")]
     Character(char),
-    /// It is longer than any name.
+    /// The text is longer than any name.
     #[error("it is longer than {LONGEST} bytes")]
     TooLong,
 }
 
-/// One name in an id: compared without regard to case, shown as first seen.
+/// One name in a resource ID: compared without regard to case, and displayed as first seen.
 #[derive(Debug, Clone)]
 pub struct Name(String);
 
 impl Name {
-    /// A word of ours.
+    /// A fixed name in the code.
     pub(crate) fn known(word: &'static str) -> Self {
         Self(word.to_owned())
     }
 
-    /// As first seen.
+    /// The name as first seen.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As it stands in the path of a request.
+    /// The name encoded for the path of a request.
     pub(crate) fn encoded(&self) -> String {
         utf8_percent_encode(&self.0, PLAIN).to_string()
     }

@@ -1,11 +1,11 @@
-//! The `providerID` of a Kubernetes Node or claim: a scheme, and the id of what it runs on.
+//! The `providerID` of a Kubernetes Node or claim: a scheme, and the ID of the VM or scale set instance.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{IdError, InstanceId, ResourceId};
 
-/// The system that created the machine.
+/// The system that created the VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
     /// `azure://`: AKS, Karpenter, Cluster API.
@@ -25,41 +25,41 @@ impl Scheme {
     }
 }
 
-/// Why a text is no provider id of ours.
+/// Why a text is no provider ID on Azure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderIdError {
-    /// The Node has no provider id.
+    /// The Node has no provider ID.
     #[error("the provider id is empty")]
     Empty,
-    /// Nothing says whose it is.
+    /// The text has no scheme.
     #[error("`{0}` has no scheme: expected azure:// or azure-flex:// before the resource id")]
     NoScheme(String),
-    /// It belongs to another cloud.
+    /// The scheme belongs to another cloud.
     #[error(
         "the scheme of `{id}` is `{scheme}`, which is not Azure's: expected azure or azure-flex"
     )]
     OtherScheme {
-        /// The whole text.
+        /// The text.
         id: String,
-        /// Its scheme.
+        /// The scheme in the text.
         scheme: String,
     },
-    /// What follows the scheme is not the id of a machine.
+    /// The rest of the text is not the ID of a VM or scale set instance.
     #[error("the provider id `{id}` does not name a machine")]
     Id {
-        /// The whole text.
+        /// The text.
         id: String,
-        /// Why not.
+        /// The problem with the ID.
         source: IdError,
     },
 }
 
-/// What a Node runs on, as Kubernetes writes it.
+/// A provider ID in the notation of Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProviderId {
-    /// The system that created the machine.
+    /// The system that created the VM.
     pub scheme: Scheme,
-    /// The machine.
+    /// The VM or scale set instance.
     pub instance: InstanceId,
 }
 

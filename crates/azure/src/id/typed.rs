@@ -1,4 +1,4 @@
-//! Ids of the resources that are read here.
+//! Typed resource IDs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,49 +8,49 @@ use super::{IdError, Name, ResourceId};
 pub(super) const COMPUTE: &str = "Microsoft.Compute";
 const AKS: &str = "Microsoft.ContainerService";
 
-/// The id of a virtual machine.
+/// The ID of a virtual machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VirtualMachineId {
-    /// Its subscription.
+    /// The subscription of the VM.
     pub subscription: Name,
-    /// Its resource group.
+    /// The resource group of the VM.
     pub resource_group: Name,
-    /// Its name.
+    /// The name of the VM.
     pub name: Name,
 }
 
-/// The id of an instance of a scale set in uniform orchestration.
+/// The ID of an instance of a scale set in uniform orchestration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScaleSetInstanceId {
-    /// Its subscription.
+    /// The subscription of the scale set.
     pub subscription: Name,
-    /// Its resource group.
+    /// The resource group of the scale set.
     pub resource_group: Name,
-    /// Its scale set.
+    /// The name of the scale set.
     pub scale_set: Name,
-    /// Its number in the scale set.
+    /// The number of the instance in the scale set.
     pub instance: Name,
 }
 
-/// The id of a machine of AKS.
+/// The ID of an AKS machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MachineId {
-    /// Its subscription.
+    /// The subscription of the AKS cluster.
     pub subscription: Name,
-    /// The resource group of its cluster, which is not that of its virtual machine.
+    /// The resource group of the AKS cluster, which is not that of the machine's VM.
     pub resource_group: Name,
-    /// Its cluster.
+    /// The name of the AKS cluster.
     pub cluster: Name,
-    /// Its agent pool.
+    /// The agent pool of the machine.
     pub pool: Name,
-    /// Its name.
+    /// The name of the machine.
     pub name: Name,
 }
 
-/// What a Node runs on.
+/// The VM or scale set instance that a Node runs on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstanceId {
-    /// A virtual machine of its own.
+    /// A single virtual machine.
     VirtualMachine(VirtualMachineId),
     /// An instance of a scale set.
     ScaleSetInstance(ScaleSetInstanceId),
@@ -170,7 +170,7 @@ impl TryFrom<&ResourceId> for InstanceId {
     }
 }
 
-/// Text in and text out are the same for all of them: by way of [`ResourceId`].
+/// Parsing and formatting, by way of [`ResourceId`], for all typed IDs.
 macro_rules! as_text {
     ($($id:ty),*) => {$(
         impl FromStr for $id {

@@ -1,4 +1,4 @@
-//! The activity log: late, and with the error as a JSON text inside a JSON text.
+//! The activity log: its entries appear late, and contain the error as JSON in a text.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -7,29 +7,29 @@ use super::read::{moment, text};
 use crate::error::ArmFailure;
 use crate::id::ResourceId;
 
-/// One entry.
+/// One entry of the activity log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActivityEntry {
-    /// When it happened.
+    /// The time of the event.
     pub time: Option<Timestamp>,
-    /// Such as `Microsoft.Compute/virtualMachines/extensions/write`.
+    /// The operation, such as `Microsoft.Compute/virtualMachines/extensions/write`.
     pub operation: Option<String>,
-    /// Such as `Failed`.
+    /// The result, such as `Failed`.
     pub status: Option<String>,
-    /// The resource, if its id can be read.
+    /// The resource, if its ID can be parsed.
     pub resource_id: Option<ResourceId>,
-    /// The text of the failure, as it stands.
+    /// The text of the failure, unparsed.
     pub status_message: Option<String>,
-    /// The same, taken apart.
+    /// The failure in that text, parsed.
     pub failure: Option<ArmFailure>,
-    /// Entries of one request share it.
+    /// The correlation ID, which all entries of one request share.
     pub correlation_id: Option<String>,
 }
 
-/// What was found.
+/// The entries of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ActivityLog {
-    /// The entries, as Azure ordered them.
+    /// The entries in Azure's order.
     pub entries: Vec<ActivityEntry>,
     /// Whether the list is complete: false if there were more pages than the client reads.
     pub complete: bool,
@@ -37,13 +37,13 @@ pub struct ActivityLog {
 
 impl ActivityEntry {
     pub(crate) fn of(value: &Value) -> Self {
-        // Either an object with a value and a translation, or the word itself.
+        // The field is either an object with a value and a translation, or a plain text.
         let word = |key: &str| {
             text(value, &format!("/{key}/value")).or_else(|| text(value, &format!("/{key}")))
         };
         let message = value.pointer("/properties/statusMessage");
         let failure = message.map(|message| {
-            // A text is unwrapped by the failure itself; an object may have `error` in it.
+            // `ArmFailure` parses a text; an object may contain `error`.
             ArmFailure::of(message.get("error").unwrap_or(message))
         });
         Self {

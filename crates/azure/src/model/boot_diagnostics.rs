@@ -1,4 +1,4 @@
-//! The serial console: whether it is recorded, where, and what it says.
+//! The serial console: whether Azure records it, where, and its content.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use serde_json::Value;
 
 use super::read::text;
 
-/// Whether the serial console is recorded.
+/// Whether Azure records the serial console.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BootDiagnostics {
-    /// The answer does not say: it is an instance view alone.
+    /// Not known: the response is an instance view alone.
     Unknown,
-    /// It is not.
+    /// Azure does not record the console.
     Disabled,
-    /// In storage of the platform's: the addresses have to be asked for.
+    /// Recorded in managed storage: the URLs must be requested.
     Managed,
-    /// In a storage account of the user's.
+    /// Recorded in a storage account of the user.
     UserManaged {
-        /// The storage account.
+        /// The URL of the storage account.
         storage: String,
-        /// The serial log, once there is one. The address carries no signature.
+        /// The URL of the serial log without a signature, once the log exists.
         serial_log: Option<String>,
-        /// The screenshot, once there is one.
+        /// The URL of the screenshot, once it exists.
         screenshot: Option<String>,
     },
 }
@@ -43,7 +43,7 @@ impl BootDiagnostics {
                     .map(without_query),
             },
             (Some(true), None) => Self::Managed,
-            // An instance view alone has no profile; where it has addresses, there is storage.
+            // An instance view alone has no profile. If it contains URLs, the console is recorded.
             (None, None) => match serial_log {
                 Some(address) => Self::UserManaged {
                     storage: address
@@ -68,19 +68,19 @@ fn without_query(address: String) -> String {
     }
 }
 
-/// The address of a blob with the signature that opens it. The signature is never shown.
+/// The URL of a blob with a signature that grants access. The signature is never logged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SasAddress(Url);
 
 impl SasAddress {
-    /// An address of a blob, over https.
+    /// Parses the HTTPS URL of a blob.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let url = Url::parse(text).ok()?;
         let fits = url.scheme() == "https" && url.username().is_empty() && url.has_host();
         fits.then_some(Self(url))
     }
 
-    /// The whole address.
+    /// The whole URL with its signature.
     pub(crate) fn url(&self) -> &Url {
         &self.0
     }
@@ -102,12 +102,12 @@ impl fmt::Debug for SasAddress {
     }
 }
 
-/// Where the serial log and the screenshot are, for a while.
+/// URLs of the serial log and the screenshot that are valid for a limited time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootDiagnosticsAddresses {
-    /// The serial log.
+    /// The URL of the serial log, if Azure returned one.
     pub serial_log: Option<SasAddress>,
-    /// The screenshot.
+    /// The URL of the screenshot, if Azure returned one.
     pub screenshot: Option<SasAddress>,
 }
 
@@ -121,20 +121,20 @@ impl BootDiagnosticsAddresses {
     }
 }
 
-/// The end of the serial log, or why there is none. The bytes are as the guest wrote them:
-/// any bytes at all, and NULs up to the end of a page.
+/// The end of the serial log, or why it could not be read. The bytes are as the guest wrote them: arbitrary,
+/// and NUL up to the end of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SerialLog {
-    /// Its last bytes.
+    /// The last bytes of the log.
     Tail {
-        /// The bytes.
+        /// The last bytes.
         bytes: Bytes,
-        /// Whether there is more before them.
+        /// Whether earlier bytes were dropped.
         cut: bool,
     },
-    /// Nothing was written yet, or the machine is gone.
+    /// The log is empty, or the VM was deleted.
     Absent,
-    /// The address has expired, or the storage does not let us in.
+    /// The URL has expired, or the storage denies access.
     Refused {
         /// The blob host's code, such as `AuthenticationFailed`.
         code: Option<String>,

@@ -1,40 +1,40 @@
-//! Extensions: what was asked for, and what the guest says of it.
+//! VM extensions: their model, and the guest's reports.
 
 use serde_json::Value;
 
 use super::read::{list, text};
 use super::status::Status;
 
-/// An extension, from both sources that know of it: the model, and the instance view. They are
-/// updated at different times, and either may be missing.
+/// An extension, joined from two sources: the model and the instance view. Azure updates them at different
+/// times, and either may be missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Extension {
-    /// Its name.
+    /// The name of the extension.
     pub name: String,
-    /// Its publisher, such as `Microsoft.Azure.Extensions`.
+    /// The publisher, such as `Microsoft.Azure.Extensions`.
     pub publisher: Option<String>,
-    /// Its type without the publisher, such as `CustomScript`.
+    /// The type without the publisher, such as `CustomScript`.
     pub kind: Option<String>,
-    /// The version of its handler: the one that runs, or else the one that was asked for.
+    /// The version of the handler: the running one, or else the requested one.
     pub handler_version: Option<String>,
     /// The model's provisioning state.
     pub provisioning_state: Option<String>,
-    /// Whether the guest has reported anything of it.
+    /// Whether the guest has reported on the extension.
     pub reported: bool,
-    /// What the guest reports.
+    /// The statuses that the guest reports.
     pub statuses: Vec<Status>,
-    /// What it reports beneath that.
+    /// The substatuses that the guest reports.
     pub substatuses: Vec<Status>,
 }
 
-/// The program on the machine that runs extensions of a type.
+/// The program in the guest that runs extensions of a type.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExtensionHandler {
     /// Publisher and type, such as `Microsoft.Azure.Extensions.CustomScript`.
     pub kind: Option<String>,
-    /// Its version.
+    /// The version of the handler.
     pub version: Option<String>,
-    /// How it is.
+    /// The status of the handler.
     pub status: Option<Status>,
 }
 
@@ -49,7 +49,7 @@ impl ExtensionHandler {
 }
 
 impl Extension {
-    /// An extension as a resource: with its own instance view if that was asked for.
+    /// Parses an extension resource, with its own instance view if the response contains one.
     pub(crate) fn of_resource(value: &Value) -> Self {
         let mut extension = Self {
             name: name(value).unwrap_or_default(),
@@ -65,7 +65,7 @@ impl Extension {
         extension
     }
 
-    /// All extensions of a machine, in the order in which they are first named.
+    /// All extensions of a VM, in the order in which they first appear.
     pub(super) fn join(resources: &[Value], views: &[Value]) -> Vec<Self> {
         let mut joined: Vec<Self> = resources
             .iter()
@@ -86,7 +86,7 @@ impl Extension {
         joined
     }
 
-    /// Publisher and type with a dot between, such as `Microsoft.Azure.Extensions.CustomScript`.
+    /// Publisher and type with a dot between them, such as `Microsoft.Azure.Extensions.CustomScript`.
     pub fn full_kind(&self) -> Option<String> {
         match (&self.publisher, &self.kind) {
             (Some(publisher), Some(kind)) => Some(format!("{publisher}.{kind}")),
@@ -95,7 +95,7 @@ impl Extension {
         }
     }
 
-    /// Whether it runs a script of ours: Custom Script, on Linux or Windows, of any publisher.
+    /// Whether this is a Custom Script extension, on Linux or Windows, of any publisher.
     pub fn is_custom_script(&self) -> bool {
         self.kind.as_deref().is_some_and(|kind| {
             let kind = kind.rsplit('.').next().unwrap_or(kind);
@@ -115,7 +115,8 @@ impl Extension {
         if let Some(version) = text(view, "/typeHandlerVersion") {
             self.handler_version = Some(version);
         }
-        // The view has publisher and type in one; it is the only source once the model is gone.
+        // The view contains publisher and type in one text, and is the only source once the model was
+        // deleted.
         if self.kind.is_none()
             && let Some(full) = text(view, "/type")
         {
@@ -129,7 +130,7 @@ impl Extension {
     }
 }
 
-/// Resources beneath a machine are extensions, and in theory others.
+/// A VM's child resources are extensions, and in theory others.
 fn is_extension(resource: &Value) -> bool {
     resource.is_object()
         && text(resource, "/type")
@@ -137,7 +138,7 @@ fn is_extension(resource: &Value) -> bool {
         && name(resource).is_some()
 }
 
-/// Its own name: some answers have `machine/extension`, and some an id alone.
+/// The extension's own name: some responses contain `machine/extension`, and some only an ID.
 fn name(resource: &Value) -> Option<String> {
     let full = text(resource, "/name").or_else(|| text(resource, "/id"))?;
     full.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)

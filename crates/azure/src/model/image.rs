@@ -1,27 +1,27 @@
-//! Where a machine's disk came from.
+//! The image of a VM's disk.
 
 use serde_json::Value;
 
 use super::read::text;
 
-/// The image of a machine.
+/// A reference to the image of a VM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageReference {
     /// `/CommunityGalleries/…/images/…/versions/…`
     CommunityGallery(String),
     /// `/SharedGalleries/…`
     SharedGallery(String),
-    /// The resource id of an image, or of a version in a gallery.
+    /// The resource ID of an image, or of an image version in a gallery.
     Id(String),
-    /// An offer in the marketplace.
+    /// A marketplace image.
     Marketplace {
-        /// Its publisher.
+        /// The publisher.
         publisher: Option<String>,
         /// The offer.
         offer: Option<String>,
-        /// The plan.
+        /// The SKU.
         sku: Option<String>,
-        /// The version, as it was resolved where Azure says so.
+        /// The version, resolved if Azure returns the resolved one.
         version: Option<String>,
     },
 }
@@ -46,7 +46,7 @@ impl ImageReference {
         Some(Self::Marketplace { publisher, offer, sku, version })
     }
 
-    /// The version: of an id, what follows `versions`.
+    /// The version; of an ID, the segment after `versions`.
     pub fn version(&self) -> Option<&str> {
         match self {
             Self::CommunityGallery(id) | Self::SharedGallery(id) | Self::Id(id) => {

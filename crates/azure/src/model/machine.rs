@@ -1,4 +1,4 @@
-//! A machine of AKS.
+//! AKS machines.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +9,33 @@ use super::read::{list, moment, text};
 use crate::error::ArmFailure;
 use crate::id::ResourceId;
 
-/// A machine of AKS: AKS makes the virtual machine, and words the outcome in its own way.
+/// An AKS machine: AKS creates its virtual machine, and reports the outcome in a format of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Its name.
+    /// The name of the machine.
     pub name: Option<String>,
-    /// Its provisioning state.
+    /// The provisioning state.
     pub provisioning_state: Option<String>,
-    /// Why it did not provision.
+    /// Why the provisioning failed.
     pub provisioning_error: Option<ArmFailure>,
-    /// The virtual machine, or the instance of a scale set, beneath it.
+    /// The ID of the machine's virtual machine or scale set instance.
     pub resource_id: Option<ResourceId>,
-    /// Name and version of its image.
+    /// The name and version of the node image.
     pub node_image_version: Option<String>,
-    /// The state of the machine beneath it.
+    /// The state of the machine's virtual machine.
     pub vm_state: Option<String>,
-    /// When it was created.
+    /// When the machine was created.
     pub created: Option<Timestamp>,
-    /// Its zones.
+    /// The machine's zones.
     pub zones: Vec<String>,
-    /// Its tags.
+    /// The machine's tags.
     pub tags: BTreeMap<String, String>,
     /// The whole response. Redact it before it is logged, stored or shown.
     pub raw: Value,
 }
 
 impl Machine {
-    /// Whether AKS is still making it.
+    /// Whether AKS is still creating the machine.
     pub fn is_underway(&self) -> bool {
         self.provisioning_state.as_deref().is_some_and(|state| {
             ["Creating", "Updating", "Provisioning"]
@@ -44,7 +44,7 @@ impl Machine {
         })
     }
 
-    /// Looks into an answer.
+    /// Parses a response.
     pub fn of(raw: Value) -> Self {
         let null = Value::Null;
         let properties = raw.get("properties").unwrap_or(&null);

@@ -1,4 +1,4 @@
-//! Looking into JSON that may be anything.
+//! Reads values from arbitrary JSON.
 
 use bringup_contract::bounds;
 use jiff::Timestamp;
@@ -6,17 +6,17 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-/// A text; an empty one is none.
+/// A text; none if it is empty.
 pub(super) fn text(value: &Value, pointer: &str) -> Option<String> {
     value.pointer(pointer)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A list; anything else is an empty one.
+/// A list; empty if the value is no list.
 pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// A moment: with any number of digits, and without a zone in UTC.
+/// A time with any number of fractional digits; without a time zone, UTC.
 pub(super) fn moment(value: &Value, pointer: &str) -> Option<Timestamp> {
     let text = value.pointer(pointer)?.as_str()?.trim();
     let moment = text.parse().ok().or_else(|| {

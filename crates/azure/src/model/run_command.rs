@@ -5,23 +5,23 @@ use serde_json::Value;
 
 use super::read::{list, moment, text};
 
-/// How many of a machine's commands are looked at.
+/// The most run commands of a VM that are read.
 const MOST: usize = 25;
 
-/// A managed run command. What it was told to do is not kept: that may hold secrets.
+/// A managed run command, without its script and parameters, which may contain secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunCommand {
-    /// Its name.
+    /// The name of the run command.
     pub name: String,
-    /// How far it is, such as `Running`, `Failed` or `TimedOut`.
+    /// The execution state, such as `Running`, `Failed` or `TimedOut`.
     pub execution_state: Option<String>,
-    /// What it ended with.
+    /// The exit code.
     pub exit_code: Option<i64>,
-    /// The end of what it printed.
+    /// The end of the standard output.
     pub output: Option<String>,
-    /// The end of what it wrote to standard error.
+    /// The end of the standard error.
     pub error: Option<String>,
-    /// When it ended.
+    /// When the command ended.
     pub ended: Option<Timestamp>,
 }
 
@@ -39,7 +39,6 @@ impl RunCommand {
         })
     }
 
-    /// The commands of a list.
     pub(crate) fn all(answer: &Value) -> Vec<Self> {
         list(answer, "/value").iter().filter_map(Self::of).take(MOST).collect()
     }

@@ -5,31 +5,31 @@ use serde_json::Value;
 
 use super::read::{list, moment, text};
 
-/// How bad it is.
+/// The severity of a status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Level {
-    /// All is well, or going on.
+    /// Success or progress.
     Info,
-    /// Something is not ready.
+    /// Not ready.
     Warning,
-    /// It failed.
+    /// Failure.
     Error,
-    /// A word that is not documented.
+    /// An undocumented severity.
     Other(String),
 }
 
-/// One status: of a machine, its agent, a handler or an extension.
+/// One status: of a VM, its agent, a handler or an extension.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
-    /// Such as `ProvisioningState/failed/0`.
+    /// The code, such as `ProvisioningState/failed/0`.
     pub code: Option<String>,
-    /// How bad it is.
+    /// The severity.
     pub level: Option<Level>,
-    /// A short text.
+    /// A short text for display.
     pub display: Option<String>,
     /// A long text: of an extension, the output of a script.
     pub message: Option<String>,
-    /// When it came about.
+    /// When the status was reported.
     pub time: Option<Timestamp>,
 }
 
@@ -53,13 +53,13 @@ impl Status {
         list(value, pointer).iter().filter(|status| status.is_object()).map(Self::of).collect()
     }
 
-    /// The part of the code behind `kind`: `running` of `PowerState/running`.
+    /// The part of the code after `kind`: `running` in `PowerState/running`.
     pub fn state(&self, kind: &str) -> Option<&str> {
         let (found, state) = self.code.as_deref()?.split_once('/')?;
         found.eq_ignore_ascii_case(kind).then_some(state)
     }
 
-    /// Whether it says that something failed.
+    /// Whether the status reports a failure.
     pub fn is_error(&self) -> bool {
         self.level == Some(Level::Error)
     }

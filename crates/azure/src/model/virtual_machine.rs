@@ -1,4 +1,4 @@
-//! A machine: what was asked for, and what the platform and the guest say of it.
+//! A virtual machine: its model, and the reports of platform and guest.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::read::{list, moment, text};
 use super::status::Status;
 use crate::id::ResourceId;
 
-/// What runs on it.
+/// The operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OsType {
     /// Linux.
@@ -24,16 +24,16 @@ pub enum OsType {
 /// The guest agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Agent {
-    /// Its version; `Unknown` until it has reported.
+    /// The agent's version; `Unknown` until the agent has reported.
     pub version: Option<String>,
-    /// How it is.
+    /// The statuses of the agent.
     pub statuses: Vec<Status>,
-    /// The handlers of extensions that it knows.
+    /// The extension handlers that the agent reports.
     pub handlers: Vec<ExtensionHandler>,
 }
 
 impl Agent {
-    /// Whether it says that it runs.
+    /// Whether the agent reports that it runs.
     pub fn is_ready(&self) -> bool {
         self.statuses.iter().any(|status| {
             status
@@ -43,58 +43,58 @@ impl Agent {
     }
 }
 
-/// A virtual machine, or an instance of a scale set, with its instance view.
+/// A virtual machine or a scale set instance, with its instance view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualMachine {
-    /// Its id as Azure writes it, whose casing varies; absent if it is none.
+    /// The resource ID in Azure's letter case, which varies; absent if it cannot be parsed.
     pub id: Option<ResourceId>,
-    /// Its name.
+    /// The VM's name.
     pub name: Option<String>,
-    /// Tells it from another machine that had the same name before.
+    /// The vmId, which distinguishes the VM from an earlier one of the same name.
     pub vm_id: Option<String>,
-    /// Its region.
+    /// The VM's region.
     pub location: Option<String>,
-    /// Its zones.
+    /// The VM's zones.
     pub zones: Vec<String>,
-    /// Its size.
+    /// The VM's size.
     pub size: Option<String>,
-    /// Where its disk came from.
+    /// The image of the OS disk.
     pub image: Option<ImageReference>,
-    /// What runs on it.
+    /// The operating system.
     pub os: Option<OsType>,
-    /// Its name to itself, and so mostly the Node's.
+    /// The host name in the guest, and so mostly the Node's name.
     pub computer_name: Option<String>,
-    /// When it was created.
+    /// When the VM was created.
     pub created: Option<Timestamp>,
     /// The model's provisioning state, such as `Creating` or `Failed`.
     pub provisioning_state: Option<String>,
-    /// Such as `running` or `deallocated`.
+    /// The power state, such as `running` or `deallocated`.
     pub power_state: Option<String>,
-    /// What the platform says.
+    /// The statuses that the platform reports.
     pub statuses: Vec<Status>,
     /// The guest agent; absent until the platform knows of one.
     pub agent: Option<Agent>,
-    /// Its extensions.
+    /// The VM's extensions.
     pub extensions: Vec<Extension>,
-    /// Whether there is a list of extensions in the instance view at all.
+    /// Whether the instance view contains a list of extensions at all.
     pub extensions_reported: bool,
-    /// Its tags.
+    /// The VM's tags.
     pub tags: BTreeMap<String, String>,
-    /// Whether its serial console is recorded.
+    /// Whether Azure records the serial console.
     pub boot_diagnostics: BootDiagnostics,
     /// The whole response. Redact it before it is logged, stored or shown.
     pub raw: Value,
 }
 
 impl VirtualMachine {
-    /// Looks into an answer. An instance view alone will do.
+    /// Parses a response. An instance view alone is enough.
     pub fn of(raw: Value) -> Self {
         let null = Value::Null;
         let properties = raw.get("properties").filter(|value| value.is_object()).unwrap_or(&null);
         let view = properties
             .get("instanceView")
             .filter(|value| value.is_object())
-            // `…/instanceView` answers the view itself.
+            // `…/instanceView` returns the view itself.
             .unwrap_or(if properties.is_null() { &raw } else { &null });
         let statuses = Status::list(view, "/statuses");
         let state =
@@ -130,7 +130,7 @@ impl VirtualMachine {
         }
     }
 
-    /// Whether it is on its way out.
+    /// Whether the VM is being deleted.
     pub fn is_being_deleted(&self) -> bool {
         self.provisioning_state
             .as_deref()
@@ -151,8 +151,8 @@ fn tags(raw: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The disk says it; a machine that was made from a strange image may say it only by how it was
-/// configured, or by what reports from within.
+/// The disk has the operating system. For some images, only the VM's configuration or the guest's report has
+/// it.
 fn os(properties: &Value, view: &Value) -> Option<OsType> {
     let word = text(properties, "/storageProfile/osDisk/osType").or_else(|| text(view, "/osName"));
     let configured =

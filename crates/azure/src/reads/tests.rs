@@ -1,4 +1,4 @@
-//! The queue, on a clock that moves when told.
+//! The queue, on a clock that only the test advances.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,14 +37,14 @@ fn read(machine: &str) -> Call {
     Call::new(Operation::GetVirtualMachine, Door::Reads, Family::LowCostGet, "s", machine)
 }
 
-/// One at a time, one a second.
+/// A queue with a burst of one read, and one read a second.
 fn slow() -> (Reads, Arc<Manual>) {
     let clock = Arc::new(Manual(SimulatedClock::new(Pace::Manual, start())));
     let limits = Limits { reads_at_once: 1, reads_per_second: 1, ..Limits::default() };
     (Reads::new(limits, clock.clone()), clock)
 }
 
-/// Lets all tasks run as far as they can.
+/// Runs all tasks until they wait.
 async fn settle() {
     for _ in 0..200 {
         yield_now().await;
@@ -53,7 +53,8 @@ async fn settle() {
 
 async fn seconds(clock: &Manual, seconds: u64) {
     for _ in 0..seconds {
-        // A period is a nanosecond longer than the second, so that no rate is exceeded.
+        // A millisecond more than a second: a period is a nanosecond longer than the second, so that no rate
+        // is exceeded.
         clock.0.advance(Duration::from_millis(1001));
         settle().await;
     }
@@ -102,7 +103,7 @@ async fn whoever_is_dropped_while_waiting_takes_nothing_and_holds_up_nobody() {
     let (reads, clock) = slow();
     let order = Order::default();
     ask(&reads, &order, "first", Priority::Event).await.unwrap();
-    // The one that keeps the time for all is among the dropped.
+    // The dropped callers include the one that acts for all.
     let dropped: Vec<_> =
         (0..10).map(|_| ask(&reads, &order, "dropped", Priority::Event)).collect();
     let kept = ask(&reads, &order, "kept", Priority::Schedule);
@@ -119,7 +120,7 @@ async fn whoever_is_dropped_while_waiting_takes_nothing_and_holds_up_nobody() {
 async fn a_turn_that_came_and_was_not_used_is_given_back() {
     let (reads, _clock) = slow();
     let mut asked = Box::pin(reads.pass(read("a"), Priority::Event));
-    // Queued and let pass at once, but the pass is never taken.
+    // Queued and admitted at once, but the pass is never taken.
     let (ticket, _admitted) = Ticket::queue(&reads.shared, read("b"), Priority::Event.into());
     drop(ticket);
     let pass = futures::poll!(asked.as_mut());
@@ -174,7 +175,7 @@ async fn nobody_is_waited_for_in_vain() {
     let order = Order::default();
     let asked: Vec<_> = (0..300).map(|_| ask(&reads, &order, "x", Priority::Schedule)).collect();
     settle().await;
-    // A machine's own limit is the narrower one here: 24 at once, then one in five seconds.
+    // Here the limit of a single VM is the lower one: a burst of 24, then one read in five seconds.
     for _ in 0..1500 {
         clock.0.advance(Duration::from_secs(1));
         settle().await;
@@ -206,7 +207,7 @@ async fn on_many_threads_too_the_dropped_take_nothing_and_the_others_all_get_the
     }
     let state = reads.shared.lock();
     assert!(state.queues.values().all(BTreeMap::is_empty));
-    // At least 400 had their turn, one at once and 20 a second.
+    // At least 400 reads had their turn: a burst of one, then 20 a second.
     assert!(start().duration_until(clock.now()).as_secs() >= 399 / 20);
 }
 

@@ -1,4 +1,4 @@
-//! What is held while waiting, and while asking.
+//! A read's place in the queue, and its permission to send one request.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::{Place, Shared, Turn, Waiter};
 use crate::budget::{Call, Signals};
 
-/// A place in the queue, and later the turn that has come. Dropped, it leaves no trace.
+/// A place in the queue. Dropping the ticket gives up the place, or returns the turn if it has come.
 #[derive(Debug)]
 pub(super) struct Ticket {
     shared: Arc<Shared>,
@@ -16,7 +16,7 @@ pub(super) struct Ticket {
 }
 
 impl Ticket {
-    /// Takes a place in the queue; what comes back says when the turn has come.
+    /// Takes a place in the queue. The returned receiver is notified when the turn comes.
     pub(super) fn queue(
         shared: &Arc<Shared>,
         call: Call,
@@ -34,12 +34,12 @@ impl Ticket {
             .insert(place, Waiter { call: call.clone(), admit });
         state.dispatch(now);
         drop(state);
-        // There may be an earlier moment to wait for now.
+        // The new read may be due earlier than the one that the callers wait for.
         shared.changed.notify_one();
         (Self { shared: shared.clone(), place, call: Some(call) }, admitted)
     }
 
-    /// The turn has come and is used.
+    /// Converts a ticket whose turn has come to a pass.
     pub(super) fn redeem(mut self) -> Pass {
         Pass { shared: self.shared.clone(), call: self.call.take() }
     }
@@ -62,16 +62,17 @@ impl Drop for Ticket {
     }
 }
 
-/// The right to make one request. Dropped, the request counts as made, since it may have been.
+/// The permission to send one request. If the pass is dropped, the request counts as sent, because it may
+/// have been.
 #[derive(Debug)]
 pub struct Pass {
     shared: Arc<Shared>,
-    /// Present until the request has ended.
+    /// None once the request has ended.
     call: Option<Call>,
 }
 
 impl Pass {
-    /// An answer came.
+    /// Records the response.
     pub fn answered(mut self, status: u16, signals: &Signals) {
         if let Some(call) = self.end() {
             let mut state = self.shared.lock();
@@ -85,7 +86,7 @@ impl Pass {
         }
     }
 
-    /// No answer came.
+    /// Records that no response arrived.
     pub fn unanswered(mut self) {
         if let Some(call) = self.end() {
             self.shared.lock().count(call.operation, None);

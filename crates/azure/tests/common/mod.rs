@@ -24,7 +24,7 @@ pub use self::simulated_clock::SimulatedClock;
 
 pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 
-/// A request as it went over the line.
+/// A request as the transport sent it.
 #[derive(Debug, Clone)]
 pub struct Sent {
     pub method: String,
@@ -39,7 +39,7 @@ impl Sent {
     }
 }
 
-/// The simulator's transport, with a record of what went through.
+/// The simulator's transport, which records all requests.
 #[derive(Debug)]
 pub struct Recorder {
     transport: InProcess,
@@ -76,7 +76,7 @@ impl World {
         Self { simulator, line, arm }
     }
 
-    /// Another process: another budget, another queue, perhaps another token.
+    /// A client like that of another process: with its own budget and queue, and perhaps another token.
     pub fn client(&self, token: &'static str) -> Arm {
         client(&self.simulator, self.line.clone(), token)
     }
@@ -102,14 +102,14 @@ impl World {
         self.line.sent.lock().unwrap().clone()
     }
 
-    /// Requests that the simulator refused as one too many.
+    /// The number of requests that the simulator throttled.
     pub fn refused_as_too_many(&self) -> usize {
         self.simulator.with(|azure| {
             azure.journal().requests().iter().filter(|asked| asked.status == Some(429)).count()
         })
     }
 
-    /// Lets time pass, a step at a time, until the future has come.
+    /// Advances the time step by step until the future completes.
     pub async fn drive<T>(&self, step: Duration, future: impl Future<Output = T>) -> T {
         tokio::pin!(future);
         for _ in 0..20_000 {
@@ -132,7 +132,7 @@ impl World {
         started.operation.unwrap().expect("an operation runs on")
     }
 
-    /// Follows an operation to its end.
+    /// Polls an operation until it ends.
     pub async fn finish(&self, address: &OperationAddress) -> OperationState {
         for _ in 0..2000 {
             let ask = self.arm.poll(address, Priority::Event);
@@ -144,7 +144,7 @@ impl World {
         panic!("{address} never ended");
     }
 
-    /// A NIC and a VM on it.
+    /// Creates a NIC, and a VM with that NIC.
     pub async fn create_vm(&self, name: &str, image_version: &str) -> OperationAddress {
         let nic: ResourceId = nic(name).parse().unwrap();
         let started = self.arm.start(&put(&nic, &nic_body())).await.unwrap();
@@ -152,7 +152,7 @@ impl World {
         self.put(&vm(name).to_string(), &vm_body(name, image_version)).await
     }
 
-    /// A VM whose Custom Script extension has ended.
+    /// Creates a VM whose Custom Script extension has ended.
     pub async fn bootstrap(&self, name: &str, image_version: &str) -> OperationState {
         let created = self.create_vm(name, image_version).await;
         assert!(matches!(self.finish(&created).await, OperationState::Succeeded(_)));

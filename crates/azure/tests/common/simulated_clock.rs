@@ -1,5 +1,5 @@
-//! The clock of a simulated Azure as that of the program under test. All tests use this one: this
-//! file is a module of theirs, because neither crate that it needs uses the other.
+//! The clock of a simulated Azure as the clock of the tested program. All tests include this file as a
+//! module, because neither of the two crates depends on the other.
 
 use async_trait::async_trait;
 use bringup_azure::Clock;

@@ -1,4 +1,4 @@
-//! What is read of Cluster API.
+//! Reads objects of Cluster API.
 
 use bringup_objects::Readable;
 use bringup_objects::cluster_api::{
@@ -15,18 +15,18 @@ use super::Cluster;
 use super::read::readable;
 use super::trouble::{Asked, Unseen};
 
-/// The form in which only the metadata of objects comes.
+/// The media type that returns only the metadata of objects.
 const NAMES: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io");
 
 const MACHINES: Asked = Asked { verb: "list", resource: "machines", group: GROUP };
-/// The versions in which kinds of Cluster API are served, the newest first: of the provider's, not
-/// all are in the same.
+/// The versions of the Cluster API kinds, the newest first: not all kinds of the provider are served in the
+/// same version.
 const VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 
 #[derive(Debug, Deserialize)]
 struct Items<T> {
-    /// Of an empty list of metadata, null.
+    /// `null` in an empty list of metadata.
     items: Option<Vec<T>>,
 }
 
@@ -36,7 +36,7 @@ struct Named {
 }
 
 impl Cluster {
-    /// The Machines of that name, in a namespace or in all.
+    /// The Machines with this name, in a namespace or in all.
     pub(crate) async fn machines_called(
         &self,
         namespace: Option<&str>,
@@ -45,7 +45,7 @@ impl Cluster {
         self.listed(MACHINES, namespace, Some(name), None).await
     }
 
-    /// Namespace and name of every Machine, in a namespace or in all.
+    /// The namespace and name of every Machine, in a namespace or in all.
     pub(crate) async fn machine_names(
         &self,
         namespace: Option<&str>,
@@ -55,7 +55,7 @@ impl Cluster {
         Ok(names.filter_map(|meta| Some((meta.namespace?, meta.name?))).collect())
     }
 
-    /// The provider's objects of a kind and name, in a namespace or in all.
+    /// The provider's objects of this kind and name, in a namespace or in all.
     pub(crate) async fn provided_called(
         &self,
         kind: &str,
@@ -70,7 +70,7 @@ impl Cluster {
         self.listed(asked, namespace, Some(name), None).await
     }
 
-    /// Where the clusters of a namespace are.
+    /// The `AzureClusters` of a namespace.
     pub(crate) async fn azure_clusters(
         &self,
         namespace: &str,
@@ -79,7 +79,7 @@ impl Cluster {
         self.listed(asked, Some(namespace), None, None).await
     }
 
-    /// The Clusters of that name in a namespace.
+    /// The Clusters with this name in a namespace.
     pub(crate) async fn clusters_called(
         &self,
         namespace: &str,
@@ -95,7 +95,7 @@ impl Cluster {
         self.listed(asked, Some(namespace), None, None).await
     }
 
-    /// A list, also of one name: that nothing has it and that there is no such kind are two things.
+    /// A list, even for a single name: a list distinguishes an unknown name from an unknown kind.
     async fn listed<T: DeserializeOwned>(
         &self,
         asked: Asked,

@@ -1,4 +1,4 @@
-//! What is read from a cluster. Texts of others are made safe here, at the door.
+//! Reads objects of Kubernetes and Karpenter. Texts of other programs are made safe for the terminal here.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -25,14 +25,14 @@ use super::trouble::{Asked, Unseen};
 use crate::{safe, vm};
 use bringup_explain::layout::hang;
 
-/// How many objects are asked for at once.
+/// The number of objects per request.
 const PAGE: u32 = 500;
-/// How much is shown of why an object cannot be read, in bytes.
+/// The longest error about an unreadable object, in bytes.
 const LONGEST_ERROR: usize = 200;
-/// The form in which `kubectl get` asks: names and a few columns, not the objects.
+/// The media type that `kubectl get` uses: names and a few columns, not the objects.
 const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;v=v1;g=meta.k8s.io");
 
-/// What a list of NodeClaims says of one of them.
+/// A row of a list of NodeClaims.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClaimRow {
     pub(crate) name: String,
@@ -43,15 +43,15 @@ pub(crate) struct ClaimRow {
     pub(crate) registered: bool,
 }
 
-/// A list, and whether it is whole.
+/// A list, and whether it is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listing<T> {
     pub(crate) items: Vec<T>,
-    /// Nothing is left out for want of time.
+    /// Whether the list is complete, and not cut because of the time limit.
     pub(crate) whole: bool,
 }
 
-/// Which pools are meant.
+/// The pools to list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pools<'a> {
     All,
@@ -77,7 +77,7 @@ impl Cluster {
         }
     }
 
-    /// All machines. One that cannot be read is an error: what it needs in Azure must not be taken for orphaned.
+    /// All machines. An unreadable machine is an error: its Azure resources must not be treated as orphaned.
     pub(crate) async fn machines(&self) -> Result<Vec<AzureFlexMachine>, Unseen> {
         let asked = asked("list", "azureflexmachines", "flex.aks.azure.com");
         let path = AzureFlexMachine::url_path(&(), None);
@@ -87,7 +87,7 @@ impl Cluster {
         Ok(list.items)
     }
 
-    /// The uids of all claims; none where Karpenter is not installed.
+    /// The UIDs of all NodeClaims; empty if Karpenter is not installed.
     pub(crate) async fn claim_uids(&self) -> Result<BTreeSet<String>, Unseen> {
         let asked = asked("list", "nodeclaims", "karpenter.sh");
         let request = Request::new(NodeClaim::url_path(&(), None));
@@ -111,14 +111,14 @@ impl Cluster {
         Ok(list.items)
     }
 
-    /// The uid of the namespace kube-system, which no other cluster has.
+    /// The UID of the namespace kube-system, which identifies the cluster.
     pub(crate) async fn uid(&self) -> Result<Option<String>, Unseen> {
         let found: Option<Namespace> =
             self.get("kube-system", asked("get", "namespaces", "")).await?;
         Ok(found.and_then(|namespace| namespace.uid()))
     }
 
-    /// A `ConfigMap`, if there is one of that name.
+    /// The `ConfigMap` with this name, if it exists.
     pub(crate) async fn config_map(
         &self,
         namespace: &str,
@@ -134,12 +134,12 @@ impl Cluster {
         }
     }
 
-    /// A NodeClaim, if there is one of that name.
+    /// The NodeClaim with this name, if it exists.
     pub(crate) async fn claim(&self, name: &str) -> Result<Option<NodeClaim>, Unseen> {
         self.get(name, asked("get", "nodeclaims", "karpenter.sh")).await
     }
 
-    /// A Node, if there is one of that name.
+    /// The Node with this name, if it exists.
     pub(crate) async fn node(&self, name: &str) -> Result<Option<Node>, Unseen> {
         self.get(name, asked("get", "nodes", "")).await
     }
@@ -158,8 +158,8 @@ impl Cluster {
         }
     }
 
-    /// The NodeClaims of some pools. After a moment no further page is begun; the first always is,
-    /// so that of a small cluster everything is seen however slow it is.
+    /// The NodeClaims of some pools. After `until`, no further page is requested; the first page always is,
+    /// so that a small cluster is always listed completely.
     pub(crate) async fn claims(
         &self,
         pools: Pools<'_>,
@@ -192,7 +192,7 @@ impl Cluster {
         }
     }
 
-    /// The names of all NodeClaims and of their Nodes: a fortieth of what the claims are.
+    /// The names of all NodeClaims and of their Nodes: about a fortieth of the size of the NodeClaims.
     pub(crate) async fn claim_names(&self) -> Result<Vec<ClaimRow>, Unseen> {
         let path = NodeClaim::url_path(&(), None);
         let table = self.table(&path, asked("list", "nodeclaims", "karpenter.sh")).await?;
@@ -247,7 +247,8 @@ impl Cluster {
     }
 }
 
-/// An object that can be read. One that cannot hides no other; a note on standard error names it.
+/// The object, if it can be read. An unreadable object does not hide others; a note on standard error names
+/// it.
 pub(super) fn readable<K>(object: Readable<K>) -> Option<K> {
     object.0.inspect_err(|unreadable| note_unreadable(unreadable)).ok()
 }
@@ -265,7 +266,7 @@ fn asked(verb: &'static str, resource: &'static str, group: &'static str) -> Ask
     Asked { verb, resource, group }
 }
 
-/// A page of NodeClaims, of which most is passed over: ten thousand of them are many megabytes.
+/// A page of NodeClaims, of which most fields are skipped: ten thousand NodeClaims are many megabytes.
 #[derive(Debug, Deserialize)]
 struct Rows {
     #[serde(default)]

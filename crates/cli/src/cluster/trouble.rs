@@ -7,7 +7,7 @@ use kube::config::KubeconfigError;
 use crate::failure::Failure;
 use crate::safe;
 
-/// Something that was asked for.
+/// A request: the verb, and the resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) verb: &'static str,
@@ -16,7 +16,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// `list on bootstrapreports in bringup.dev`.
+    /// The request in words, such as `list on bootstrapreports in bringup.dev`.
     fn words(self) -> String {
         let Self { verb, resource, group } = self;
         if group.is_empty() {
@@ -27,19 +27,19 @@ impl Asked {
     }
 }
 
-/// Why something was not seen.
+/// Why an object could not be read.
 #[derive(Debug)]
 pub(crate) enum Unseen {
     /// The cluster does not know the kind.
     NotServed,
-    /// We may not look. What else is known may still be an answer.
+    /// The user lacks the permission. Other objects may still give an answer.
     Forbidden { asked: Asked, said: String },
-    /// Nothing can be asked at all.
+    /// No request can succeed.
     Failed(Failure),
 }
 
 impl Unseen {
-    /// What came of asking.
+    /// The reason for a failed request.
     pub(super) fn of(error: &Error, asked: Asked, address: &str) -> Self {
         match error {
             Error::Api(status) if status.code == 404 => Self::NotServed,
@@ -50,7 +50,7 @@ impl Unseen {
         }
     }
 
-    /// What is missing, for an answer that is given all the same.
+    /// A note about missing objects, for an answer without them.
     pub(crate) fn note(&self) -> Option<String> {
         match self {
             Self::Forbidden { asked, .. } => {
@@ -60,7 +60,7 @@ impl Unseen {
         }
     }
 
-    /// The end, where there is no answer without it.
+    /// The error of the command, if there is no answer without the objects.
     pub(crate) fn failure(self) -> Failure {
         match self {
             Self::Failed(failure) => failure,
@@ -109,7 +109,7 @@ fn failed(error: &Error, asked: Asked, address: &str) -> Failure {
     }
 }
 
-/// No server answers at the address, or the server does not answer as an API server does.
+/// No server answers at the address, or the server is not an API server.
 pub(super) fn connection(error: &Error, address: &str) -> Failure {
     if let Error::Auth(error) = error {
         return Failure::error(format!("cannot log in to the API server at {address}"))
@@ -124,8 +124,8 @@ pub(super) fn connection(error: &Error, address: &str) -> Failure {
         )
 }
 
-/// Why the login failed. The output of a login program may hold the token and is not repeated; its
-/// error messages are.
+/// Why the login failed. The output of a login program may contain the token and is not repeated; its error
+/// messages are.
 fn login(error: &AuthError) -> String {
     match error {
         AuthError::AuthExecStart(source) => {
@@ -143,7 +143,7 @@ fn login(error: &AuthError) -> String {
     }
 }
 
-/// What lies beneath all the layers: those above repeat it or say less.
+/// The innermost error: the outer errors repeat it or add nothing.
 fn innermost(error: &Error) -> String {
     let mut deepest: &dyn std::error::Error = error;
     while let Some(source) = deepest.source() {
@@ -158,7 +158,7 @@ fn innermost(error: &Error) -> String {
     safe::line(&deepest.to_string())
 }
 
-/// There is no usable kubeconfig.
+/// The error when there is no usable kubeconfig.
 pub(super) fn kubeconfig(error: &KubeconfigError) -> Failure {
     let hint = "set --kubeconfig or KUBECONFIG; `az aks get-credentials \
                 --resource-group GROUP --name CLUSTER` writes one";

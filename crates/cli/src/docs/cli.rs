@@ -1,4 +1,4 @@
-//! The page about commands: their help, as it is printed.
+//! The page about commands: their help texts.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,6 @@ use clap::{Command, CommandFactory as _};
 
 use crate::args::Arguments;
 
-/// The page.
 pub(super) fn page() -> String {
     let mut whole = Arguments::command();
     whole.build();

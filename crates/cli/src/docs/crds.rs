@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 use serde_json::Value;
 
-/// The page.
 pub(super) fn page() -> anyhow::Result<String> {
     let mut page = "<!-- Made by `bringup docs docs` from the definitions. -->\n\n# Custom resources\n\nEvery field of bringup's custom resources. `kubectl explain KIND.FIELD` prints the same in a cluster.\n".to_owned();
     let flex = bringup_objects::flex::definitions();
@@ -42,7 +41,7 @@ fn fields(page: &mut String, path: &str, schema: &Value) {
         let _ = writeln!(page, "| `{path}` | {} | {}{mark} |", kind(field), prose(field));
         let is_list = field["type"] == "array";
         let inner = if is_list { &field["items"] } else { field };
-        // Conditions are those of every Kubernetes object.
+        // The fields of conditions are the same in every Kubernetes object.
         if name == "conditions" {
             continue;
         }
@@ -64,7 +63,7 @@ fn kind(field: &Value) -> String {
     }
 }
 
-/// The description, as one line that can stand in a table.
+/// The description in one line, for a table.
 fn prose(schema: &Value) -> String {
     let words: Vec<&str> = text(&schema["description"]).split_whitespace().collect();
     words.join(" ").replace('|', "\\|").replace('<', "\\<")

@@ -1,4 +1,4 @@
-//! `bringup flex status`: machines, what Azure has refused, quotas, and a receipt.
+//! `bringup flex status`: machines, VM sizes that Azure has refused, quotas, and a count of deleted machines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ use crate::program::Program;
 use crate::reports::{json, yaml};
 use crate::{output, safe, table};
 
-/// Everything that is shown.
+/// The content of the status.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Status {
@@ -34,7 +34,6 @@ struct Status {
     receipt: Tally,
 }
 
-/// Shows it.
 pub(super) fn run(typed: StatusArguments, program: Program) -> Result<Exit, Failure> {
     let status = cluster::run(async {
         let cluster = Cluster::find(&typed.cluster.into(), program).await?;
@@ -55,7 +54,7 @@ pub(super) fn run(typed: StatusArguments, program: Program) -> Result<Exit, Fail
     Ok(Exit::Fine)
 }
 
-/// What became of machines: those that are gone, and those of which nothing is left in Azure.
+/// Counts deleted machines, and the machines that left no resources in Azure.
 fn receipt(mut tally: Tally, machines: &[AzureFlexMachine]) -> Tally {
     let ended = machines
         .iter()

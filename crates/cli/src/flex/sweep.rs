@@ -1,4 +1,4 @@
-//! `bringup flex sweep`.
+//! `bringup flex sweep`: deletes orphaned Azure resources.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -48,7 +48,7 @@ pub(super) fn run(typed: SweepArguments, program: Program) -> Result<Exit, Failu
                 Failure::error(format!("cannot list resource group {group}"))
                     .detail(error.to_string())
             })?;
-            // After Azure: what was made in between has its machine.
+            // Listed after Azure: a resource that was created in between then has its machine in the list.
             let machines = cluster.machines().await.map_err(unseen)?;
             let machines = machines.iter().map(ResourceExt::name_any).collect();
             let claims = cluster.claim_uids().await.map_err(unseen)?;
@@ -64,7 +64,7 @@ pub(super) fn run(typed: SweepArguments, program: Program) -> Result<Exit, Failu
     Ok(Exit::Fine)
 }
 
-/// Where anything may be: where classes say, and where machines are.
+/// The resource groups to search: the groups of classes and of machines.
 fn groups(
     classes: &[AzureFlexNodeClass],
     machines: &[AzureFlexMachine],

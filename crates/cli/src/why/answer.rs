@@ -1,4 +1,4 @@
-//! An answer in each of its forms.
+//! Prints an answer in each of its formats.
 
 use anyhow::Context as _;
 use bringup_diagnosis::Verdict;
@@ -15,14 +15,14 @@ use crate::images::Fared;
 use crate::output;
 use crate::program::Program;
 
-/// What programs read.
+/// The answer for programs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer<'a> {
     kind: &'a str,
     namespace: Option<&'a str>,
     name: &'a str,
-    /// Whether it still exists.
+    /// Whether the object still exists.
     exists: bool,
     verdict: Verdict,
     cause: Option<&'a str>,
@@ -31,17 +31,17 @@ struct Answer<'a> {
     node_pool: Option<&'a str>,
     cluster: Option<&'a str>,
     image_version: Option<String>,
-    /// What its conditions say, while it exists.
+    /// The conditions of the object, while it exists.
     conditions: Vec<&'a Condition>,
     images: &'a [Fared],
     report: Option<&'a BootstrapReport>,
-    /// What was seen just now. If it is present, the report is not stored in the cluster.
+    /// The current observation. If it is present, the report is not stored in the cluster.
     look: Option<&'a Look>,
     other_reports: Vec<String>,
     notes: &'a [String],
 }
 
-/// The answer in the form that is wanted.
+/// The answer in the requested format.
 pub(super) fn form(
     case: &Case,
     form: AnswerForm,

@@ -1,4 +1,4 @@
-//! What is known of one subject, and what follows from it.
+//! The known facts about one subject, and the conclusions from them.
 
 use bringup_contract::{Cause, Open};
 use bringup_diagnosis::Verdict;
@@ -14,29 +14,29 @@ use super::names::{Subject, starts};
 use crate::failure::Exit;
 use crate::images::{self, Fared, Image};
 
-/// What is known of a subject.
+/// The known facts about a subject.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) subject: Subject,
     /// The object, while it exists.
     pub(crate) living: Option<Living>,
     pub(crate) node: Option<Node>,
-    /// The report that decides, or that tells what was before.
+    /// The report that decides, or that describes the time before.
     pub(crate) report: Option<BootstrapReport>,
-    /// Other reports of the same name, newest first.
+    /// Other reports about objects with the same name, newest first.
     pub(crate) others: Vec<BootstrapReport>,
     pub(crate) verdict: Verdict,
     pub(crate) images: Vec<Fared>,
-    /// What we saw ourselves, where the controller has no verdict yet.
+    /// The command's own observation, if the controller has no verdict yet.
     pub(crate) look: Option<Look>,
-    /// The provider has not begun to create its VM.
+    /// Whether the provider has not begun to create the VM.
     pub(crate) is_early: bool,
-    /// What an answer has to be taken with.
+    /// Limitations of the answer.
     pub(crate) notes: Vec<String>,
 }
 
-/// The sources that were asked just now, and what happened when. A verdict that follows is in a
-/// report that is not stored in the cluster.
+/// The sources that were queried just now, and the times of events. If there is a verdict, it is in a report
+/// that is not stored in the cluster.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Look {
     pub(crate) asked: Vec<Collector>,
@@ -44,7 +44,8 @@ pub(crate) struct Look {
 }
 
 impl Case {
-    /// Decides. The reports are those of the subject; what was typed may choose one of them.
+    /// Chooses the report that decides. `reports` are about the subject; the name that was typed may select
+    /// one of them.
     pub(crate) fn new(
         subject: Subject,
         living: Option<Living>,
@@ -55,7 +56,7 @@ impl Case {
         newest_first(&mut reports);
         let chosen = chosen(&subject, living.as_ref(), &reports, typed);
         let report = chosen.map(|at| reports.remove(at));
-        // A report that was typed may be of a namesake.
+        // A report that was typed may be about an earlier object with the same name.
         let living =
             living.filter(|living| report.as_ref().is_none_or(|report| is_about(report, living)));
         let verdict = match (&living, &report) {
@@ -69,12 +70,12 @@ impl Case {
         Self { subject, living, node, report, others, verdict, images, look, is_early, notes }
     }
 
-    /// How the command ends.
+    /// The exit code of the command.
     pub(crate) fn exit(&self) -> Exit {
         exit(self.verdict, self.cause())
     }
 
-    /// The cause, if it failed.
+    /// The cause of a failure.
     pub(crate) fn cause(&self) -> Option<&str> {
         let from_object = || Some(self.condition(BOOTSTRAP_SUCCEEDED)?.reason.as_str());
         match self.verdict {
@@ -85,23 +86,23 @@ impl Case {
         }
     }
 
-    /// A condition of the object.
+    /// The condition of this type.
     pub(crate) fn condition(&self, kind: &str) -> Option<&Condition> {
         self.living.as_ref()?.condition(kind)
     }
 
-    /// What the extension said, on the NodeClaim.
+    /// The condition with the output of the extension, on a NodeClaim.
     pub(crate) fn cse(&self) -> Option<&Condition> {
         self.condition(CSE_PROVISIONED)
     }
 
-    /// Whether another machine would help, on the Machine or in what is known of it.
+    /// Whether another machine would help: a condition in the report, or on the Machine.
     pub(crate) fn replacement(&self) -> Option<&Condition> {
         let reported = self.report.as_ref().and_then(bringup_explain::replacement);
         reported.or_else(|| self.condition(REPLACEMENT_USEFUL))
     }
 
-    /// Whether bringup has looked at the object.
+    /// Whether bringup has written a condition to the object.
     pub(crate) fn is_watched(&self) -> bool {
         self.living.as_ref().is_some_and(Living::is_watched)
     }
@@ -118,13 +119,12 @@ impl Case {
         living.or_else(|| bringup_explain::cluster(self.report.as_ref()?))
     }
 
-    /// The image.
     pub(crate) fn image(&self) -> Option<Image> {
         let living = self.living.as_ref().and_then(Living::image);
         living.or_else(|| Image::of_report(self.report.as_ref()?))
     }
 
-    /// The Node's name, as far as it is known.
+    /// The name of the Node, if known.
     pub(crate) fn node_name(&self) -> Option<&str> {
         let node = self.node.as_ref().and_then(|node| node.metadata.name.as_deref());
         node.or_else(|| self.living.as_ref()?.node_name())
@@ -133,7 +133,7 @@ impl Case {
     }
 }
 
-/// How a command ends that shows one report.
+/// The exit code of a command that shows one report.
 pub(crate) fn exit_of(report: &BootstrapReport) -> Exit {
     exit(of_report(report), report.cause())
 }
@@ -146,12 +146,12 @@ fn exit(verdict: Verdict, cause: Option<&str>) -> Exit {
     }
 }
 
-/// Newest first.
+/// Sorts the newest first.
 pub(crate) fn newest_first(reports: &mut [BootstrapReport]) {
     reports.sort_by_cached_key(|report| (std::cmp::Reverse(made(report)), report.name_any()));
 }
 
-/// When a report's verdict was reached, or else when it was made.
+/// When the verdict of a report was reached, else when the report was created.
 pub(crate) fn made(report: &BootstrapReport) -> Option<jiff::Timestamp> {
     let created = report.metadata.creation_timestamp.as_ref().map(|time| time.0);
     report.finished_at().or(created)
@@ -161,7 +161,7 @@ fn is_about(report: &BootstrapReport, living: &Living) -> bool {
     living.uid().is_some_and(|uid| uid == report.spec.target_ref.uid)
 }
 
-/// The report that was typed; else that of the living object; else, without one, the newest.
+/// The report that was typed; else the report of the existing object; without an object, the newest.
 fn chosen(
     subject: &Subject,
     living: Option<&Living>,
@@ -169,7 +169,7 @@ fn chosen(
     typed: &str,
 ) -> Option<usize> {
     let by_name = || reports.iter().position(|report| starts(&report.name_any(), typed));
-    // The name of a report begins with that of what it is about.
+    // The name of a report begins with the name of the object that it describes.
     if !starts(&subject.name, typed)
         && let Some(typed) = by_name()
     {
@@ -196,7 +196,7 @@ fn of_living(living: &Living, report: Option<&BootstrapReport>) -> Verdict {
     if living.has_joined() || told == Some("True") {
         return Verdict::Succeeded;
     }
-    // Azure refused it, and has accepted it since.
+    // Azure refused the VM at first, and has accepted it since.
     let is_over = |report: &&BootstrapReport| told == Some("Unknown") && report.is_of_refusal();
     match report.filter(|report| !is_over(report)).map(of_report) {
         Some(Verdict::Failed) => Verdict::Failed,

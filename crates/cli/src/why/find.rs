@@ -1,5 +1,5 @@
-//! Looks for what is meant by a name: whole names first, which cost one request each, and long
-//! lists only where those find nothing.
+//! Finds the object for a name: first by complete names, which cost one request each, and with long lists
+//! only if that finds nothing.
 
 use bringup_objects::{BootstrapReport, Node, NodeClaim};
 
@@ -12,16 +12,16 @@ use crate::cluster::{Cluster, Pools, Unseen};
 use crate::failure::{Exit, Failure};
 use crate::{safe, vm};
 
-/// How many names are listed where one is meant.
+/// The largest number of names in the list for an ambiguous name.
 const MOST_NAMES: usize = 20;
 
-/// What was found, and the reports of everything for comparison.
+/// The object that was found, and all reports for comparison.
 pub(crate) struct Found {
     pub(crate) case: Case,
     pub(crate) reports: Vec<BootstrapReport>,
 }
 
-/// Finds what is meant by a name.
+/// Finds the object for a name.
 pub(crate) async fn find(cluster: &Cluster, typed: &str) -> Result<Found, Failure> {
     let (wanted, provided) = match Typed::of(typed) {
         Typed::Any(name) => return find_any(cluster, name).await,
@@ -43,7 +43,7 @@ async fn find_any(cluster: &Cluster, wanted: String) -> Result<Found, Failure> {
     search.finish(subject, living, node, reports)
 }
 
-/// Whether an object of Kubernetes can be called so.
+/// Whether a Kubernetes object can have this name.
 pub(super) fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.')
         && name.bytes().any(|byte| byte.is_ascii_alphanumeric())
@@ -57,13 +57,13 @@ async fn get_node(cluster: &Cluster, name: &str) -> Result<Option<Node>, Unseen>
     if is_name(name) { cluster.node(name).await } else { Ok(None) }
 }
 
-/// A search, and what it could not look at.
+/// A search, and the resources that it could not read.
 pub(super) struct Search<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) wanted: String,
     pub(super) notes: Vec<String>,
     pub(super) no_reports: Option<Unseen>,
-    /// All names that were seen on the way.
+    /// All names that the search has seen.
     names: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Search<'a> {
         Ok(Self { cluster, wanted, notes: Vec::new(), no_reports: None, names: Vec::new() })
     }
 
-    /// The reports. Without them there may still be an answer.
+    /// The reports. Without them, an answer may still be possible.
     pub(super) fn heard(
         &mut self,
         reports: Result<Vec<BootstrapReport>, Unseen>,
@@ -92,7 +92,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What was seen. What may not be seen is noted, what cannot be asked ends the search.
+    /// The objects that were read. A missing permission is noted; an unreachable cluster ends the search.
     pub(super) fn noted<T>(&mut self, seen: Result<T, Unseen>) -> Result<Option<T>, Failure> {
         match seen {
             Ok(seen) => Ok(Some(seen)),
@@ -127,7 +127,7 @@ impl<'a> Search<'a> {
         if let Some(subject) = self.one(&entries)? {
             return self.with_object(subject, None).await;
         }
-        // The name of a VM that only a provider ID holds, or the name of a Node, which may have no
+        // The name may be a VM's, which only a provider ID contains, or a Node's, which may have no
         // NodeClaim.
         let (rows, nodes) =
             tokio::join!(self.cluster.claims(Pools::All, None), self.cluster.node_names());
@@ -153,7 +153,7 @@ impl<'a> Search<'a> {
         Err(self.nothing())
     }
 
-    /// The only subject with that name or beginning.
+    /// The only subject with that name or prefix.
     pub(super) fn one(&self, entries: &[Entry]) -> Result<Option<Subject>, Failure> {
         match meaning(&self.wanted, entries) {
             Meaning::Nothing => Ok(None),
@@ -162,7 +162,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a Node was made for: its owner says so, or its name, or its id.
+    /// The object that a Node was created for: according to the owner reference, the name, or the provider
+    /// ID.
     async fn owner(&mut self, node: Node, reports: &[Entry]) -> Result<Objects, Failure> {
         let owners = node.metadata.owner_references.iter().flatten();
         let owner = owners.into_iter().find(|owner| owner.kind == "NodeClaim");
@@ -214,7 +215,7 @@ impl<'a> Search<'a> {
         node: Option<Node>,
         reports: Vec<BootstrapReport>,
     ) -> Result<Found, Failure> {
-        // Of a Machine we can see more ourselves than whether it is watched.
+        // For a Machine, the command itself can observe more than whether it is watched.
         let is_told = living
             .as_ref()
             .is_some_and(|it| it.is_watched() || matches!(it.object, Object::Machine(_)));
@@ -223,7 +224,7 @@ impl<'a> Search<'a> {
         let mut case = Case::new(subject, living, node, own, &self.wanted);
         case.notes = self.notes;
         match self.no_reports {
-            // Whether it came up is known without reports, and so is what the conditions say.
+            // Without reports, the conditions still show whether the node came up.
             Some(unseen) if !is_told && case.exit() != Exit::Fine => {
                 return Err(unseen.failure());
             }
@@ -236,7 +237,7 @@ impl<'a> Search<'a> {
         Ok(Found { case, reports })
     }
 
-    /// Where was looked, and where not.
+    /// A sentence about where the search looked, and where it could not.
     pub(super) fn looked(&self, places: &str) -> String {
         let mut looked = format!("searched {places}");
         for note in &self.notes {
@@ -246,7 +247,7 @@ impl<'a> Search<'a> {
         looked
     }
 
-    /// Nothing has that name.
+    /// The error when no object has that name.
     fn nothing(&mut self) -> Failure {
         if let Some(unseen) = self.no_reports.take() {
             return unseen.failure();
@@ -273,7 +274,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// A beginning that fits several.
+/// The error when a prefix matches several names.
 pub(super) fn several(wanted: &str, subjects: &[Subject]) -> Failure {
     let shown = subjects.iter().take(MOST_NAMES).map(Subject::words).collect::<Vec<_>>().join(", ");
     let more = subjects.len().saturating_sub(MOST_NAMES);

@@ -1,4 +1,4 @@
-//! What is to become a node, while it exists: a NodeClaim, or a Machine of Cluster API.
+//! An existing object that becomes a node: a NodeClaim, or a Machine of Cluster API.
 
 use bringup_objects::NodeClaim;
 use bringup_objects::cluster_api::{AnyCondition, Machine};
@@ -10,14 +10,13 @@ use kube::core::ObjectMeta;
 
 use crate::images::Image;
 
-/// The object itself.
 #[derive(Debug)]
 pub(crate) enum Object {
     Claim(NodeClaim),
     Machine(Machine),
 }
 
-/// What is to become a node.
+/// An object that becomes a node.
 #[derive(Debug)]
 pub(crate) struct Living {
     pub(crate) object: Object,
@@ -48,7 +47,7 @@ impl Living {
         }
     }
 
-    /// Its uid, which an object of the same name made later does not share.
+    /// The UID, which differs from the UID of a later object with the same name.
     pub(crate) fn uid(&self) -> Option<&str> {
         self.meta().uid.as_deref()
     }
@@ -57,7 +56,7 @@ impl Living {
         self.meta().creation_timestamp.as_ref().map(|time| time.0)
     }
 
-    /// Whether it is being deleted.
+    /// Whether the object is being deleted.
     pub(crate) fn is_leaving(&self) -> bool {
         self.meta().deletion_timestamp.is_some()
     }
@@ -66,12 +65,12 @@ impl Living {
         find(&self.conditions, kind)
     }
 
-    /// Whether bringup has put a condition on it.
+    /// Whether bringup has written a condition to the object.
     pub(crate) fn is_watched(&self) -> bool {
         OURS.iter().any(|kind| self.condition(kind).is_some())
     }
 
-    /// Whether its Node is there.
+    /// Whether the Node exists.
     pub(crate) fn has_joined(&self) -> bool {
         match &self.object {
             Object::Claim(_) => {
@@ -81,7 +80,7 @@ impl Living {
         }
     }
 
-    /// What others say of how far it is.
+    /// The conditions of other controllers, which show the progress.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &Condition> {
         let kinds: &[&str] = match &self.object {
             Object::Claim(_) => &[karpenter::LAUNCHED, karpenter::REGISTERED],

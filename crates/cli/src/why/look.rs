@@ -1,4 +1,4 @@
-//! Looks itself at what the controller has no verdict on yet: the same questions, the same judgement.
+//! Diagnoses objects without a verdict of the controller: with the same requests and the same diagnosis.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,17 +26,17 @@ use crate::azure::AzureArguments;
 use crate::cluster::Cluster;
 use crate::safe;
 
-/// How long Azure may take.
+/// The longest wait for Azure.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// How to ask: what the controller was told at its start.
+/// The options for requests, as in the configuration of the controller.
 pub(super) struct Asking<'a> {
     pub(super) azure: &'a AzureArguments,
     pub(super) signatures: Signatures,
     pub(super) machine_deadline: SignedDuration,
 }
 
-/// The collector that asks Azure and Kubernetes.
+/// The collector for evidence from Azure and Kubernetes.
 fn collect(cluster: &Cluster, asking: Asking<'_>) -> anyhow::Result<Collect> {
     let clock = Arc::new(WallClock);
     let arm = asking.azure.arm(Limits::default(), clock.clone())?;
@@ -45,7 +45,7 @@ fn collect(cluster: &Cluster, asking: Asking<'_>) -> anyhow::Result<Collect> {
     Ok(collect.with_signatures(asking.signatures))
 }
 
-/// What the controller makes of an object; nothing if its VM is not on Azure.
+/// The subject of an object, as in the controller; `None` if its VM is not on Azure.
 pub(crate) async fn subject(
     cluster: &Cluster,
     living: &Living,
@@ -63,7 +63,7 @@ pub(crate) async fn subject(
     }
 }
 
-/// The subject of a Machine. Provider objects that may not be read are missing, and the judgement
+/// The subject of a Machine. Provider objects that the user may not read are missing, and the diagnosis
 /// reports them as missing.
 async fn machine_subject(
     cluster: &Cluster,
@@ -95,7 +95,7 @@ async fn machine_subject(
     machines.machine_seen(machine.clone())
 }
 
-/// Looks, if there is anything to look at. Why it cannot be is noted.
+/// Collects evidence and diagnoses it. If that is impossible, a note gives the reason.
 pub(super) async fn look(
     cluster: &Cluster,
     case: &mut Case,
@@ -131,7 +131,7 @@ pub(super) async fn look(
         timeline: timeline.into_iter().map(|(at, what)| Moment { at: Time(at), what }).collect(),
     });
     if let Some(mut report) = inquiry.report {
-        // The other conditions name the report, which is not stored.
+        // The other conditions refer to the report, which is not stored.
         if let Some(status) = &mut report.status {
             status.conditions.retain(|held| held.type_ == REPLACEMENT_USEFUL);
         }

@@ -1,5 +1,5 @@
-//! Looks for a Machine of Cluster API: by its name, by that of what the provider has behind it, by its
-//! report when it is gone, and last by the beginning of its name.
+//! Finds a Machine of Cluster API: by its name, by the name of the provider's object, by its report if the
+//! Machine is deleted, and last by the prefix of its name.
 
 use bringup_objects::cluster_api::Machine;
 
@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, Unseen};
 use crate::failure::Failure;
 use crate::safe;
 
-/// Finds a Machine. Where a kind of the provider is named, the name is that of such an object.
+/// Finds a Machine. With a kind of the provider, the name is the name of a provider object.
 pub(super) async fn find(
     cluster: &Cluster,
     wanted: String,
@@ -66,7 +66,7 @@ fn subject(machine: &Machine) -> Subject {
     Subject::machine(&text(&meta.namespace), &text(&meta.name))
 }
 
-/// The Machines of that name, or those whose object of the provider has it.
+/// The Machines with this name, or the Machines whose provider object has this name.
 async fn called(
     cluster: &Cluster,
     namespace: Option<&str>,
@@ -81,7 +81,7 @@ async fn called(
     for object in cluster.provided_called(kind, namespace, name).await? {
         let owners = object.metadata.owner_references.unwrap_or_default();
         let owner = owners.into_iter().find(|owner| owner.kind == MACHINE);
-        // Before Cluster API says whose it is, it mostly has the name of its Machine.
+        // Before Cluster API sets the owner, the provider object usually has the name of its Machine.
         let owner = owner.map_or_else(|| name.to_owned(), |owner| owner.name);
         machines
             .extend(cluster.machines_called(object.metadata.namespace.as_deref(), &owner).await?);
@@ -93,7 +93,7 @@ async fn called(
     Ok(machines)
 }
 
-/// No Machine has that name.
+/// The error when no Machine has that name.
 async fn nothing(mut search: Search<'_>, provided: Option<&str>, known: &[Entry]) -> Failure {
     let what = provided.map_or_else(|| MACHINE.to_owned(), |kind| format!("Machine of {kind}"));
     let name = safe::line(&search.wanted);
@@ -137,7 +137,7 @@ async fn nothing(mut search: Search<'_>, provided: Option<&str>, known: &[Entry]
     }
 }
 
-/// The cluster knows no Machines.
+/// The error when the cluster serves no Machines.
 fn not_served() -> Failure {
     Failure::error("Cluster API is not installed in this cluster")
         .detail("the API server does not serve machines.cluster.x-k8s.io, and no report is about a Machine")

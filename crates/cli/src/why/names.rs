@@ -1,4 +1,4 @@
-//! Which of the things that are known is meant by a name, or by its beginning.
+//! Finds the known objects with a name or a prefix.
 
 use bringup_objects::BootstrapReport;
 use kube::ResourceExt as _;
@@ -6,49 +6,47 @@ use kube::ResourceExt as _;
 use crate::cluster::ClaimRow;
 use crate::vm;
 
-/// How alike a name must be to be offered, of 1.
+/// The least similarity of a suggested name, from 0 to 1.
 const ALIKE: f64 = 0.8;
 
-/// The kind of Cluster API's Machines.
+/// The kind `Machine` of Cluster API.
 pub(crate) const MACHINE: &str = "Machine";
 
-/// What a name can mean: something that was to become a node.
+/// An object that was meant to become a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Subject {
     pub(crate) kind: String,
-    /// Kinds that have one.
+    /// `None` for kinds without namespaces.
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
 }
 
 impl Subject {
-    /// A NodeClaim.
     pub(crate) fn claim(name: &str) -> Self {
         Self { kind: "NodeClaim".to_owned(), namespace: None, name: name.to_owned() }
     }
 
-    /// A Machine.
     pub(crate) fn machine(namespace: &str, name: &str) -> Self {
         let (kind, name) = (MACHINE.to_owned(), name.to_owned());
         Self { kind, namespace: Some(namespace.to_owned()), name }
     }
 
-    /// A Node that nothing is known of otherwise.
+    /// A Node without any other known object.
     pub(crate) fn node(name: &str) -> Self {
         Self { kind: "Node".to_owned(), namespace: None, name: name.to_owned() }
     }
 
-    /// What a report is about.
+    /// The object that a report describes.
     pub(crate) fn of_report(report: &BootstrapReport) -> Self {
         let target = &report.spec.target_ref;
         if target.kind == "NodeClaim" {
             return Self::claim(&target.name);
         }
-        // The report of a namespaced object stands beside it.
+        // The report about a namespaced object is in the same namespace.
         Self { kind: target.kind.clone(), namespace: report.namespace(), name: target.name.clone() }
     }
 
-    /// `NodeClaim default-x7k2p`, `Machine team-a/md-0-abc`.
+    /// The name for users, such as `NodeClaim default-x7k2p` or `Machine team-a/md-0-abc`.
     pub(crate) fn words(&self) -> String {
         match &self.namespace {
             Some(namespace) => format!("{} {namespace}/{}", self.kind, self.name),
@@ -57,7 +55,7 @@ impl Subject {
     }
 }
 
-/// A subject and what it is called: by itself, its Node, its VM, its report.
+/// A subject and its names: its own, and those of its Node, its VM and its report.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) subject: Subject,
@@ -75,8 +73,8 @@ impl Entry {
         Self { subject, names }
     }
 
-    /// The names of a NodeClaim. Where its VM is not said, it has the name that Karpenter's Azure
-    /// provider gives.
+    /// The names of a NodeClaim. If the VM is not known, the entry contains the name that Karpenter's Azure
+    /// provider would choose.
     pub(crate) fn of_claim(claim: &ClaimRow) -> Self {
         let vm = claim.vm.clone().unwrap_or_else(|| format!("aks-{}", claim.name));
         let names = [Some(claim.name.clone()), claim.node.clone(), Some(vm)];
@@ -84,7 +82,7 @@ impl Entry {
     }
 }
 
-/// What a name can mean.
+/// The possible results for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Meaning {
     Nothing,
@@ -92,7 +90,7 @@ pub(crate) enum Meaning {
     Several(Vec<Subject>),
 }
 
-/// The subject with that name; else the one with a name that begins so.
+/// The subject with this name; else the subject with this prefix.
 pub(crate) fn meaning(wanted: &str, entries: &[Entry]) -> Meaning {
     match exactly(wanted, entries) {
         Meaning::Nothing => choose(entries, |name| starts(name, wanted)),
@@ -100,12 +98,12 @@ pub(crate) fn meaning(wanted: &str, entries: &[Entry]) -> Meaning {
     }
 }
 
-/// The subject with exactly that name.
+/// The subject with exactly this name.
 pub(crate) fn exactly(wanted: &str, entries: &[Entry]) -> Meaning {
     choose(entries, |name| name.eq_ignore_ascii_case(wanted))
 }
 
-/// Whether a name begins so. The case of letters does not matter, to Azure neither.
+/// Whether a name has this prefix, ignoring upper and lower case, as Azure does.
 pub(crate) fn starts(name: &str, beginning: &str) -> bool {
     name.get(..beginning.len()).is_some_and(|part| part.eq_ignore_ascii_case(beginning))
 }
@@ -122,7 +120,7 @@ fn choose(entries: &[Entry], fits: impl Fn(&str) -> bool) -> Meaning {
     }
 }
 
-/// The name that is most like one that nothing has.
+/// The most similar name, for a name that does not exist.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_ascii_lowercase();
     names

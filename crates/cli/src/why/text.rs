@@ -1,4 +1,4 @@
-//! An answer as a person reads it.
+//! Formats an answer for human readers.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use super::names::MACHINE;
 use crate::program::Program;
 use crate::{images, table};
 
-/// The whole answer.
+/// The complete answer.
 pub(crate) fn explanation(case: &Case, program: Program, now: Timestamp) -> Explanation {
     let mut told = match (case.verdict, &case.report) {
         (Verdict::Failed, Some(report)) => Explanation::of_report(report, &who(case, now)),
@@ -68,7 +68,7 @@ fn who(case: &Case, now: Timestamp) -> String {
     who + "."
 }
 
-/// What the conditions say: there is no report, or it may not be read.
+/// The answer from conditions alone, if there is no report or the user may not read it.
 fn from_conditions(case: &Case, now: Timestamp) -> Explanation {
     let mut told = Explanation::default();
     let headline = format!("FAILED: {}", case.cause().unwrap_or("Unknown"));
@@ -103,7 +103,7 @@ fn came_up(case: &Case, now: Timestamp) -> Explanation {
     if let Some(image) = case.image() {
         told.paragraph(format!("Image {}.", image.version));
     }
-    // The Node of a Machine is in another cluster: all that is known of it is in the condition.
+    // The Node of a Machine is in another cluster: only the condition has information about it.
     let held = case.condition(BOOTSTRAP_SUCCEEDED).filter(|_| case.subject.kind == MACHINE);
     if let Some(held) = held {
         told.paragraph(held.message.clone());
@@ -145,7 +145,7 @@ fn underway(case: &Case, program: Program, now: Timestamp) -> Explanation {
     told
 }
 
-/// How long to wait, and for which component.
+/// The remedy: how long to wait, and for which component.
 fn todo(case: &Case, program: Program) -> String {
     let is_machine = case.subject.kind == MACHINE;
     let typed = program.typed();
@@ -177,7 +177,7 @@ fn todo(case: &Case, program: Program) -> String {
     }
 }
 
-/// `Registered=Unknown, NodeNotFound: Node not registered with cluster`.
+/// A condition in one line, such as `Registered=Unknown, NodeNotFound: Node not registered with cluster`.
 fn in_a_line(held: &Condition) -> String {
     let mut line = format!("{}={}", held.type_, held.status);
     if held.reason != held.type_ {

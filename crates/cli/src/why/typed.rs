@@ -1,24 +1,24 @@
-//! What kind of thing is meant by what was typed.
+//! Parses the name that the user typed.
 
 use bringup_objects::cluster_api::{GROUP, INFRASTRUCTURE};
 use bringup_observe::machines::INFRA_KINDS;
 
 use crate::vm;
 
-/// What is meant, and its name.
+/// The kind and the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// A NodeClaim, a Node, a VM or a report.
     Any(String),
     /// A Machine.
     Machine(String),
-    /// What the Azure provider of Cluster API has behind one, of this kind.
+    /// A provider object of this kind, such as an AzureMachine.
     Provided(&'static str, String),
 }
 
 impl Typed {
-    /// A name, `KIND/NAME` as kubectl takes it, or an id that ends with a name. Kubernetes knows no
-    /// capital letters.
+    /// Parses a name, `KIND/NAME` like kubectl, or an ID that ends with a name. Kubernetes names are lower
+    /// case.
     pub(crate) fn of(text: &str) -> Self {
         let text = text.trim().trim_end_matches('/');
         if let Some((kind, name)) = text.split_once('/')
@@ -33,7 +33,7 @@ impl Typed {
     }
 
     fn kind(kind: &str, name: String) -> Option<Self> {
-        // `machines.v1beta2.cluster.x-k8s.io` is taken, too.
+        // `machines.v1beta2.cluster.x-k8s.io` is accepted, too.
         let (word, group) = kind.split_once('.').unwrap_or((kind, ""));
         let is_in = |known: &str| group.is_empty() || group.ends_with(known);
         match word {

@@ -16,10 +16,10 @@ use crate::terminal;
 
 /// The image without oras.
 pub(crate) const BAD: &str = "202601.27.0";
-/// The one before.
+/// The image before [`BAD`].
 pub(crate) const GOOD: &str = "202601.13.0";
 
-/// The cluster that tests share. They only read.
+/// The cluster that tests share. The tests only read.
 pub(crate) async fn shared() -> Result<&'static ControlPlane> {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED.get_or_try_init(populated).await
@@ -72,7 +72,7 @@ pub(crate) fn failed() -> [(&'static str, &'static str, &'static str, &'static s
     ]
 }
 
-/// Makes a claim, and says its uid.
+/// Creates a NodeClaim and returns its UID.
 pub(crate) async fn claim(
     client: &Client,
     name: &str,
@@ -134,7 +134,7 @@ pub(crate) fn node(name: &str, ready: bool) -> Value {
     })
 }
 
-/// A report as the controller writes it, of a failure some seconds ago.
+/// A report as the controller writes it, about a failure some seconds ago.
 pub(crate) fn report(
     namespace: &str,
     target: &str,
@@ -196,7 +196,7 @@ pub(crate) fn report(
     })
 }
 
-/// Makes an object.
+/// Creates an object.
 pub(crate) async fn create(client: &Client, object: &Value) -> Result<DynamicObject> {
     let kind = resource(object);
     let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {

@@ -1,4 +1,4 @@
-//! From a node that fails in the simulated Azure to the answer at the terminal.
+//! A complete example: a node fails in the simulated Azure, and the terminal shows the answer.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::common::{fits, ran};
 use crate::example_cluster::{bringup_as, flat};
 use crate::terminal::Terminal;
 
-/// An image without oras, and the one before.
+/// A scenario with an image without oras, and the image before it.
 const ORAS_MISSING: &str = include_str!("../../../../tests/scenarios/demo.yaml");
 
 #[tokio::test]

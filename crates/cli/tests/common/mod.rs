@@ -1,4 +1,4 @@
-//! The real program, run.
+//! Runs the real program.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a run left.
+/// The result of a run.
 pub struct Ran {
     pub code: i32,
     pub out: String,
@@ -15,18 +15,18 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// The answer, read as JSON.
+    /// The standard output, parsed as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.out))
     }
 }
 
-/// Runs with arguments, and nothing to read.
+/// Runs the program with arguments and an empty standard input.
 pub fn bringup(arguments: &[&str]) -> Ran {
     bringup_reads(arguments, b"")
 }
 
-/// Runs with arguments and something to read, where the fixtures are.
+/// Runs the program with arguments and a standard input, in the folder of the fixtures.
 pub fn bringup_reads(arguments: &[&str], input: &[u8]) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_bringup"))
         .args(arguments)
@@ -36,7 +36,7 @@ pub fn bringup_reads(arguments: &[&str], input: &[u8]) -> Ran {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may have seen enough before the end.
+    // The program may close its standard input before the end.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
     Ran {
@@ -46,7 +46,7 @@ pub fn bringup_reads(arguments: &[&str], input: &[u8]) -> Ran {
     }
 }
 
-/// Runs a command, and nothing to read.
+/// Runs a command with an empty standard input.
 pub fn ran(command: &mut Command) -> Ran {
     let output = command.stdin(Stdio::null()).output().unwrap();
     Ran {
@@ -56,7 +56,7 @@ pub fn ran(command: &mut Command) -> Ran {
     }
 }
 
-/// Writes a file to be read, and says where.
+/// Writes an input file and returns its path.
 pub fn file(directory: &Path, name: &str, content: &[u8]) -> String {
     let path = directory.join(name);
     std::fs::write(&path, content).unwrap();
@@ -68,7 +68,7 @@ pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// No line is wider than a terminal; a path or name that cannot be broken stands alone.
+/// Checks that no line is wider than a terminal, except a line with a single long path or name.
 pub fn fits(text: &str) {
     for line in text.lines() {
         let unbroken = line.split_whitespace().count() <= 1;
@@ -76,7 +76,7 @@ pub fn fits(text: &str) {
     }
 }
 
-/// A bootstrap that worked, as the extension reports it.
+/// The output of the extension for a successful bootstrap.
 pub const SUCCESS: &str = r#"[stdout]
 {
     "ExitCode": "0",
@@ -101,7 +101,7 @@ pub const SUCCESS: &str = r#"[stdout]
 [stderr]
 "#;
 
-/// 211, and the program that is missing.
+/// The output for exit code 211, caused by a missing program.
 pub const ORAS_MISSING: &str = "Enable failed: failed to execute command: command terminated with exit status=211
 [stdout]
 { \"ExitCode\": \"211\", \"Output\": \"+ retries=5\\n++ timeout 60 oras repo ls registry.example\\n+ output='timeout: failed to run command ‘oras’: No such file or directory'\\nunexpected response from acr: timeout: failed to run command ‘oras’: No such file or directory\\n+ return 211\", \"Error\": \"\", \"ExecDuration\": \"61\" }
@@ -109,5 +109,5 @@ pub const ORAS_MISSING: &str = "Enable failed: failed to execute command: comman
 [stderr]
 ";
 
-/// What is said when there was no configuration.
+/// The output for a missing configuration.
 pub const NO_CONFIG: &str = "failed to read provision.json: open /var/log/azure/aks/provision.json: no such file or directory. One reason could be that AKSNodeConfig is not properly set.";

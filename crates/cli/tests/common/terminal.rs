@@ -9,7 +9,7 @@ use bringup_azure_sim::simulator::Simulator;
 use bringup_testbed::User;
 use tempfile::TempDir;
 
-/// A terminal with a way to one Azure.
+/// A terminal with access to one simulated Azure.
 pub(crate) struct Terminal {
     door: HttpsServer,
     directory: TempDir,
@@ -38,7 +38,7 @@ impl Terminal {
     }
 }
 
-/// The bringup command, for a user without Azure credentials: those of the person who runs the
+/// The bringup command, for a user without Azure credentials: the credentials of the person who runs the
 /// tests are not used.
 pub(crate) fn bringup(user: &User, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bringup"));

@@ -1,4 +1,4 @@
-//! What the controller was told at its start, `bringup why` can be told too.
+//! `bringup why` accepts the same options as the controller.
 
 use bringup_end_to_end::test_bed::shared_with_machines;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::launch::Wanted;
 use crate::program::fits;
 use crate::terminal::Terminal;
 
-/// A machine whose console says this.
+/// A scenario with a machine whose console contains these lines.
 fn scenario(console: &[&str]) -> String {
     let boot = json!({
         "bootstrap": "user-data", "vmReadyAfter": "2s", "agentReadyAfter": "3s",
@@ -60,7 +60,7 @@ async fn signatures_of_the_user_are_looked_for() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_is_judged_when_the_time_of_its_controller_is_over() -> Result<()> {
-    // No end is seen, so that it is no verdict before its time is over.
+    // The console shows no end, so there is no verdict before the time limit.
     let line = "[   91.8] cloud-init[1021]: curl: (6) Could not resolve host: a.contoso.example";
     let cluster = ManagementCluster::unobserved("cli-deadline", &scenario(&[line])).await?;
     cluster.launch(Wanted::linux("worker-late")).await?;

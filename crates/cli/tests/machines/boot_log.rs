@@ -14,7 +14,7 @@ use crate::terminal::Terminal;
 
 const SECRET: &str = "abcdef.0123456789abcdef";
 
-/// A fixed answer to requests of a method whose path has this in it.
+/// A fixed answer to requests with this method whose path contains `path`.
 fn answer(method: &str, path: &str, times: Option<u32>, answer: &Value) -> Value {
     json!({
         "on": { "method": method, "pathContains": path, "times": times },
@@ -22,7 +22,7 @@ fn answer(method: &str, path: &str, times: Option<u32>, answer: &Value) -> Value
     })
 }
 
-/// Machines that start twice, and a storage account that is strange four times before it answers.
+/// Machines that start twice, and a storage account that gives four wrong answers before the right one.
 fn scenario() -> String {
     let console = format!(
         "first boot\n\u{1b}[0mLinux version 6.8.0-1 (boot two)\n\u{1b}[31mkubeadm join --token {SECRET}\u{1b}[0m\nlast line\n"

@@ -44,7 +44,7 @@ async fn what_the_controller_found_is_told_while_the_machine_is_there_and_after_
         "machines.cluster.x-k8s.io/Worker-Told",
         "azuremachine/worker-told",
         "machine/worker-to",
-        // Its report is found without saying what it is about.
+        // The command finds the report without the kind of its object.
         "worker-told",
     ] {
         let ran = terminal.run(&["why", name]).await?;

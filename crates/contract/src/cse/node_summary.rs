@@ -1,4 +1,4 @@
-//! What bringup-node says of itself in the text of an extension.
+//! Finds the summary of bringup-node in the output of an extension.
 
 use std::fmt;
 
@@ -9,40 +9,41 @@ use serde_json::{Map, Value};
 use super::says;
 use crate::Cause;
 
-/// What bringup-node says in its summary.
+/// The summary of bringup-node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSummary {
-    /// It comes from `wait` or `join`, whose numbers are no codes of the AKS scripts.
+    /// Whether the summary comes from `wait` or `join`, whose exit codes differ from those of the AKS
+    /// scripts.
     pub waited: bool,
     /// The exit code.
     pub exit: Option<i32>,
-    /// The code of the AKS scripts, or of another bootstrap, for which `wait` waited.
+    /// The exit code of the AKS scripts, or of the other bootstrap that `wait` waited for.
     pub code: Option<i32>,
-    /// The constant.
+    /// The name of the exit code.
     pub name: Option<String>,
     /// The cause.
     pub cause: Option<Cause>,
-    /// How sure it was: high, medium, low.
+    /// The certainty of the cause: high, medium or low.
     pub confidence: Option<String>,
-    /// Up to three lines that prove it.
+    /// Up to three log lines that prove the cause.
     pub evidence: Vec<String>,
-    /// What its checks before the bootstrap found, such as `oras:absent`.
+    /// The findings of the checks before the bootstrap, such as `oras:absent`.
     pub preflight: Vec<String>,
-    /// Nothing was cut off.
+    /// Whether the summary is complete.
     pub whole: bool,
 }
 
-/// The tag before bringup-node's summary.
+/// The tag in front of the summary.
 const TAG: &str = "BRINGUP-NODE/1 ";
-/// The key of the same in a result.
+/// The key of the summary in a result.
 const KEY: &str = "\"Bringup\"";
-/// How many bytes of a summary are read: the most that bringup-node prints.
+/// The largest summary that is read, in bytes: the most that bringup-node prints.
 const LONGEST: usize = 64 * 1024;
-/// How many summaries of a text are tried, from its end. A node writes one, or one for each attempt;
-/// the text may be anything.
+/// How many summaries of a text are tried, from its end. A node writes one per attempt, but the text may
+/// contain anything.
 const MOST: usize = 16;
 
-/// bringup-node's summary: the last one that is whole, else the leading keys of a cut one.
+/// The last complete summary in a text, else the leading keys of an incomplete one.
 pub(super) fn node_summary(text: &str) -> Option<NodeSummary> {
     if !says(text, TAG) && !says(text, KEY) {
         return None;
@@ -73,7 +74,7 @@ fn strings(list: &Value) -> Vec<String> {
     items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
-/// What stands behind the last places of a mark, the last one first, each at most [`LONGEST`] bytes.
+/// The texts after the last occurrences of a mark, from the end, each of at most [`LONGEST`] bytes.
 fn last_of<'a>(text: &'a str, mark: &'static str) -> impl Iterator<Item = &'a str> {
     text.rmatch_indices(mark).take(MOST).map(move |(at, _)| {
         let rest = &text[at + mark.len()..];
@@ -81,22 +82,22 @@ fn last_of<'a>(text: &'a str, mark: &'static str) -> impl Iterator<Item = &'a st
     })
 }
 
-/// The keys of the JSON object at the beginning of a text, as far as they are whole: one that is cut
-/// off has fewer. The text is read once.
+/// The complete keys of the JSON object at the beginning of a text; an object that is cut off has fewer keys.
+/// The text is read only once.
 fn leading_keys(text: &str) -> Map<String, Value> {
     let mut keys = Map::new();
     let mut reader = serde_json::Deserializer::from_str(text);
-    // An error says that the object was cut off; what came before that is what counts.
+    // An error means that the object is cut off; the keys before that position count.
     let is_cut = LeadingKeys(&mut keys).deserialize(&mut reader).is_err();
     let last = keys.keys().next_back().cloned();
     if let Some(last) = last.filter(|_| is_cut && ends_with_a_number(text)) {
-        // The number may have been cut off, too.
+        // The number may be cut off, too.
         keys.remove(&last);
     }
     keys
 }
 
-/// Whether a text ends in a value that is a number.
+/// Whether a text ends with a number.
 fn ends_with_a_number(text: &str) -> bool {
     let number = |letter: char| letter.is_ascii_digit() || "+-.eE".contains(letter);
     let before = text.trim_end_matches(number);
@@ -162,7 +163,7 @@ mod tests {
     fn a_hostile_summary_is_read_once_and_up_to_its_longest() {
         let commas = format!("{TAG}{{\"exit\":211,\"ev\":[{}", "1,".repeat(400_000));
         assert_eq!(node_summary(&commas).unwrap().exit, Some(211));
-        // Many of them, none of which is an object: only the last few are tried.
+        // Many summaries without a valid object: only the last few are tried.
         let many = format!("{TAG}{{\"a\"{}", ",".repeat(65_000)).repeat(64);
         assert_eq!(node_summary(&many), None);
         let late = format!("{TAG}{{\"exit\":211,\"end\":1}}\n{}", format!("{TAG}x\n").repeat(MOST));

@@ -1,8 +1,8 @@
-//! What a plain image is given at its birth so that it joins: a cloud-config.
+//! The cloud-config that makes a plain image join a cluster.
 //!
-//! It writes the configuration for root only, and a script that cloud-init runs at every boot: it
-//! installs the agent if it is not there, and starts the join. A boot that was interrupted is so
-//! taken up by the next one; a machine that has joined does nothing.
+//! The cloud-config writes the configuration, for root only, and a script that cloud-init runs at every boot.
+//! The script installs the agent if it is missing, and starts the join. So the next boot continues an
+//! interrupted join; on a machine that has joined, the script changes nothing.
 
 use std::fmt::Write as _;
 
@@ -11,35 +11,34 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::{JoinConfig, JoinExit};
 
-/// Where the configuration goes.
+/// The path of the configuration on the node.
 pub const CONFIG_PATH: &str = "/etc/bringup-node/join.json";
 
-/// What Azure takes, in bytes before it is encoded.
+/// Azure's size limit, in bytes before encoding.
 pub const LIMIT: usize = 65_535;
 
-/// Where cloud-init looks for scripts that it runs at every boot.
+/// The script, in the folder of scripts that cloud-init runs at every boot.
 const SCRIPT_PATH: &str = "/var/lib/cloud/scripts/per-boot/50-bringup-join.sh";
 
-/// The agent to be installed.
+/// The agent to install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentArtifact {
-    /// Where it is.
+    /// The URL of the download.
     pub url: String,
-    /// What it must be.
+    /// The checksum of the download.
     pub sha256: String,
 }
 
-/// It does not fit.
+/// The error for a cloud-config that exceeds Azure's limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("custom data is {length} bytes, limit {LIMIT}")]
 pub struct TooLong {
-    /// How long it would be.
+    /// The length of the cloud-config.
     pub length: usize,
 }
 
-/// The cloud-config of a machine that is to join, before Azure's base64. The same input gives the
-/// same bytes. It holds the token: it goes into CustomData, never into user data, which any pod can
-/// read.
+/// The cloud-config of a machine that should join, before Azure's base64. The same input gives the same
+/// bytes. The text contains the token: use it as CustomData, never as user data, which any pod can read.
 pub fn join_custom_data(config: &JoinConfig, agent: &AgentArtifact) -> Result<String, TooLong> {
     let json = serde_json::to_vec(config).unwrap_or_default();
     let script = script(agent);
@@ -53,13 +52,13 @@ pub fn join_custom_data(config: &JoinConfig, agent: &AgentArtifact) -> Result<St
             STANDARD.encode(content)
         );
     }
-    // The script does the work. This command makes cloud-init's own verdict agree with it, and is
+    // The script does the work. This command makes cloud-init's own result agree with the script's, and is
     // the sign of a bootstrap for programs that wait for one.
     text.push_str("runcmd:\n- [ test, -e, /run/cluster-api/bootstrap-success.complete ]\n");
     if text.len() <= LIMIT { Ok(text) } else { Err(TooLong { length: text.len() }) }
 }
 
-/// The script. What differs from machine to machine stands in its first lines.
+/// The script. The lines that differ between machines come first.
 fn script(agent: &AgentArtifact) -> String {
     let exit = JoinExit::AgentNotInstalled;
     format!(
@@ -71,13 +70,13 @@ fn script(agent: &AgentArtifact) -> String {
     )
 }
 
-/// A text as it stands between quotes in a configuration of curl, where it must stay one line.
+/// Quotes a text for a configuration file of curl, where it must stay on one line.
 fn in_curl_config(text: &str) -> String {
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
     text.replace('\\', r"\\").replace('"', "\\\"")
 }
 
-/// A text as the shell takes it literally.
+/// Quotes a text so that the shell takes it literally.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

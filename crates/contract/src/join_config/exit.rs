@@ -1,16 +1,16 @@
-//! What `bringup-node join` ends with. The one table of these numbers.
+//! The exit codes of `bringup-node join`. This table is their only source.
 
 macro_rules! exits {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $word:literal;)*) => {
-        /// How a join ended. The numbers are a class of their own; today none of them is one of the
-        /// AKS scripts or of `wait`, so that they are not mistaken where the tag is lost.
+        /// How a join ended. The numbers are a class of their own: today none of them is an exit code of the
+        /// AKS scripts or of `wait`, so that readers cannot confuse them if the tag is lost.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum JoinExit {
             $($(#[$doc])* $name,)*
         }
 
         impl JoinExit {
-            /// Every one of them.
+            /// All exit codes.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// The number.
@@ -29,31 +29,31 @@ macro_rules! exits {
 exits! {
     /// The node has joined and kubelet is active.
     Joined = 0, "JOINED";
-    /// What was typed cannot be understood.
+    /// The command line cannot be parsed.
     Usage = 64, "USAGE";
     /// Another join runs and does not end.
     Busy = 164, "JOIN_BUSY";
     /// A defect of the agent.
     Internal = 165, "JOIN_INTERNAL";
-    /// The agent itself could not be installed; the user data says so, not the agent.
+    /// The agent itself could not be installed; the script in the user data reports this code.
     AgentNotInstalled = 167, "JOIN_AGENT_NOT_INSTALLED";
     /// The configuration is missing or wrong.
     ConfigRefused = 191, "JOIN_CONFIG_REFUSED";
-    /// Step 1.
+    /// Step `base-os` failed.
     BaseOsFailed = 192, "JOIN_BASE_OS_FAILED";
-    /// Step 2.
+    /// Step `docker` failed.
     DockerNotMasked = 193, "JOIN_DOCKER_NOT_MASKED";
-    /// Step 3.
+    /// Step `containerd` failed.
     ContainerdNotInstalled = 194, "JOIN_CONTAINERD_NOT_INSTALLED";
-    /// Step 4.
+    /// Step `kubernetes` failed.
     KubernetesNotInstalled = 195, "JOIN_KUBERNETES_NOT_INSTALLED";
-    /// Step 5.
+    /// Step `runtime` failed.
     RuntimeNotReady = 196, "JOIN_RUNTIME_NOT_READY";
-    /// Step 6.
+    /// Step `firewall` failed.
     FirewallNotFlushed = 197, "JOIN_FIREWALL_NOT_FLUSHED";
-    /// Step 7.
+    /// Step `join` failed.
     JoinFailed = 198, "JOIN_FAILED";
-    /// The node joined, and what it needs was spoilt meanwhile.
+    /// The node joined, but another program broke one of its prerequisites meanwhile.
     NotReady = 199, "JOIN_NOT_READY";
 }
 

@@ -1,4 +1,4 @@
-//! Which labels kubelet may give its own node. For the others it refuses to start.
+//! The labels that kubelet may set on its own node. kubelet refuses to start with any other label.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +20,12 @@ const ALLOWED: &[&str] = &[
     "topology.kubernetes.io/zone",
 ];
 
-/// Labels, sorted by whether kubelet may set them.
+/// Labels, separated by whether kubelet may set them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Labels {
-    /// kubelet may.
+    /// Labels that kubelet may set.
     pub passed: BTreeMap<String, String>,
-    /// kubelet may not: the component that registers the node sets them.
+    /// Labels that kubelet may not set: the component that registers the node sets them.
     pub left_out: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Labels {
         sorted
     }
 
-    /// As `--node-labels` takes them.
+    /// The value of `--node-labels`.
     pub fn flag(&self) -> String {
         let pairs: Vec<String> =
             self.passed.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -50,7 +50,7 @@ impl Labels {
     }
 }
 
-/// Whether kubelet does not start when it is told to set this label on its own node.
+/// Whether kubelet refuses to start with this label in `--node-labels`.
 pub fn is_refused_by_kubelet(key: &str) -> bool {
     let Some((domain, _)) = key.split_once('/') else { return false };
     let within = |of: &str| {

@@ -1,4 +1,4 @@
-//! The steps of a join, in their order.
+//! The steps of a join, in order.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::JoinExit;
 
 macro_rules! steps {
     ($($(#[$doc:meta])* $name:ident, $word:literal, $limit:literal, $exit:ident;)*) => {
-        /// A step of a join. They are taken in this order.
+        /// A step of a join. The steps run in this order.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Step {
@@ -16,20 +16,20 @@ macro_rules! steps {
         }
 
         impl Step {
-            /// All of them, in their order.
+            /// All steps in order.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The name that reports and configurations have for it.
+            /// The name in reports and configurations.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
 
-            /// How long it may take unless it is set, in seconds.
+            /// The default time limit in seconds.
             pub const fn usual_limit(self) -> u32 {
                 match self { $(Self::$name => $limit,)* }
             }
 
-            /// What a join ends with when it fails.
+            /// The exit code of a join in which this step fails.
             pub const fn exit(self) -> JoinExit {
                 match self { $(Self::$name => JoinExit::$exit,)* }
             }
@@ -52,7 +52,7 @@ steps! {
     Firewall, "firewall", 60, FirewallNotFlushed;
     /// kubeadm has joined and kubelet is active.
     Join, "join", 600, JoinFailed;
-    /// What others may have changed meanwhile is looked at again.
+    /// Settings that other programs may have changed meanwhile are checked again.
     Ready, "ready", 60, NotReady;
 }
 

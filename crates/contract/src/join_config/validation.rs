@@ -1,4 +1,4 @@
-//! What cannot be in a configuration, by the name of the field.
+//! Finds values that a configuration may not contain, by the name of the field.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,12 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::{Artifact, JoinConfig, Taint};
 
-/// A field that cannot be used.
+/// A field with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
-    /// Its name, as in the file.
+    /// The name of the field, as in the file.
     pub field: String,
-    /// What is wrong with it; its value is not quoted.
+    /// The problem, without the value.
     pub why: String,
 }
 
@@ -23,17 +23,17 @@ impl fmt::Display for Invalid {
     }
 }
 
-/// All fields that cannot be used.
+/// All fields with invalid values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct InvalidConfig(pub Vec<Invalid>);
 
-/// A version as Kubernetes and containerd count them.
+/// A version in the format of Kubernetes and containerd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Version(u32, u32, u32);
 
 impl Version {
-    /// `1.34.2`, with or without a `v`, with or without what follows a `-`.
+    /// Parses `1.34.2`, with or without a leading `v` and a suffix after `-`.
     pub(super) fn of(text: &str) -> Option<Self> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let plain = text.split(['-', '+']).next().unwrap_or_default();
@@ -43,7 +43,7 @@ impl Version {
     }
 }
 
-/// What is wrong with a configuration.
+/// The mistakes found in a configuration.
 #[derive(Default)]
 struct Mistakes(Vec<Invalid>);
 
@@ -116,7 +116,7 @@ fn node(config: &JoinConfig, wrong: &mut Mistakes) {
     }
 }
 
-/// kubelet may be as old as three minor versions, and never newer than the control plane.
+/// kubelet may be up to three minor versions older than the control plane, and never newer.
 fn versions(config: &JoinConfig, wrong: &mut Mistakes) {
     let kubelet = Version::of(&config.kubernetes_version);
     wrong.unless(kubelet.is_some(), "kubernetesVersion", "not a version such as 1.34.2");
@@ -163,7 +163,7 @@ fn one_artifact(name: &str, artifact: &Artifact, wrong: &mut Mistakes) {
 }
 
 impl JoinConfig {
-    /// Its artifacts, by the names that they have in it.
+    /// All artifacts, with their names in the configuration.
     pub fn named_artifacts(&self) -> Vec<(&'static str, &Artifact)> {
         let all = &self.artifacts;
         let fixed = [
@@ -189,7 +189,7 @@ fn is_token(text: &str) -> bool {
     text.split_once('.').is_some_and(|(id, secret)| small(id, 6) && small(secret, 16))
 }
 
-/// A host with a port, or without; nothing behind it but a slash.
+/// A host, optionally with a port and a trailing slash.
 fn is_host(text: &str) -> bool {
     let text = text.strip_suffix('/').unwrap_or(text);
     let (host, port) = match text.rsplit_once(':') {
@@ -205,7 +205,7 @@ fn is_host(text: &str) -> bool {
     (named(host) || addressed) && port.is_none_or(|port| port.parse::<u16>().is_ok())
 }
 
-/// RFC 1123, as Kubernetes takes it for names.
+/// A name according to RFC 1123, which Kubernetes requires.
 fn is_node_name(text: &str) -> bool {
     let part = |part: &str| {
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

@@ -1,4 +1,4 @@
-//! Which of Azure's clouds the node is in, and what follows from it.
+//! The Azure cloud of the node, and the settings that depend on it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,7 +51,7 @@ pub(super) fn arm_endpoint(config: &Configuration) -> String {
     endpoint.to_owned()
 }
 
-/// The endpoint that a custom cloud names: in JSON, or in the base64 of it, as documented.
+/// The endpoint in the description of a custom cloud: JSON or, as documented, JSON in base64.
 fn own_endpoint(content: &str) -> String {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -32,16 +32,16 @@ pub(super) const KUBENET_TEMPLATE: &str = r#"{
 }
 "#;
 
-/// The one plugin of old versions.
+/// The single CRI plugin of old containerd versions.
 const CRI: &str = "io.containerd.grpc.v1.cri";
-/// What became of it.
+/// The plugin for images, which replaces a part of [`CRI`] in newer versions.
 const IMAGES: &str = "io.containerd.cri.v1.images";
 const RUNTIME: &str = "io.containerd.cri.v1.runtime";
 
 const RUNC: &str = "io.containerd.runc.v2";
 const NVIDIA: &str = "nvidia-container-runtime";
 
-/// The scripts get both and choose, because tags of the VM can switch the GPU off.
+/// The scripts get both variants and choose one, because tags of the VM can disable the GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Variant {
     Gpu,
@@ -91,7 +91,7 @@ pub(super) fn config(config: &Configuration, schema: ContainerdSchema, variant: 
     if config.is_kata {
         snapshots.set("snapshotter", "erofs").set("disable_snapshot_annotations", false);
     }
-    // Both together: pods in VMs name their snapshotter themselves, the others can stream.
+    // Both settings can apply together: pods in VMs name their own snapshotter, the others can stream.
     if config.enable_artifact_streaming {
         snapshots.set("snapshotter", "overlaybd").set("disable_snapshot_annotations", false);
         snapshot_plugin(&mut root, "overlaybd", "/run/overlaybd-snapshotter/overlaybd.sock");
@@ -120,7 +120,7 @@ fn runtimes(table: &mut Table, config: &Configuration, schema: ContainerdSchema,
     }
 }
 
-/// Pods in VMs of their own. The old name of the plugin is the one that is read, in both schemas.
+/// The runtimes for pods in VMs. In both schemas, containerd reads them under the old name of the plugin.
 fn kata(root: &mut Table) {
     let runtimes = root.at(&["plugins", CRI, "containerd", "runtimes"]);
     runtimes

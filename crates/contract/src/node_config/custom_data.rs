@@ -1,4 +1,4 @@
-//! What a VM is given at its birth: CustomData, and the command that waits for the result.
+//! The CustomData of a VM, and the command of the extension that waits for the result.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,25 +10,25 @@ use sha2::{Digest as _, Sha256};
 
 use super::{NodeConfig, features};
 
-/// The command of the VM extension: waits for the result and says it.
+/// The command of the VM extension: waits for the result and prints it.
 pub const CSE: &str = "/opt/azure/containers/aks-node-controller provision-wait";
 
-/// Where the configuration goes.
+/// The path of the configuration on the node.
 pub const CONFIG_PATH: &str = "/opt/azure/containers/aks-node-controller-config.json";
-/// Where the features go.
+/// The path of the features on the node.
 pub const FEATURES_PATH: &str = "/opt/azure/containers/enabled_features.sh";
 
-/// As many characters Azure takes, and one more.
+/// Azure accepts CustomData with fewer characters than this.
 pub const LIMIT: usize = 87_380;
 
-/// What a VM is created with.
+/// The bootstrap properties of a VM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NodeBootstrapping {
-    /// Goes into `osProfile.customData`.
+    /// The value of `osProfile.customData`.
     pub custom_data: String,
-    /// Goes into `commandToExecute` of the extension.
+    /// The value of `commandToExecute` in the extension.
     pub cse: &'static str,
-    /// Features that were left out, because of their name or their value.
+    /// Features that were left out because of an invalid name or value.
     pub dropped_features: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl std::fmt::Debug for NodeBootstrapping {
     }
 }
 
-/// The forms of CustomData.
+/// The formats of CustomData.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// For Ubuntu and Azure Linux: a boothook that starts the launcher.
@@ -54,11 +54,11 @@ pub enum Form {
     Ignition,
 }
 
-/// It does not fit.
+/// The error for CustomData that exceeds Azure's limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("custom data is {length} characters, limit {LIMIT}; largest: {}", largest.join(", "))]
 pub struct TooLong {
-    /// How long it would be.
+    /// The length of the CustomData.
     pub length: usize,
     /// The largest parts, with their size in bytes.
     pub largest: Vec<String>,
@@ -95,7 +95,7 @@ pub fn node_bootstrapping(config: &NodeConfig, form: Form) -> Result<NodeBootstr
     Ok(NodeBootstrapping { custom_data: made?, cse: CSE, dropped_features })
 }
 
-/// The plain form, else the packed one.
+/// The plain format if it fits, else the compressed one.
 fn shortest(
     files: &[File<'_>],
     make: impl Fn(&[File<'_>], Packing) -> String,
@@ -121,15 +121,15 @@ enum Packing {
     Gzip,
 }
 
-/// The same bytes for the same content: no time and no name in the header.
+/// Compresses reproducibly: the header contains no time and no name.
 pub(super) fn gzip(content: &[u8]) -> Vec<u8> {
     let mut packer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
-    // Writing into memory does not fail.
+    // Writing to memory cannot fail.
     let _ = packer.write_all(content);
     packer.finish().unwrap_or_default()
 }
 
-/// Lines of 76 characters, as `base64` writes them.
+/// Base64 in lines of 76 characters, as the program `base64` writes them.
 fn base64_lines(content: &[u8]) -> String {
     let encoded = STANDARD.encode(content);
     let (lines, rest) = encoded.as_bytes().as_chunks::<76>();
@@ -205,7 +205,7 @@ fn boothook(files: &[File<'_>], packing: Packing) -> String {
     multipart(&parts)
 }
 
-/// The boundary follows from the parts, so that the same parts give the same bytes.
+/// The boundary is derived from the parts, so that the same parts give the same bytes.
 fn multipart(parts: &[(&str, &str)]) -> String {
     let mut digest = Sha256::new();
     for (kind, content) in parts {
@@ -230,7 +230,7 @@ fn multipart(parts: &[(&str, &str)]) -> String {
     out
 }
 
-/// What images before March 2026 expect.
+/// The format for images before March 2026.
 fn cloud_config(files: &[File<'_>], packing: Packing) -> String {
     let mut out = "#cloud-config\nwrite_files:\n".to_owned();
     for file in files {

@@ -1,4 +1,4 @@
-//! The variables that follow from several fields.
+//! The variables that depend on several fields.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::{
 
 type Rule = fn(&Configuration, &Host) -> Result<String, EnvironmentError>;
 
-/// Longer than this the scripts are not left running.
+/// The longest time limit for the scripts, in seconds.
 const LONGEST_CSE: i32 = 21_600;
 const USUAL_CSE: i32 = 900;
 
@@ -112,19 +112,19 @@ pub(super) fn on_one_line(text: &str) -> String {
     text.replace(['\r', '\n'], "")
 }
 
-/// Pods get their network from a bridge that the scripts have to keep tidy.
+/// Whether pods get their network from a bridge that the scripts have to maintain.
 pub(super) fn is_kubenet(config: &Configuration) -> bool {
     let network = config.network_config();
     network.network_plugin == NetworkPlugin::KUBENET
         && network.network_policy != NetworkPolicy::CALICO
 }
 
-/// Shell text that the scripts evaluate as root, so nothing in it may mean anything to a shell.
+/// Shell text that the scripts evaluate as root, so it must not contain special characters of the shell.
 fn proxy_vars(config: &Configuration) -> Result<String, EnvironmentError> {
     let proxy = config.http_proxy_config();
     let entries = proxy.no_proxy_entries.join(",");
     let mut parts = Vec::new();
-    // A list with one empty entry is a list: it unsets what the node would inherit.
+    // A list with one empty entry counts as set: it unsets the inherited variable.
     for (name, field, value, given) in [
         ("NO_PROXY", "no_proxy_entries", &entries, !proxy.no_proxy_entries.is_empty()),
         ("HTTPS_PROXY", "https_proxy", &proxy.https_proxy, !proxy.https_proxy.is_empty()),
@@ -143,7 +143,7 @@ fn proxy_vars(config: &Configuration) -> Result<String, EnvironmentError> {
     Ok(parts.join(" "))
 }
 
-/// The scripts turn the spaces into line breaks.
+/// The scripts replace the spaces with line breaks.
 fn ulimits(config: &Configuration) -> String {
     let Some(limits) = &config.custom_linux_os_config().ulimit_config else {
         return String::new();
@@ -179,12 +179,12 @@ fn kubelet_file(config: &Configuration) -> String {
     STANDARD.encode(writer.finish())
 }
 
-/// Kubelet does not know this setting any more.
+/// Whether kubelet is too new to accept this setting.
 fn drops_idle_timeout(config: &Configuration) -> bool {
     at_least(&config.kubernetes_version, [1, 34, 0])
 }
 
-/// Whether a version is not before another. What is no version is before all.
+/// Whether a version is equal to or later than another. An invalid version counts as the earliest.
 pub(super) fn at_least(version: &str, other: [u32; 3]) -> bool {
     let version = version.strip_prefix('v').unwrap_or(version);
     let version = version.split_once('+').map_or(version, |(version, _)| version);

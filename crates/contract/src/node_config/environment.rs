@@ -10,7 +10,7 @@ use super::gpu::{self, Components};
 use super::variables::PLAIN;
 use super::{Configuration, features};
 
-/// The command that runs the scripts, to be given the environment.
+/// The command that runs the scripts with the environment.
 pub const COMMAND: [&str; 3] = [
     "/bin/bash",
     "-c",
@@ -23,17 +23,17 @@ pub const COMMAND: [&str; 3] = [
     ),
 ];
 
-/// Which of its two schemas the configuration of containerd has to follow.
+/// The two schemas of containerd's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContainerdSchema {
-    /// Before version 2.
+    /// For containerd before version 2.
     A,
-    /// From version 2 on.
+    /// For containerd from version 2 on.
     B,
 }
 
 impl ContainerdSchema {
-    /// The schema of what `containerd --version` says; `None` where that says nothing.
+    /// The schema for the output of `containerd --version`; `None` if the output contains no version.
     pub fn of_version_output(output: &str) -> Option<Self> {
         let word = output.split_whitespace().nth(2)?;
         let version = word.strip_prefix('v').unwrap_or(word).split('-').next()?;
@@ -45,14 +45,14 @@ impl ContainerdSchema {
     }
 }
 
-/// What the environment depends on beside the configuration.
+/// The properties of the machine on which the environment depends, besides the configuration.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// That of the containerd which is installed.
+    /// The schema for the installed containerd.
     pub containerd: ContainerdSchema,
-    /// The drivers of GPUs, or why they are not known.
+    /// The GPU drivers in the image, or why they are unknown.
     pub components: Result<Components, String>,
-    /// Where Microsoft's images are in a sovereign cloud.
+    /// The registry that holds Microsoft's images in a sovereign cloud.
     pub mcr_repository_base: Option<String>,
 }
 
@@ -67,13 +67,13 @@ impl Default for Host {
     }
 }
 
-/// A value that cannot be made of this configuration.
+/// The error for a variable that cannot be made from this configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}: {what}")]
 pub struct EnvironmentError {
-    /// The variable.
+    /// The name of the variable.
     pub variable: &'static str,
-    /// Why not; never with the value.
+    /// The reason, without the value.
     pub what: String,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn refused(variable: &'static str, what: String) -> EnvironmentError 
     EnvironmentError { variable, what }
 }
 
-/// The variables that the scripts read. `Debug` shows their names only.
+/// The variables for the scripts. `Debug` shows only their names.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Environment {
     variables: BTreeMap<Cow<'static, str>, String>,
@@ -89,7 +89,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Makes them of a configuration.
+    /// Makes the variables from a configuration.
     pub fn of(config: &Configuration, host: &Host) -> Result<Self, EnvironmentError> {
         let mut variables: BTreeMap<Cow<'static, str>, String> = BTreeMap::new();
         for (name, value) in PLAIN {
@@ -112,7 +112,7 @@ impl Environment {
         Ok(Self { variables, warnings })
     }
 
-    /// One variable.
+    /// The value of one variable.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
@@ -122,13 +122,13 @@ impl Environment {
         self.variables.iter().map(|(name, value)| (name.as_ref(), value.as_str()))
     }
 
-    /// What is missing and does not matter to this node.
+    /// Missing fields that do not matter to this node.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The environment of the scripts' process: these variables, and below them what is inherited
-    /// and can do no harm. `PATH` gets the directories in which images keep their programs.
+    /// The environment of the scripts' process: these variables, and inherited variables that can do no harm.
+    /// `PATH` gets the directories in which images install programs.
     pub fn over(
         &self,
         inherited: impl IntoIterator<Item = (OsString, OsString)>,
@@ -144,7 +144,7 @@ impl Environment {
     }
 }
 
-/// `PATH` with `/usr/local/bin` and `/opt/bin` behind what is there.
+/// `PATH` with `/usr/local/bin` and `/opt/bin` appended.
 fn whole_path(path: &OsStr) -> OsString {
     let mut whole = path.to_owned();
     for directory in ["/usr/local/bin", "/opt/bin"] {

@@ -1,4 +1,4 @@
-//! Names of variables: which may be passed to the scripts, and which a feature may have.
+//! Names of variables: which may be passed to the scripts, and which a feature may use.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::variables::PLAIN;
 const NEVER: &[&str] =
     &["BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "IFS", "PS4", "CDPATH", "GLOBIGNORE"];
 
-/// A variable that changes what a shell or the dynamic linker does.
+/// Whether a variable changes the behaviour of a shell or of the dynamic linker.
 pub fn never_passed(name: &str) -> bool {
     name.starts_with("LD_") || name.starts_with("BASH_FUNC_") || NEVER.contains(&name)
 }
 
-/// A variable that is made of the configuration.
+/// Whether a variable is made from the configuration.
 pub fn is_made(name: &str) -> bool {
     let listed = |count: &str| !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
     PLAIN.iter().any(|(made, _)| *made == name)
@@ -32,7 +32,7 @@ pub fn is_feature(name: &str) -> bool {
         && !is_made(name)
 }
 
-/// The features that can be passed on, and the names of those that cannot.
+/// The features that can be passed on, and the names of the rejected features.
 pub(super) fn sorted_out(features: &BTreeMap<String, String>) -> (String, Vec<String>) {
     let mut file = String::new();
     let mut dropped = Vec::new();

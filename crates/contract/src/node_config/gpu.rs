@@ -1,4 +1,4 @@
-//! Sizes of VMs with GPUs, and the drivers that they need.
+//! VM sizes with GPUs, and the drivers that they need.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::environment::{EnvironmentError, Host, refused};
 
 /// Sizes with enclaves.
 const SGX: &[&str] = &["Standard_DC2s", "Standard_DC4s"];
-/// Sizes whose GPUs draw and compute with one driver.
+/// Sizes whose GPUs use one driver for graphics and computing.
 const CONVERGED: &[&str] = &[
     "standard_nv6ads_a10_v5",
     "standard_nv12ads_a10_v5",
@@ -21,7 +21,7 @@ const CONVERGED: &[&str] = &[
     "standard_nc16ads_a10_v4",
     "standard_nc32ads_a10_v4",
 ];
-/// Sizes with the newest of those.
+/// Sizes that need the newest driver for graphics and computing.
 const GRID_V20: &[&str] = &[
     "standard_nc24lds_xl_rtxpro6000bse_v6",
     "standard_nc36ds_xl_rtxpro6000bse_v6",
@@ -39,7 +39,7 @@ const GRID_V20: &[&str] = &[
     "standard_nc320ds_xl_rtxpro6000bse_v6",
     "standard_nc320lds_xl_rtxpro6000bse_v6",
 ];
-/// Sizes whose GPUs are joined by a fabric.
+/// Sizes whose GPUs are connected by a fabric.
 const FABRIC: &[&str] = &[
     "standard_nd96asr_v4",
     "standard_nd112asr_a100_v4",
@@ -79,7 +79,7 @@ fn listed(sizes: &[&str], size: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Driver {
     CudaLts,
-    /// For the first generation of GPUs, at a version that does not change any more.
+    /// For the first generation of GPUs, with a version that no longer changes.
     Cuda,
     Grid,
     GridV20,
@@ -116,7 +116,7 @@ pub(super) struct Versions {
     pub(super) image: String,
 }
 
-/// Which driver to install. Only a node with GPUs has to know.
+/// The driver to install. Only a node with GPUs needs one.
 pub(super) fn versions(config: &Configuration, host: &Host) -> Result<Versions, EnvironmentError> {
     let driver = Driver::of(&config.vm_size);
     let found = match &host.components {
@@ -138,7 +138,7 @@ pub(super) fn needs_driver(config: &Configuration) -> bool {
         || [CONVERGED, GRID_V20, FABRIC].iter().any(|sizes| listed(sizes, size))
 }
 
-/// The images of drivers that an image of a node comes with.
+/// The driver images that a node image contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Components {
     images: BTreeMap<String, String>,

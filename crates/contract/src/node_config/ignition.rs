@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::custom_data::{File, gzip};
 
 const UNIT: &str = "aks-node-controller.service";
-/// 0600, as Ignition writes modes.
+/// 0600, in the decimal notation of Ignition.
 const MODE: u32 = 384;
 
-/// Files, and the unit that reads them. The unit is disabled in the image, and enabling it by a
-/// preset comes too late for the first boot; the link makes sure.
+/// The files, and the unit that reads them. The unit is disabled in the image, and a preset enables it too
+/// late for the first boot; the link guarantees that it starts.
 pub(super) fn ignition(files: &[File<'_>]) -> String {
     let files: Vec<Value> = files
         .iter()

@@ -1,4 +1,4 @@
-//! The configuration of the DNS cache on a node, which is a `CoreDNS`.
+//! The configuration of the DNS cache on a node, which is a `CoreDNS` server.
 
 use std::fmt::Write as _;
 
@@ -10,21 +10,21 @@ const CLUSTER: &str = "169.254.10.11";
 const AZURE_DNS: &str = "168.63.129.16";
 const USUAL_CORE_DNS: &str = "10.0.0.10";
 
-/// Whether critical names are answered from a hosts file.
+/// Whether a hosts file answers queries for critical names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hosts {
     With,
     Without,
 }
 
-/// Where a query comes from.
+/// The origin of a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Node,
     Cluster,
 }
 
-/// The whole file; none where there is no such cache.
+/// The complete Corefile; `None` if the node has no DNS cache.
 pub(super) fn corefile(
     config: &Configuration,
     hosts: Hosts,
@@ -78,7 +78,7 @@ fn block(
         file.lines(&["ttl 5", "reload 5s", "fallthrough"]);
         file.close();
     }
-    // The cluster's DNS would ask this cache again for whatever it does not know itself.
+    // The cluster's DNS would send queries that it cannot answer back to this cache.
     let to_cluster = domain.ends_with("cluster.local")
         || settings.forward_destination == "ClusterCoreDNS" && !(root && side == Side::Node);
     let upstream = if to_cluster { core_dns } else { AZURE_DNS };
@@ -153,7 +153,7 @@ fn cache(file: &mut File, settings: &LocalDnsOverrides) {
     file.close();
 }
 
-/// A value that is one word of the file and nothing else.
+/// A value that must be a single word in the file.
 fn word(text: &str) -> Result<&str, EnvironmentError> {
     let part = |next: char| next.is_ascii_alphanumeric() || matches!(next, '.' | '-' | '_' | ':');
     if !text.is_empty() && text.chars().all(part) {

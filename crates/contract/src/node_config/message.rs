@@ -1,4 +1,4 @@
-//! Messages as tables of fields: what reading and writing need to know, and no more.
+//! Messages as tables of fields: only the facts that reading and writing need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use super::notice::{Notable, Refused, shown};
 use super::reader::Reader;
 use super::writer::Writer;
 
-/// A field: how it is spelt, and whether its value may be shown.
+/// A field: its names, and whether its value may be shown.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) json: &'static str,
-    /// A spelling that is read and never written.
+    /// A name that is accepted when reading and never written.
     pub(crate) also: Option<&'static str>,
     pub(crate) hidden: bool,
 }
@@ -23,22 +23,22 @@ pub(crate) trait Message: Default {
     fn value_mut(&mut self, index: usize) -> &mut dyn Value;
 }
 
-/// What can stand in a field.
+/// The value of a field.
 pub(crate) trait Value {
-    /// Reads what comes next.
+    /// Parses the next value.
     fn read(&mut self, reader: &mut Reader<'_>) -> Result<(), Refused>;
     fn write(&self, writer: &mut Writer);
-    /// It is left out when written.
+    /// Whether the value is unset and is left out when written.
     fn is_unset(&self) -> bool;
 }
 
-/// Values of an enumeration: a number that may have a name.
+/// An enumeration: a number that may have a name.
 pub(crate) trait Enumeration: Copy + Default {
     const VALUES: &'static [(&'static str, i32)];
     fn of(number: i32) -> Self;
 }
 
-/// Makes a value and a `Debug` without secrets of a generated message.
+/// Implements `Value` and a `Debug` without secrets for a generated message.
 macro_rules! message {
     ($name:ident) => {
         impl Value for $name {
@@ -63,7 +63,7 @@ macro_rules! message {
 }
 pub(crate) use message;
 
-/// Makes a value of a generated enumeration.
+/// Implements `Value` for a generated enumeration.
 macro_rules! enumeration {
     ($name:ident, $values:expr) => {
         impl Enumeration for $name {
@@ -91,8 +91,8 @@ macro_rules! enumeration {
 }
 pub(crate) use enumeration;
 
-/// Reads the members of an object. Unknown fields are noted, whatever their values are; a field
-/// that occurs twice, in whatever spelling, is refused.
+/// Parses the members of an object. Unknown fields are noted, whatever their values are; a field that occurs
+/// twice, in any spelling, is refused.
 pub(crate) fn read<M: Message>(message: &mut M, reader: &mut Reader<'_>) -> Result<(), Refused> {
     let mut seen = vec![false; M::FIELDS.len()];
     let mut unknown = BTreeSet::new();
@@ -195,7 +195,7 @@ impl Value for f64 {
         Ok(())
     }
     fn write(&self, writer: &mut Writer) {
-        // JSON has no numbers for these; protobuf writes them as texts.
+        // JSON has no such numbers; protobuf writes them as texts.
         if self.is_finite() { writer.plain(self) } else { writer.text(&super::show::number(*self)) }
     }
     fn is_unset(&self) -> bool {

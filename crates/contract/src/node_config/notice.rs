@@ -1,21 +1,21 @@
-//! What is refused, and what is tolerated and worth a word.
+//! The error that refuses a configuration, and notices about tolerated contents.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// So much of a name is shown.
+/// The number of characters of a name that are shown.
 const SHOWN: usize = 64;
 
 /// Why a configuration is refused, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// Counted from 1, in characters.
+    /// The column, counted from 1, in characters.
     pub column: usize,
-    /// What is wrong there.
+    /// The problem.
     pub what: Cow<'static, str>,
-    /// The field, as a dotted path; empty for the whole.
+    /// The field, as a dotted path; empty for the whole configuration.
     pub field: String,
 }
 
@@ -29,25 +29,25 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Something that is tolerated and worth a word.
+/// A notice about unusual contents that are tolerated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// The field, as a dotted path.
     pub field: String,
-    /// What is to be said about it.
+    /// The kind of the notice.
     pub what: Notable,
 }
 
-/// What is tolerated, so that an old node can read a new configuration.
+/// The kinds of tolerated contents, so that an old node can read a new configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notable {
-    /// Not a field of this contract: ignored.
+    /// A field that is unknown here: ignored.
     UnknownField,
-    /// Not a value of this enumeration: as if unset.
+    /// An unknown name of an enumeration: treated as unset.
     UnknownEnumName(String),
-    /// Not a number of this enumeration: kept, and without effect.
+    /// An unknown number of an enumeration: preserved, and without effect.
     UnknownEnumNumber(i32),
-    /// `v0` still works.
+    /// The deprecated version `v0`, which is still supported.
     DeprecatedVersion,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for Notice {
     }
 }
 
-/// A name that came from outside, fit to be shown.
+/// A name from outside, made safe for output.
 pub(crate) fn shown(name: &str) -> String {
     let clean = |character: char| if character.is_control() { '?' } else { character };
     let mut shown: String = name.chars().take(SHOWN).map(clean).collect();

@@ -1,17 +1,17 @@
-//! Reads JSON strictly, with the line, the column and the field of whatever is wrong.
+//! Parses JSON strictly; an error names the line, the column and the field.
 //!
-//! Values are never quoted: a configuration holds secrets, and one in the wrong place must not
-//! come out in a message.
+//! Values are never quoted: a configuration contains secrets, and a secret in the wrong place must not appear
+//! in a message.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::notice::{Notable, Notice, Refused, shown};
 
-/// Deeper than this nothing is read. The contract needs six.
+/// The deepest nesting that is accepted. The contract needs six levels.
 const DEEPEST: usize = 64;
 
-/// The name of a member, and where it stands.
+/// The name of a member, and its position.
 pub(crate) struct Key {
     pub(crate) text: String,
     pub(crate) at: usize,
@@ -23,7 +23,7 @@ impl Key {
     }
 }
 
-/// A text, and how far it is read.
+/// A text, and the position up to which it is read.
 pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Nothing but white space is left; what was noted on the way.
+    /// Checks that only white space is left; returns the notices.
     pub(crate) fn end(mut self) -> Result<Vec<Notice>, Refused> {
         match self.next()? {
             None => Ok(self.notices),
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The first byte of what comes next, behind white space.
+    /// The next byte after white space.
     fn next(&mut self) -> Result<Option<u8>, Refused> {
         let rest = &self.text.as_bytes()[self.at..];
         let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         self.refuse(self.text.len(), "unexpected end of input")
     }
 
-    /// Says what was wanted and what is there instead.
+    /// An error that names the expected and the found value.
     fn unexpected(&mut self, wanted: &str) -> Refused {
         let found = match self.next() {
             Err(refused) => return refused,
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         Ok(there)
     }
 
-    /// Takes `null`, if that comes next.
+    /// Consumes `null`, if it is next.
     pub(crate) fn null(&mut self) -> Result<bool, Refused> {
         self.word("null")
     }
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         if self.word("false")? { Ok(false) } else { Err(self.unexpected("true or false")) }
     }
 
-    /// A text comes next.
+    /// Whether a text is next.
     pub(crate) fn at_text(&mut self) -> Result<bool, Refused> {
         Ok(self.next()? == Some(b'"'))
     }
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
                     units.push(self.unit(start)?);
                 }
                 match String::from_utf16(&units).ok().and_then(|text| text.chars().next()) {
-                    // No variable and no file of the scripts can hold it.
+                    // No variable and no file of the scripts can contain a NUL character.
                     Some('\0') => return Err(self.refuse(start, "a NUL character in a string")),
                     Some(character) => character,
                     None => return Err(self.refuse(start, "half a character in a string")),
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number, or a text that holds one; where it stands, and what it says.
+    /// A number, or a text that contains a number: its position and its digits.
     fn numeral(&mut self, wanted: &str) -> Result<(usize, String), Refused> {
         let next = self.next()?;
         let start = self.at;
@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
         if !is_numeral(&numeral) {
             return Err(self.refuse(start, "expected a whole number, found another string"));
         }
-        // 1e2 and 100.0 are whole numbers as well.
+        // 1e2 and 100.0 are whole numbers, too.
         let number: f64 = numeral.parse().unwrap_or(f64::NAN);
         if number.fract() != 0.0 && number.is_finite() {
             return Err(self.refuse(start, "expected a whole number, found a fraction"));
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads an object; `each` reads the value behind a key.
+    /// Parses an object; `each` parses the value after a key.
     pub(crate) fn members(
         &mut self,
         mut each: impl FnMut(&mut Self, Key) -> Result<(), Refused>,
@@ -292,7 +292,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads an array; `each` reads an element.
+    /// Parses an array; `each` parses an element.
     pub(crate) fn elements(
         &mut self,
         each: impl FnMut(&mut Self) -> Result<(), Refused>,
@@ -326,7 +326,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a value and forgets it. It has to be JSON all the same.
+    /// Parses a value and discards it. The value must still be valid JSON.
     pub(crate) fn skip(&mut self) -> Result<(), Refused> {
         match self.next()? {
             Some(b'{') => {
@@ -350,7 +350,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// As JSON writes numbers: no leading zero or plus, digits on both sides of the point.
+/// Whether a text is a number in JSON: no leading zero or plus, digits on both sides of the point.
 fn is_numeral(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {

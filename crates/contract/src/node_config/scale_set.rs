@@ -1,4 +1,4 @@
-//! The body of a request that creates a scale set.
+//! The body of an ARM request that creates a scale set.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::custom_data::NodeBootstrapping;
 use super::derived::on_one_line;
 use super::{Configuration, environment::Environment, environment::Host};
 
-/// The body for ARM: CustomData, and the extension that waits for the result. The caller adds the
+/// The body of the request: CustomData, and the extension that waits for the result. The caller adds the
 /// image, disks, network and SSH keys.
 pub fn scale_set(config: &Configuration, made: &NodeBootstrapping, capacity: u32) -> Value {
     let environment = Environment::of(config, &Host::default()).ok();

@@ -1,8 +1,8 @@
-//! Values as the scripts read them.
+//! The format of values in variables.
 
 use super::{LoadBalancerSku, NetworkPlugin, NetworkPolicy, VmType};
 
-/// What can become the value of a variable.
+/// A type whose values can be written to a variable.
 pub(crate) trait Show {
     fn show(&self) -> String;
 }

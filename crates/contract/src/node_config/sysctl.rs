@@ -6,7 +6,7 @@ use super::environment::{EnvironmentError, refused};
 use super::show::Show as _;
 use super::{Configuration, SysctlConfig};
 
-/// A port that Azure's agents use, inside the range that programs get theirs from.
+/// A port that Azure's agents use, although it is inside the ephemeral port range.
 const RESERVED_PORT: u32 = 65_330;
 
 /// Lines `key=value`, sorted.

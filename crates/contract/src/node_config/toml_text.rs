@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Toml {
     Text(String),
@@ -12,7 +11,6 @@ pub(super) enum Toml {
     Texts(Vec<String>),
 }
 
-/// A table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Table {
     values: BTreeMap<String, Toml>,
@@ -20,7 +18,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table at a path, made if it is not there yet.
+    /// The table at a path; creates the table if it does not exist.
     pub(super) fn at(&mut self, path: &[&str]) -> &mut Self {
         path.iter().fold(self, |table, name| table.tables.entry((*name).to_owned()).or_default())
     }

@@ -1,12 +1,12 @@
-//! The variables that are a constant, a field, or a field with a default. What needs more thought
-//! is in [`super::derived`].
+//! The variables that are a constant, a field, or a field with a default. [`super::derived`] holds the
+//! variables with rules of their own.
 
 use super::Configuration;
 use super::show::Show as _;
 
 type Rule = fn(&Configuration) -> String;
 
-/// An empty text means unset.
+/// The text, or the default if the text is empty, which means unset.
 fn or(text: &str, default: &str) -> String {
     if text.is_empty() { default } else { text }.to_owned()
 }

@@ -4,23 +4,23 @@ use std::fmt::Write as _;
 
 use super::show::Show;
 
-/// A text that grows.
+/// The output so far.
 pub(crate) struct Writer {
     out: String,
     form: Form,
     depth: usize,
-    /// Nothing stands yet in the innermost list.
+    /// Whether the innermost list is still empty.
     fresh: bool,
 }
 
-/// The form of the output, which depends on its reader.
+/// The format of the output, which depends on its reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// A configuration: names of fields, two spaces.
+    /// A configuration: names of fields, indented by two spaces.
     Configuration,
-    /// The file of kubelet: JSON names, four spaces, nothing that HTML would take for markup.
+    /// The file of kubelet: JSON names, indented by four spaces, with HTML characters escaped.
     Kubelet,
-    /// For people: one line, without secrets.
+    /// For human readers: one line, without secrets.
     People,
 }
 
@@ -45,7 +45,7 @@ impl Writer {
         self.out
     }
 
-    /// Secrets stay out of it.
+    /// Whether secrets are left out.
     pub(crate) fn hides(&self) -> bool {
         self.form == Form::People
     }
@@ -65,7 +65,7 @@ impl Writer {
         self.fresh = false;
     }
 
-    /// What comes next is another element.
+    /// Begins the next element.
     pub(crate) fn element(&mut self) {
         if !self.fresh {
             self.out.push(',');
@@ -90,7 +90,7 @@ impl Writer {
         self.out.extend(std::iter::repeat_n(' ', indent * self.depth));
     }
 
-    /// A number, true or false.
+    /// Writes a number or a truth value.
     pub(crate) fn plain(&mut self, value: &impl Show) {
         self.out.push_str(&value.show());
     }

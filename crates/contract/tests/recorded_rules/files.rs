@@ -1,4 +1,4 @@
-//! The files inside variables, looked into by the recorded description of them.
+//! Checks the files inside variables against their recorded descriptions.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::rules::Config;
 
-/// kubelet's file: `contract` names the fields, `text` is what came out.
+/// kubelet's file: `contract` names the fields, `text` is our result.
 pub(crate) fn kubelet_is_right(contract: &Value, config: Config<'_>, text: &str) -> bool {
     let path = "kubelet_config.kubelet_config_file_config";
     let mut file = config.at(path).cloned().unwrap_or_else(|| Value::Object(Map::new()));
@@ -18,7 +18,7 @@ pub(crate) fn kubelet_is_right(contract: &Value, config: Config<'_>, text: &str)
     serde_json::from_str::<Value>(text).is_ok_and(|found| found == wanted)
 }
 
-/// With JSON names, and without what is unset.
+/// The value with JSON names, and without unset fields.
 fn with_kubelet_names(contract: &Value, message: &str, value: &Value) -> Value {
     let messages = contract["messages"].as_array().unwrap();
     let listed = messages.iter().find(|listed| listed["message"] == message).unwrap();
@@ -48,7 +48,7 @@ fn with_kubelet_names(contract: &Value, message: &str, value: &Value) -> Value {
     Value::Object(members)
 }
 
-/// kubelet's spelling, also where upstream has another one.
+/// kubelet's spelling, even if upstream uses another one.
 fn kubelet_name(name: &str, recorded: &Value) -> String {
     match (name, recorded.as_str()) {
         ("cache_ttl", _) => "cacheTTL".to_owned(),
@@ -63,7 +63,7 @@ fn kubelet_name(name: &str, recorded: &Value) -> String {
     }
 }
 
-/// Kernel parameters, by the tables in the record.
+/// Kernel parameters, according to the tables in the record.
 pub(crate) fn sysctl_is_right(map: &Value, config: Config<'_>, text: &str) -> bool {
     let rules = &map["sysctl"];
     let mut wanted: BTreeMap<String, String> = BTreeMap::new();
@@ -96,7 +96,7 @@ pub(crate) fn sysctl_is_right(map: &Value, config: Config<'_>, text: &str) -> bo
     wanted.concat() == text
 }
 
-/// containerd's file, statement by statement; what is wrong with it, if something is.
+/// containerd's file, statement by statement; returns the differences.
 pub(crate) fn containerd_faults(
     config: Config<'_>,
     schema: ContainerdSchema,
@@ -188,7 +188,7 @@ pub(crate) fn containerd_faults(
     statements.into_iter().filter(|(_, holds)| !holds).map(|(what, _)| what).collect()
 }
 
-/// The DNS cache's file: its blocks and what is in each.
+/// The file of the DNS cache: its blocks and their contents.
 pub(crate) fn corefile_is_right(config: Config<'_>, hosts: bool, text: &str) -> bool {
     if !config.truth("local_dns_profile.enable_local_dns") {
         return text.is_empty();
@@ -225,7 +225,7 @@ pub(crate) fn corefile_is_right(config: Config<'_>, hosts: bool, text: &str) -> 
     right && blocks.iter().map(|(head, _)| head).eq(&wanted)
 }
 
-/// The blocks at the outermost level: head, and the words inside with one space between them.
+/// The blocks at the outermost level: the head, and the words inside, separated by one space.
 fn blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks: Vec<(String, String)> = Vec::new();
     for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
@@ -239,7 +239,7 @@ fn blocks(text: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// The words of a text, for what must be the same up to white space.
+/// The words of a text, for a comparison that ignores white space.
 pub(crate) fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }

@@ -1,5 +1,5 @@
-//! Configurations made from the contract itself, so that a new field is in them at once. The same
-//! number gives the same configuration, everywhere and always.
+//! Configurations generated from the contract itself, so that they include a new field at once. The same
+//! number always gives the same configuration.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use bringup_contract::node_config::{ENUMS, SCHEMA};
 use serde_json::{Map, Value, json};
 
-/// How many there are.
+/// The number of generated configurations.
 pub(crate) const COUNT: u64 = 500;
 
-/// What kind of value stands in a field.
+/// The class of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     Usual,
@@ -19,11 +19,11 @@ pub(crate) enum Class {
     Extreme,
 }
 
-/// A configuration, and which kinds of values are in it.
+/// A configuration, and the classes of its values.
 pub(crate) struct Generated {
-    /// With the names of fields.
+    /// The configuration with the names of fields.
     pub(crate) config: Value,
-    /// As it is sent: also with JSON names, on one line or many.
+    /// The configuration as sent: also with JSON names, on one line or many.
     pub(crate) text: String,
     pub(crate) classes: BTreeSet<(&'static str, &'static str, Class)>,
 }
@@ -41,7 +41,7 @@ pub(crate) fn configuration(number: u64) -> Generated {
     Generated { config, text, classes: generator.classes }
 }
 
-/// The kinds of values that a field of this type can have.
+/// The classes of values that a field of this type can have.
 pub(crate) fn classes_of(kind: &str) -> &'static [Class] {
     match kind {
         "bool" => &[Class::Usual, Class::Empty],
@@ -66,7 +66,7 @@ struct Generator {
 }
 
 impl Generator {
-    /// Splitmix64.
+    /// The random number generator Splitmix64.
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -190,7 +190,7 @@ impl Generator {
             },
             Class::Extreme => match name {
                 "net_ipv4_ip_local_port_range" => self.one_of(ODD_PORT_RANGES).to_owned(),
-                // Anything else in these is refused on purpose; other tests see to that.
+                // Other values of these fields are refused on purpose; other tests check that.
                 "http_proxy"
                 | "https_proxy"
                 | "no_proxy_entries"
@@ -231,7 +231,7 @@ const ODD_TEXTS: &[&str] = &[
     "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789",
 ];
 
-/// Values that mean something; of other fields any text will do.
+/// The meaningful values of a field; any text is valid for other fields.
 fn usual(name: &str) -> &'static [&'static str] {
     match name {
         "vm_size" => &[
@@ -287,7 +287,7 @@ fn usual(name: &str) -> &'static [&'static str] {
 
 pub(crate) const PLAIN_CLOUD: &str =
     r#"{"name":"akscustom","resourceManagerEndpoint":"https://management.plain/"}"#;
-/// The base64 of a description of a cloud.
+/// The description of a cloud in base64.
 pub(crate) const PACKED_CLOUD: &str =
     "eyJyZXNvdXJjZU1hbmFnZXJFbmRwb2ludCI6Imh0dHBzOi8vbWFuYWdlbWVudC5wYWNrZWQvIn0=";
 
@@ -307,8 +307,8 @@ fn with_json_names(message: &str, value: &Value) -> Value {
     members.collect()
 }
 
-/// The JSON name of a field that is not given another one. Those that are keep their plain name,
-/// which is right as well.
+/// The default JSON name of a field. Fields with another JSON name keep their plain name, which is valid as
+/// well.
 pub(crate) fn camel_case(name: &str) -> String {
     let other = ["tls", "qps", "dns", "gc", "qos", "cfs", "ca", "ttl"];
     if name.split('_').skip(1).any(|part| other.contains(&part)) {

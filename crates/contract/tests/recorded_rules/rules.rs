@@ -1,5 +1,5 @@
-//! The recorded description of upstream's variables, read a second time and without the code of
-//! this crate: what a variable must be, from the configuration as JSON.
+//! A second implementation of the recorded rules of upstream's variables, without the code of this crate: the
+//! required value of a variable for a configuration in JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -48,7 +48,7 @@ impl<'a> Config<'a> {
             && self.text("network_config.network_policy") != "NETWORK_POLICY_CALICO"
     }
 
-    /// Generated versions are three numbers, or nothing that could be a version.
+    /// Generated versions are three numbers, or an invalid text.
     pub(crate) fn version_is_at_least(self, minor: u32) -> bool {
         let parts: Vec<u32> = self
             .text("kubernetes_version")
@@ -59,13 +59,13 @@ impl<'a> Config<'a> {
     }
 }
 
-/// What the record says of one variable.
+/// The record of one variable.
 pub(crate) struct Recorded<'a> {
     entry: &'a Value,
     gpu: &'a Value,
 }
 
-/// Variables that hold a whole file, which is looked into elsewhere.
+/// Variables that contain a whole file; other functions check them.
 pub(crate) const FILES: &[&str] = &[
     "KUBELET_CONFIG_FILE_CONTENT",
     "KUBENET_TEMPLATE",
@@ -98,7 +98,7 @@ impl<'a> Recorded<'a> {
         self.entry["rule"].as_str().unwrap()
     }
 
-    /// Whether this is the value that the record asks for.
+    /// Whether the record allows this value.
     pub(crate) fn allows(&self, config: Config<'_>, ours: &str) -> bool {
         let field = self.entry["from"].as_str().and_then(|from| config.at(from));
         match self.entry["kind"].as_str().unwrap() {
@@ -114,7 +114,7 @@ impl<'a> Recorded<'a> {
         }
     }
 
-    /// Rules that several variables share, then those of one.
+    /// First rules that several variables share, then rules of one variable.
     fn derived(&self, config: Config<'_>) -> String {
         let rule = self.rule();
         if let Some(values) = rule.strip_prefix("enum: ") {
@@ -202,7 +202,7 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// The drivers that [`Recorded::driver`] speaks of.
+/// The drivers for [`Recorded::driver`].
 pub(crate) fn components() -> Value {
     let images = ["cuda-lts", "cuda", "grid", "grid-v20"].map(|name| {
         // A version has two parts, so the names are written without the dash.
@@ -275,7 +275,7 @@ fn text_of(name: &str, config: Config<'_>) -> String {
     }
 }
 
-/// Whether a value is shown as this text. Numbers: whichever way they are written.
+/// Whether a value has this textual form; numbers may be written in any notation.
 fn shows(value: &Value, text: &str) -> bool {
     match value {
         Value::String(value) => value == text,
@@ -286,7 +286,7 @@ fn shows(value: &Value, text: &str) -> bool {
     }
 }
 
-/// `AZURE->"azure", KUBENET->"kubenet", else ""`.
+/// The result of a rule such as `AZURE->"azure", KUBENET->"kubenet", else ""`.
 fn enumerated(values: &str, given: &str) -> String {
     let pairs = values.split(", ").filter_map(|pair| pair.split_once("->"));
     let mut fitting = pairs.filter(|(name, _)| given.ends_with(&format!("_{name}")));

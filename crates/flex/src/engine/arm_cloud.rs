@@ -1,4 +1,4 @@
-//! Azure through ARM: every write and every deletion comes after a read that proves ownership.
+//! Requests to Azure through ARM: a read that proves ownership precedes every write and every deletion.
 
 use async_trait::async_trait;
 use bringup_azure::arm::{Condition, PollError, Verb, Write};
@@ -20,7 +20,7 @@ use crate::sweep::Kind;
 use crate::time::pause;
 use crate::trouble::{Class, Trouble};
 
-/// Azure through ARM.
+/// Sends requests to Azure through ARM.
 pub struct ArmCloud<B> {
     arm: Arm,
     cluster: String,
@@ -28,7 +28,7 @@ pub struct ArmCloud<B> {
 }
 
 impl<B: Bootstrap> ArmCloud<B> {
-    /// Machines of a cluster, whose id goes into the tags of every resource.
+    /// For the machines of a cluster. The cluster's ID is in the tags of every resource.
     pub fn new(arm: Arm, cluster: &str, bootstrap: B) -> Self {
         Self { arm, cluster: cluster.to_owned(), bootstrap }
     }
@@ -46,7 +46,7 @@ impl<B: Bootstrap> ArmCloud<B> {
             Ok(Started { operation: Ok(operation), retry_after, body, .. }) => {
                 let ended = body.pointer("/properties/provisioningState").and_then(Value::as_str);
                 let ended = ended.is_some_and(|state| state.eq_ignore_ascii_case("succeeded"));
-                // A NIC often exists at once, and its operation need not be followed.
+                // A NIC often exists at once, so its operation need not be polled.
                 let operation = operation.filter(|_| !(ended && verb == Verb::Put));
                 Answer::Accepted {
                     operation: operation.map(|address| address.to_store().to_owned()),
@@ -54,7 +54,7 @@ impl<B: Bootstrap> ArmCloud<B> {
                     vm_id: vm_id_of(&body).map(str::to_owned),
                 }
             }
-            // It was accepted, and its operation is unknown: the resource is to be read.
+            // Azure accepted the request, but its operation is unknown: the resource must be read.
             Ok(Started { operation: Err(_), .. }) => Answer::Lost,
             Err(error) if error.is_not_found() && verb == Verb::Delete => Answer::Absent,
             Err(error) => Answer::Trouble(Trouble::of_error(&error, spot)),
@@ -88,7 +88,7 @@ impl<B: Bootstrap> ArmCloud<B> {
         }
     }
 
-    /// Creates the NIC, unless a resource of its name exists.
+    /// Creates the NIC, unless a resource with its name exists.
     async fn put_nic(&self, machine: &AzureFlexMachine, place: &Place, spot: bool) -> Answer {
         let (id, identity) = (nic_id(place), self.identity(machine, place));
         match prove(&self.arm, Kind::Nic, &id, &identity).await {
@@ -103,7 +103,7 @@ impl<B: Bootstrap> ArmCloud<B> {
                 let state = nic.pointer("/properties/provisioningState").and_then(Value::as_str);
                 match state.unwrap_or_default().to_ascii_lowercase().as_str() {
                     "succeeded" => return Answer::Done,
-                    // Its creation has failed: it is created again.
+                    // The creation of the NIC failed, so it is created again.
                     "failed" => {}
                     _ => return Answer::Running { wait: None },
                 }
@@ -126,8 +126,8 @@ impl<B: Bootstrap> ArmCloud<B> {
         self.write(ResourceWrite::put(Kind::Nic, &id, &body, condition), spot).await
     }
 
-    /// Creates the VM, unless a resource of its name exists. Its NIC must be ours, and no disk may
-    /// have the name of its disk: Azure deletes both with the VM.
+    /// Creates the VM, unless a resource with its name exists. The NIC must be ours, and no disk may have the
+    /// name of the VM's disk, because Azure deletes both with the VM.
     async fn put_vm(&self, machine: &AzureFlexMachine, place: &Place, spot: bool) -> Answer {
         let identity = self.identity(machine, place);
         let (vm, nic, disk) = (vm_id(place), nic_id(place), disk_id(place));
@@ -208,7 +208,7 @@ impl<B: Bootstrap> ArmCloud<B> {
         }
     }
 
-    /// The answer where a foreign VM uses a NIC or a disk of ours; none: no foreign one does.
+    /// The answer if a foreign VM uses a NIC or disk of ours; none if no foreign VM does.
     async fn foreign_use(
         &self,
         resource: (Kind, &str, &Value),
@@ -222,8 +222,8 @@ impl<B: Bootstrap> ArmCloud<B> {
         }
     }
 
-    /// The answer for a NIC or disk whose VM is kept, because Azure would delete something foreign with
-    /// it: the NIC or disk is kept too. None: the VM is not kept.
+    /// The answer for a NIC or disk whose VM must not be deleted, because Azure would delete a foreign
+    /// resource with the VM: then the NIC or disk is not deleted either. None if the VM may be deleted.
     async fn kept_with_vm(
         &self,
         machine: &AzureFlexMachine,
@@ -254,7 +254,7 @@ impl<B: Bootstrap> ArmCloud<B> {
     }
 }
 
-/// A write to a resource, before its id is parsed.
+/// A write to a resource, before its ID is parsed.
 pub(super) struct ResourceWrite<'a> {
     verb: Verb,
     kind: Kind,
@@ -269,8 +269,8 @@ impl<'a> ResourceWrite<'a> {
         Self { verb: Verb::Put, kind, id, query: &[], body: Some(body), condition }
     }
 
-    /// `read` is the resource as it was just read: one that has changed since is not deleted, where
-    /// Azure knows such conditions.
+    /// `read` is the resource as just read: if the resource has changed since, Azure refuses the deletion,
+    /// for kinds that support such a condition.
     fn delete(kind: Kind, id: &'a str, read: &'a Value) -> Self {
         let (query, condition) = deletion(kind, read);
         Self { verb: Verb::Delete, kind, id, query, body: None, condition }
@@ -311,7 +311,7 @@ impl<B: Bootstrap> Cloud for ArmCloud<B> {
     }
 }
 
-/// An operation that a newer one preempted did not fail.
+/// An operation that a newer one replaced did not fail.
 fn preempted_or(failure: &ArmFailure, spot: bool) -> Answer {
     let trouble = Trouble::of_failure(failure, spot);
     match trouble.class {
@@ -320,7 +320,7 @@ fn preempted_or(failure: &ArmFailure, spot: bool) -> Answer {
     }
 }
 
-/// Why a VM failed, by its instance view: the code is the end of the status code.
+/// The failure in a VM's instance view: the error code is the last part of the status code.
 fn failure(raw: &Value) -> ArmFailure {
     let statuses = raw.pointer("/properties/instanceView/statuses").and_then(Value::as_array);
     let mut failed = statuses.into_iter().flatten().filter_map(|status| {

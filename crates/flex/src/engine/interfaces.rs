@@ -1,4 +1,4 @@
-//! What the engine acts upon: Kubernetes and Azure, as far as machines need them.
+//! The engine's interfaces to Kubernetes and Azure.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use bringup_objects::flex::machine::{AzureFlexMachine, ClaimReference, Place};
 use crate::claim::Claim;
 use crate::machine::{Answer, Request};
 
-/// Why a request to Kubernetes failed. The text names the action and the object.
+/// Why a request to Kubernetes failed. The text contains the action and the object.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The object has changed since it was read: read again and decide again.
     #[error("another client changed the object first")]
     Conflict,
-    /// Forbidden: nothing has happened, and nothing will until the permission is granted.
+    /// The request is forbidden: nothing has changed, and nothing will until the permission is granted.
     #[error("{0}")]
     Denied(String),
     /// The request failed, or was not answered: it may have taken effect.
@@ -22,59 +22,59 @@ pub enum StoreError {
     Failed(String),
 }
 
-/// Stores machines. Every write names the version that it is based on.
+/// Stores machines. Every write names the version on which it is based.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Writes the status of a machine.
     async fn write_status(&self, machine: &AzureFlexMachine) -> Result<(), StoreError>;
     /// Writes the finalizers of a machine.
     async fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError>;
-    /// Requests the deletion of a machine, by its uid. One that no longer exists is no error.
+    /// Requests the deletion of a machine, by its uid. A machine that no longer exists is no error.
     async fn delete(&self, machine: &AzureFlexMachine) -> Result<(), StoreError>;
 }
 
-/// A claim as it was just read.
+/// A claim that was just read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CurrentClaim {
-    /// What decides about its machine.
+    /// The fields that decide about its machine.
     pub claim: Claim,
-    /// Its resource version: it is deleted in this version or not at all.
+    /// The claim's resource version: a deletion requires this version.
     pub version: String,
 }
 
-/// The claims of machines.
+/// Reads and deletes the claims of machines.
 #[async_trait]
 pub trait Claims: Send + Sync {
-    /// Reads a claim; none: it no longer exists, or another one has its name.
+    /// Reads a claim; none if it no longer exists, or if another claim has its name.
     async fn read(&self, claim: &ClaimReference) -> Result<Option<CurrentClaim>, StoreError>;
-    /// Creates the Event on a claim about the failure of its machine, once for each machine. If that
-    /// fails, it is logged, and nothing else.
+    /// Creates the Event on a claim about the failure of its machine, once for each machine. An error is only
+    /// logged.
     async fn announce_failure(
         &self,
         claim: &ClaimReference,
         machine: &AzureFlexMachine,
         message: &str,
     );
-    /// Deletes a claim in this version. One that no longer exists is no error.
+    /// Deletes a claim in this version. A claim that no longer exists is no error.
     async fn delete(&self, claim: &ClaimReference, version: &str) -> Result<(), StoreError>;
 }
 
-/// Azure, as far as a machine needs it.
+/// Sends requests about machines to Azure.
 #[async_trait]
 pub trait Cloud: Send + Sync {
-    /// Sends a request, and does not wait for what takes long.
+    /// Sends a request, and does not wait for its operation.
     async fn send(&self, request: Request, machine: &AzureFlexMachine, place: &Place) -> Answer;
 }
 
-/// What the guest bootstraps with. It holds secrets, so it is created when it is needed and stored
-/// nowhere.
+/// Creates the data with which the guest bootstraps. The data contains secrets, so it is created when needed
+/// and never stored.
 #[async_trait]
 pub trait Bootstrap: Send + Sync {
-    /// `CustomData`, in base64; or why there is none.
+    /// `CustomData` in base64, or why it could not be created.
     async fn custom_data(&self, machine: &AzureFlexMachine) -> Result<String, String>;
 
-    /// Why a machine at this place could never join, if that is certain. It is called before anything
-    /// is created in Azure, and issues no token.
+    /// Why a machine at this place could never join, if that is certain. The engine calls this function
+    /// before it creates anything in Azure. Issues no token.
     async fn check(&self, _machine: &AzureFlexMachine, _place: &Place) -> Result<(), String> {
         Ok(())
     }

@@ -19,8 +19,8 @@ pub(super) fn api_version(kind: Kind) -> &'static str {
     }
 }
 
-/// The parameters and the condition with which a resource that was just read is deleted. The deletion
-/// of VMs and disks knows no conditions.
+/// The parameters and the precondition with which a resource that was just read is deleted. Azure supports no
+/// precondition for deletions of VMs and disks.
 pub(super) fn deletion(
     kind: Kind,
     read: &Value,

@@ -1,4 +1,4 @@
-//! One pass: one decision from one snapshot, at most one effect, and what to remember of it.
+//! One pass: one decision from one snapshot, at most one effect, and the new memory.
 
 use bringup_objects::flex::FINALIZER;
 use bringup_objects::flex::machine::{AzureFlexMachine, FlexMachineStatus, Phase};
@@ -9,17 +9,17 @@ use crate::claim::ClaimState;
 use crate::machine::{FailedClaim, Memory, Request, Snapshot, Step, conditions};
 use crate::time::later;
 
-/// The pause after a claim turned out to be another than the one that was decided on.
+/// The pause after a claim turned out to differ from the one in the snapshot.
 pub const CLAIM_CHANGED: SignedDuration = SignedDuration::from_secs(2);
 
-/// When to decide again.
+/// When to run the next pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// At once.
     Now,
     /// At a moment.
     At(Timestamp),
-    /// When something changes.
+    /// When an object changes.
     Never,
 }
 
@@ -28,18 +28,18 @@ pub enum Next {
 pub enum Change {
     /// The status was stored.
     Status(Box<FlexMachineStatus>),
-    /// The machine was deleted: its claim no longer exists.
+    /// The machine was deleted, because its claim no longer exists.
     MachineDeleted,
-    /// The claim was deleted: its machine failed.
+    /// The claim was deleted, because its machine failed.
     ClaimDeleted(FailedClaim),
 }
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
-    /// When to decide again.
+    /// When to run the next pass.
     pub next: Next,
-    /// What it changed, if that is of interest.
+    /// What changed in Kubernetes, if logs or metrics need it.
     pub change: Option<Change>,
 }
 
@@ -53,9 +53,9 @@ impl Pass {
     }
 }
 
-/// Executes what is decided. It remembers nothing: the caller keeps each machine's [`Memory`].
+/// Executes decisions. The engine has no state: the caller stores each machine's [`Memory`].
 ///
-/// One machine must not be in two passes at once; different ones may.
+/// One machine must not be in two passes at once; different machines may.
 pub struct Engine<S, C, N> {
     store: S,
     cloud: C,
@@ -63,16 +63,16 @@ pub struct Engine<S, C, N> {
 }
 
 impl<S: Store, C: Cloud, N: Claims> Engine<S, C, N> {
-    /// An engine that acts upon these.
+    /// An engine with these interfaces to Kubernetes and Azure.
     pub fn new(store: S, cloud: C, claims: N) -> Self {
         Self { store, cloud, claims }
     }
 
     /// Decides from a snapshot, and executes the decision.
     ///
-    /// Afterwards, also after an error, `snapshot.memory` is what to remember of the machine. A
-    /// caller that is dropped during a pass must remember nothing: a VM that may have been requested
-    /// is then read first.
+    /// Afterwards, also after an error, `snapshot.memory` is the new memory of the machine. A caller that is
+    /// cancelled during a pass must drop the machine's memory: then a VM that may have been requested is read
+    /// first.
     pub async fn pass(&self, snapshot: &mut Snapshot<'_>) -> Result<Pass, StoreError> {
         match snapshot.next_step() {
             Step::Rest => Ok(Pass::next(Next::Never)),
@@ -110,7 +110,7 @@ impl<S: Store, C: Cloud, N: Claims> Engine<S, C, N> {
         let place = snapshot.machine.status.as_ref().and_then(|status| status.place.as_ref());
         let Some(place) = place else { return Ok(Pass::next(Next::Never)) };
         let before = *snapshot;
-        // What is sent now is never unsent again, whatever comes of it.
+        // Whatever the result of this request, it no longer counts as unsent.
         snapshot.memory = before.memory.of_claim();
         let answer = self.cloud.send(request, before.machine, place).await;
         let (status, memory) = before.after(request, answer);
@@ -122,8 +122,8 @@ impl<S: Store, C: Cloud, N: Claims> Engine<S, C, N> {
         Ok(Pass { next: Next::Now, change })
     }
 
-    /// Deletes a machine whose claim no longer exists. The claim is read first: one that is new may
-    /// not have been seen yet.
+    /// Deletes a machine whose claim no longer exists. The claim is read first, because the watch may not
+    /// have delivered a new claim yet.
     async fn delete_machine(&self, snapshot: &Snapshot<'_>) -> Result<Pass, StoreError> {
         let Some(reference) = &snapshot.machine.spec.claim_ref else {
             return Ok(Pass::next(Next::Never));
@@ -137,15 +137,15 @@ impl<S: Store, C: Cloud, N: Claims> Engine<S, C, N> {
 
     /// Announces the failure of a machine on its claim, or deletes the claim.
     ///
-    /// What has been seen of a claim may be old, and its Node may have joined since. So the claim is
-    /// read, the same decision is made on what was read, and the claim is deleted only in the version
-    /// that was read.
+    /// The watched state of the claim may be old, and its Node may have joined since. So the claim is read
+    /// again, the same decision is made from that read, and the claim is deleted only in the version that was
+    /// read.
     async fn act_on_claim(&self, snapshot: &mut Snapshot<'_>) -> Result<Pass, StoreError> {
         let machine = snapshot.machine;
         let Some(reference) = &machine.spec.claim_ref else {
             return Ok(Pass::next(Next::Never));
         };
-        // The watch will show that it is gone.
+        // The claim was deleted; the watch will deliver the deletion.
         let Some(current) = self.claims.read(reference).await? else {
             return Ok(Pass::next(Next::Never));
         };
@@ -170,7 +170,7 @@ impl<S: Store, C: Cloud, N: Claims> Engine<S, C, N> {
                     Err(error) => Err(error),
                 }
             }
-            // The claim has changed, as the watch will show.
+            // The claim has changed; the watch will deliver the change.
             Step::Wait(until) => Ok(Pass::next(Next::At(until))),
             Step::Rest => Ok(Pass::next(Next::Never)),
             Step::AddFinalizer
@@ -194,8 +194,8 @@ impl<S: Store, C: Cloud, N: Claims> Engine<S, C, N> {
     }
 }
 
-/// The request for a VM that is about to be sent for the first time, if this status is the intent of
-/// one.
+/// The stored time of a VM request that is about to be sent for the first time, if this status is the intent
+/// of one.
 fn unsent_vm_request(status: &FlexMachineStatus) -> Option<Timestamp> {
     let call = status.call.as_ref().filter(|_| status.phase == Phase::VmPut)?;
     call.started_at.as_ref().map(|time| time.0)

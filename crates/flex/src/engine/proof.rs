@@ -1,4 +1,4 @@
-//! Reads a resource and proves its ownership, before it is written or deleted.
+//! Reads a resource and proves its ownership, before bringup writes or deletes the resource.
 
 use bringup_azure::id::VirtualMachineId;
 use bringup_azure::{Arm, ArmError, Priority, ResourceId};
@@ -9,22 +9,22 @@ use crate::audit::word;
 use crate::ownership::{Identity, Ownership, companions, holder, may_be_deleted_with, owns};
 use crate::sweep::Kind;
 
-/// What a read of a resource proves.
+/// The result of reading a resource.
 pub(super) enum Proof {
-    /// Nothing: Azure does not show it.
+    /// Azure does not show the resource, which proves nothing.
     Unseen,
-    /// It is ours: its body.
+    /// The resource is ours; its body.
     Ours(Value),
-    /// It exists, and is not ours: which, and why.
+    /// The resource exists, and is not ours; the text names the resource and the reason.
     Foreign(String),
 }
 
 /// Why a resource could not be read.
 #[derive(Debug)]
 pub(super) enum ReadError {
-    /// Its id cannot be parsed.
+    /// The resource ID cannot be parsed.
     Id(String),
-    /// Azure did not answer.
+    /// The request to Azure failed.
     Arm(ArmError),
 }
 
@@ -43,11 +43,11 @@ impl std::fmt::Display for ReadError {
     }
 }
 
-/// Reads a resource; none: Azure does not show it.
+/// Reads a resource; none if Azure does not show it.
 pub(super) async fn read(arm: &Arm, kind: Kind, id: &str) -> Result<Option<Value>, ReadError> {
     let wrong = |error: &dyn std::fmt::Display| ReadError::Id(format!("`{id}`: {error}"));
     let resource: ResourceId = id.parse().map_err(|error| wrong(&error))?;
-    // It is part of a write, which comes before any read that only observes.
+    // The read precedes a write, so it has priority over reads that only observe.
     let turn = Priority::Event;
     let found = match kind {
         Kind::Vm => {
@@ -82,7 +82,7 @@ pub(super) fn foreign(kind: Kind, id: &str, why: &str) -> String {
     format!("{} {id} exists and does not belong to this machine: {why}", word(kind))
 }
 
-/// The first resource that Azure would delete together with one of our VMs and that is not ours.
+/// The first foreign resource that Azure would delete together with one of our VMs.
 pub(super) async fn foreign_companion(
     arm: &Arm,
     vm: &Value,
@@ -101,7 +101,7 @@ pub(super) async fn foreign_companion(
     Ok(None)
 }
 
-/// A NIC or disk of ours that a foreign VM uses: which VM. `vm` is the id of our own.
+/// The ID of a foreign VM that uses a NIC or disk of ours. `vm` is the ID of our own VM.
 pub(super) async fn foreign_holder(
     arm: &Arm,
     (kind, id, body): (Kind, &str, &Value),

@@ -1,4 +1,4 @@
-//! Finds orphaned resources in Azure, and deletes them.
+//! Finds orphaned resources in Azure and deletes them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -15,18 +15,19 @@ use crate::names::{CREATED, MACHINE_UID};
 use crate::ownership::{Identity, Ownership, owns, vm_id};
 use crate::sweep::{Kind, Orphan, Owners, Resource, is_ours, plan};
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
     /// The orphaned resources.
     pub orphans: Vec<Orphan>,
-    /// Those whose deletion Azure has accepted.
+    /// Orphaned resources whose deletion Azure accepted.
     pub deleted: Vec<String>,
-    /// Those that were not deleted, and why.
+    /// Orphaned resources that were not deleted, and why.
     pub refused: Vec<(String, String)>,
 }
 
-/// Finds and deletes orphaned resources. It remembers when it first saw those that carry no time.
+/// Finds and deletes orphaned resources. For resources without a creation time, remembers when it first saw
+/// them.
 pub struct Sweeper {
     arm: Arm,
     cluster: String,
@@ -34,12 +35,12 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// For resources with the tag of this cluster.
+    /// A sweeper for the resources with the tag of this cluster.
     pub fn new(arm: Arm, cluster: &str) -> Self {
         Self { arm, cluster: cluster.to_owned(), seen: Mutex::default() }
     }
 
-    /// Lists the resources of a resource group. Machines have to be listed after this.
+    /// Lists the resources of a resource group. The caller must list the machines afterwards.
     pub async fn list(
         &self,
         subscription: &Name,
@@ -53,7 +54,7 @@ impl Sweeper {
         ];
         let mut found = Vec::new();
         for (kind, name, version) in kinds {
-            // What a list does not show is found by the next.
+            // The next sweep finds resources that this list does not show.
             let (values, _) =
                 self.arm.list(subscription, group, name, version, Priority::Schedule).await?;
             found.extend(values.iter().filter_map(|value| self.resource(kind, value, now)));
@@ -61,12 +62,12 @@ impl Sweeper {
         Ok(found)
     }
 
-    /// How many of them are this cluster's.
+    /// The number of this cluster's resources.
     pub fn ours(&self, resources: &[Resource]) -> usize {
         resources.iter().filter(|resource| is_ours(resource, &self.cluster)).count()
     }
 
-    /// Deletes orphaned resources. With `dry`, nothing is deleted.
+    /// Deletes orphaned resources. With `dry`, only finds them.
     pub async fn sweep(
         &self,
         resources: &[Resource],
@@ -89,7 +90,7 @@ impl Sweeper {
         swept
     }
 
-    /// Deletes an orphan, if it is still what was listed and still proven to be this cluster's.
+    /// Deletes an orphan, if it is still the listed resource and still proven to be this cluster's.
     async fn delete(
         &self,
         orphan: &Orphan,

@@ -1,4 +1,4 @@
-//! What an answer of Azure means for a machine: what is stored, and what is remembered.
+//! The effect of Azure's answer on a machine: what to store, and what to remember.
 
 use bringup_contract::flex::FailureCause;
 use bringup_objects::flex::machine::{Call, Failure, FlexMachineStatus as Status, Phase};
@@ -10,21 +10,21 @@ use crate::backoff::hunting_pause;
 use crate::time::later;
 use crate::trouble::{Class, Trouble};
 
-/// The pause after a refusal that passes.
+/// The pause after a refusal that does not last.
 const REFUSED: SignedDuration = SignedDuration::from_secs(30);
 /// The longest pause after errors in a row.
 const LONGEST: SignedDuration = SignedDuration::from_mins(1);
-/// After so many reads in a row that did not find it, a VM that was accepted is lost.
+/// After this many reads in a row that did not find it, an accepted VM counts as lost.
 const INVISIBLE: u32 = 12;
-/// After so many reads in a row that did not find it, a resource no longer exists.
+/// After this many reads in a row that did not find it, a resource counts as deleted.
 const CERTAIN: u32 = 3;
-/// How long a machine without a claim waits before it tries again, where Azure does not say.
+/// The pause before a machine without a claim tries again, if Azure sends none.
 const AGAIN: SignedDuration = SignedDuration::from_mins(2);
-/// How long it waits where a foreign resource has one of its names.
+/// The pause before it tries again if a foreign resource has one of its names.
 const FOREIGN: SignedDuration = SignedDuration::from_mins(10);
 
 impl Snapshot<'_> {
-    /// What is to be stored and remembered after an answer. A status without news is not stored.
+    /// The status and the memory after an answer. No status is returned if the answer changes nothing.
     pub fn after(&self, request: Request, answer: Answer) -> (Option<Box<Status>>, Memory) {
         let status = self.status();
         let wait = |pause: Option<SignedDuration>| {
@@ -49,7 +49,7 @@ impl Snapshot<'_> {
             Answer::Unseen => self.unseen_resource(status),
             Answer::Foreign(what) => self.foreign(status, what),
             Answer::Vm { state, id } => self.seen(status, state, id),
-            // What took its place is known after a read, or after the same request again.
+            // A read, or the same request again, will show which operation replaced this one.
             Answer::Lost => self.store(self.without_operation(status)),
             Answer::Failed(trouble) => self.store(self.failed(status, &trouble)),
             Answer::Trouble(trouble) if matches!(request, Request::Poll | Request::ReadVm) => {
@@ -61,7 +61,7 @@ impl Snapshot<'_> {
         }
     }
 
-    /// A status to store, with nothing to remember of the call.
+    /// A status to store; the memory of the call is dropped.
     fn store(&self, status: Status) -> (Option<Box<Status>>, Memory) {
         (Some(Box::new(status)), self.memory.of_claim())
     }
@@ -84,11 +84,11 @@ impl Snapshot<'_> {
         Status { call: Some(Call { operation_url: None, not_before, ..call }), ..status }
     }
 
-    /// What was requested is done.
+    /// The step after a request that succeeded.
     fn done(&self, status: Status) -> (Option<Box<Status>>, Memory) {
         let next = match status.phase {
             Phase::NicPut => Status { phase: Phase::NicReady, call: None, ..status },
-            // The operation has ended; the VM itself shows how.
+            // The operation has ended; a read of the VM shows with which result.
             Phase::VmPut | Phase::VmAccepted => {
                 let accepted_at = status.accepted_at.clone().or(Some(Time(self.now)));
                 let call = faultless(status.call.clone().unwrap_or_default());
@@ -105,7 +105,7 @@ impl Snapshot<'_> {
         self.store(next)
     }
 
-    /// The VM was read.
+    /// The step after a read that found the VM.
     fn seen(&self, status: Status, state: Vm, id: Option<String>) -> (Option<Box<Status>>, Memory) {
         if status.phase == Phase::Running && state != Vm::Deleting {
             return (answered(status), self.memory.of_claim()); // it exists
@@ -123,19 +123,18 @@ impl Snapshot<'_> {
                 self.store(Status { phase, call, failure, completed_at, ..status })
             }
             Vm::Failed(trouble) => self.store(self.failed(status, &trouble)),
-            // Another client deletes it: during our own deletion, the machine would be in a
-            // cleaning phase.
+            // Another client deletes the VM: if bringup did, the machine would be in a cleaning phase.
             Vm::Deleting => {
                 let gone = Trouble::transient("another client is deleting the VM");
                 self.store(self.failed(status, &gone))
             }
-            // The vmId distinguishes it from a VM that is created later under the same name.
+            // Store the vmId, which distinguishes the VM from one that is created later under the same name.
             Vm::Underway if known && is_identified => {
                 let stored = answered(status.clone()).unwrap_or_else(|| Box::new(status));
                 (Some(stored), wait)
             }
             Vm::Underway if known => (answered(status), wait),
-            // The answer to the request was lost; the VM was created all the same.
+            // The answer to the request was lost, but Azure is creating the VM.
             Vm::Underway => {
                 let call = faultless(status.call.clone().unwrap_or_default());
                 let status = Status { phase: Phase::VmAccepted, call: Some(call), ..status };
@@ -144,7 +143,7 @@ impl Snapshot<'_> {
         }
     }
 
-    /// The VM was requested, and a read did not find it.
+    /// The step after a read that did not find the requested VM.
     fn invisible(&self, status: Status) -> (Option<Box<Status>>, Memory) {
         if status.phase == Phase::VmPut {
             return (None, Memory { vm_is_absent: true, ..self.memory.of_claim() });
@@ -159,7 +158,7 @@ impl Snapshot<'_> {
             return self.store(self.failed(status, &gone));
         }
         let call = status.call.clone().unwrap_or_default();
-        // Reads that were refused before did not find that it is absent.
+        // Earlier reads that were refused do not count: they did not show that the VM is absent.
         let before = if call.last_error.is_some() { 0 } else { call.failures };
         let failures = before.saturating_add(1);
         if failures >= INVISIBLE {
@@ -171,8 +170,8 @@ impl Snapshot<'_> {
         self.store(Status { call: Some(call), ..status })
     }
 
-    /// One read did not find what is to be deleted, or the NIC that the VM is to have. A read can be
-    /// behind what was just created, so one read proves nothing.
+    /// The step after one read that did not find the resource to delete, or the NIC that the VM needs. A read
+    /// can return older data than the creation, so one read proves nothing.
     fn unseen_resource(&self, status: Status) -> (Option<Box<Status>>, Memory) {
         let failures = status.call.as_ref().map_or(0, |call| call.failures);
         let absent_reads = self.memory.absent_reads.saturating_add(1);
@@ -192,8 +191,9 @@ impl Snapshot<'_> {
         self.store(next)
     }
 
-    /// A resource under one of the machine's names is not the machine's. It is left as it is: a deletion
-    /// continues with the next resource, and a creation ends.
+    /// The step after finding that a resource under one of the machine's names belongs to another owner.
+    /// bringup leaves that resource unchanged: a deletion continues with the next resource, and a creation
+    /// ends.
     fn foreign(&self, status: Status, what: String) -> (Option<Box<Status>>, Memory) {
         let failure = Failure {
             class: Class::Conflict.into(),
@@ -211,7 +211,7 @@ impl Snapshot<'_> {
         self.store(self.cleaning_up(Status { retry_at, ..status }))
     }
 
-    /// The attempt has failed: everything of it is deleted. A deletion that has begun goes on.
+    /// The attempt has failed: all of its resources are deleted. A deletion that has begun continues.
     fn failed(&self, status: Status, trouble: &Trouble) -> Status {
         if status.phase.is_cleaning() {
             return self.later(status, trouble, REFUSED);
@@ -223,13 +223,13 @@ impl Snapshot<'_> {
         });
         let pause = back_off.or(trouble.retry_after).unwrap_or(AGAIN);
         let retry_at = Some(Time(later(self.now, pause)));
-        // An echo of an earlier failure does not hide it.
+        // A failure that only follows from an earlier one does not replace it.
         let failure = status.failure.clone().filter(|_| trouble.class == Class::Wait);
         let failure = failure.or_else(|| Some(trouble.stored()));
         self.cleaning_up(Status { failure, retry_at, ..status })
     }
 
-    /// The same call again, later.
+    /// Repeats the same call after a pause.
     fn later(&self, status: Status, trouble: &Trouble, pause: SignedDuration) -> Status {
         let call = status.call.clone().unwrap_or_default();
         let call = Call {
@@ -242,7 +242,7 @@ impl Snapshot<'_> {
         Status { call: Some(call), ..status }
     }
 
-    /// A read was refused, or not answered. That proves nothing about the resource: it is read again,
+    /// A read was refused or not answered. That proves nothing about the resource, so the read is repeated
     /// later.
     fn unread(&self, request: Request, status: Status, trouble: &Trouble) -> Status {
         let operation = status.call.as_ref().and_then(|call| call.operation_url.clone());
@@ -255,21 +255,21 @@ impl Snapshot<'_> {
                 }
                 later
             }
-            // The operation cannot be polled; the resource itself can be read.
+            // The operation cannot be polled, so the resource itself is read.
             Class::Capacity | Class::Request | Class::Network | Class::Wait | Class::Conflict => {
                 self.later(status, trouble, pause.max(if cleaning { REFUSED } else { PAUSE }))
             }
         }
     }
 
-    /// A call was refused, or not answered.
+    /// A call was refused or not answered.
     fn refused(&self, request: Request, status: Status, trouble: &Trouble) -> Status {
         let pause = pause(&status, trouble);
         let cleaning = status.phase.is_cleaning();
         match trouble.class {
-            // What was requested may have happened.
+            // Azure may still have executed the call.
             Class::Throttle | Class::Transient => self.later(status, trouble, pause),
-            // The VM uses the NIC: the VM is deleted first.
+            // The VM uses the NIC, so the VM must be deleted first.
             Class::Wait
                 if request == Request::DeleteNic && trouble.code.as_deref() == Some("NicInUse") =>
             {
@@ -277,7 +277,7 @@ impl Snapshot<'_> {
                 self.later(Status { phase, ..status }, trouble, REFUSED)
             }
             Class::Wait => self.later(status, trouble, REFUSED),
-            // The VM is another than the one requested; only a new attempt helps.
+            // Another VM exists under the name; only a new attempt helps.
             Class::Conflict if trouble.code.as_deref() == Some("PropertyChangeNotAllowed") => {
                 self.failed(status, trouble)
             }
@@ -288,15 +288,15 @@ impl Snapshot<'_> {
     }
 }
 
-/// The pause after trouble: as Azure asks, or twice the last one.
+/// The pause after an error: Azure's `Retry-After`, or twice the last pause.
 fn pause(status: &Status, trouble: &Trouble) -> SignedDuration {
     let failures = status.call.as_ref().map_or(0, |call| call.failures);
     let doubled = SignedDuration::from_secs(1 << failures.min(6)).min(LONGEST);
     trouble.retry_after.unwrap_or(doubled)
 }
 
-/// What is to be stored when an answer has come after errors: they are cleared, but not during a
-/// deletion, which keeps them until it is done.
+/// The status after an answer that follows errors: the errors are cleared, except during a deletion, which
+/// clears them at its end.
 fn answered(status: Status) -> Option<Box<Status>> {
     let call = status.call.clone().filter(|call| call.last_error.is_some())?;
     match status.phase {
@@ -306,7 +306,7 @@ fn answered(status: Status) -> Option<Box<Status>> {
     }
 }
 
-/// A call without the errors before it was answered.
+/// The call without its earlier errors.
 fn faultless(call: Call) -> Call {
     Call { last_error: None, failures: 0, not_before: None, ..call }
 }

@@ -1,5 +1,5 @@
-//! What a machine that has nothing else to do means for its claim: the claim of a machine that
-//! failed is deleted, once it is known why; a machine whose claim no longer exists is deleted.
+//! What an idle machine implies for its claim: if the machine failed, its claim is deleted once the cause is
+//! known; if the claim no longer exists, the machine is deleted.
 
 use bringup_objects::flex::machine::{FlexMachineStatus as Status, Phase};
 use jiff::{SignedDuration, Timestamp};
@@ -10,7 +10,7 @@ use crate::claim::{BOOT_TIMEOUT, Claim, ClaimState, LAUNCH_TIMEOUT, Verdict};
 use crate::time::later;
 
 impl Snapshot<'_> {
-    /// What is next for the claim.
+    /// The next step for the claim.
     pub(super) fn claim_step(&self, status: &Status) -> Step {
         let meta = &self.machine.metadata;
         if self.machine.spec.claim_ref.is_none() || meta.deletion_timestamp.is_some() {
@@ -21,8 +21,8 @@ impl Snapshot<'_> {
             ClaimState::Missing => return Step::DeleteMachine,
             ClaimState::Exists(claim) => claim,
         };
-        // A claim is only deleted for the machine that it names itself, and never once its Node has
-        // registered: then Karpenter deletes it, when it finds that the instance no longer exists.
+        // A claim is deleted only if the claim itself names this machine, and never after its Node has
+        // registered: then Karpenter deletes the claim when the instance no longer exists.
         let is_over = claim.is_deleting || self.memory.claim_deleted;
         if is_over || claim.is_registered || !claim.names(status) {
             return Step::Rest;
@@ -42,7 +42,7 @@ impl Snapshot<'_> {
             Some(Verdict::Failed { cause, message }) => {
                 delete(status, claim, format!("{cause}: {message}"))
             }
-            // Without a cause nothing is proven: the class defines how long to wait.
+            // Without a known cause, the class's limits decide how long to wait.
             Some(Verdict::Unexplained) | None => {
                 let limit = status.place.as_ref().map_or(0, |place| place.boot_timeout_seconds);
                 match self.timeout(accepted, limit) {
@@ -53,8 +53,8 @@ impl Snapshot<'_> {
         }
     }
 
-    /// Azure has not accepted the VM yet. A refusal at once is returned to the client that asked, and
-    /// does not delete the claim.
+    /// Azure has not accepted the VM yet. An immediate refusal is returned to the client that made the
+    /// request, and does not delete the claim.
     fn before_acceptance(&self, status: &Status, claim: &Claim) -> Step {
         let (Some(created), Some(place), None) =
             (&status.created_at, &status.place, &status.failure)
@@ -70,8 +70,8 @@ impl Snapshot<'_> {
         delete(status, claim, error.map_or(what.clone(), |error| format!("{what}: {error}")))
     }
 
-    /// The VM failed after Azure had accepted it: the failure is announced at once, and the claim
-    /// waits for the report of the observer, but no longer than the VM is kept.
+    /// The VM failed after Azure had accepted it: the failure is announced at once. The claim is deleted
+    /// after the observer's report, or at the latest when the VM is deleted.
     fn after_failure(&self, status: &Status, claim: &Claim, what: String) -> Step {
         let decided = status.call.as_ref().and_then(|call| call.started_at.as_ref());
         let decided = decided.filter(|decided| decided.0 <= self.now);
@@ -85,7 +85,7 @@ impl Snapshot<'_> {
         }
     }
 
-    /// When a limit in seconds ends; none: it has ended.
+    /// When a limit in seconds ends; none if it has ended.
     fn timeout(&self, since: &Time, limit: i64) -> Option<Timestamp> {
         let due = later(since.0, SignedDuration::from_secs(limit));
         Some(due).filter(|due| *due > self.now)
@@ -100,7 +100,7 @@ fn delete(status: &Status, claim: &Claim, message: String) -> Step {
     Step::DeleteClaim(FailedClaim { cause: cause(status, claim).to_owned(), message })
 }
 
-/// Why a claim is deleted, in one word.
+/// The cause of a claim's deletion, in one word.
 fn cause<'a>(status: &'a Status, claim: &'a Claim) -> &'a str {
     match (&status.failure, &claim.verdict) {
         (Some(failure), _) => failure.cause.as_str(),
@@ -122,7 +122,7 @@ mod tests {
     use super::super::snapshot::{Memory, Request};
     use super::*;
 
-    /// As the machine has it, in other letters than the claim's.
+    /// The machine's provider ID; the claim's differs in letter case.
     const ID: &str = "azure-flex:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/one-01234567";
 
     fn at(second: i64) -> Timestamp {

@@ -1,4 +1,4 @@
-//! The one decision about a machine.
+//! The decision about a machine.
 
 use bringup_contract::flex::FailureCause;
 use bringup_objects::flex::FINALIZER;
@@ -12,15 +12,16 @@ use crate::ids::provider_id;
 use crate::time::later;
 use crate::trouble::Class;
 
-/// How long after its reservation the deletion of a NIC is requested.
+/// How long after the end of its reservation a NIC is deleted.
 const AFTER_RESERVATION: SignedDuration = SignedDuration::from_secs(10);
-/// No moment that is stored to wait for is farther away: the longest back-off is 23 hours.
+/// The longest wait that bringup stores: the longest back-off is 23 hours. A stored time farther away is not
+/// bringup's.
 const LONGEST_STORED: SignedDuration = SignedDuration::from_hours(24);
-/// The pause until a machine that was refused before any call is decided on again.
+/// The pause after which a machine that was refused before any call is checked again.
 const REFUSED: SignedDuration = SignedDuration::from_mins(2);
 
 impl Snapshot<'_> {
-    /// What is next. While the machine itself has nothing to do, its claim may need something.
+    /// The next step. If the machine itself has nothing to do, the step may be about its claim.
     pub fn next_step(&self) -> Step {
         let status = self.status();
         let until = match self.machine_step(status.clone()) {
@@ -35,14 +36,14 @@ impl Snapshot<'_> {
         }
     }
 
-    /// Until when the machine itself waits, whatever its claim needs; none: it has something to do, or
-    /// rests.
+    /// Until when the machine itself waits, regardless of its claim; none if the machine has something to do
+    /// or rests.
     pub fn machine_wait(&self) -> Option<Timestamp> {
         let step = self.machine_step(self.status());
         if let Step::Wait(until) = step { Some(until) } else { None }
     }
 
-    /// What is next for the machine and its resources in Azure.
+    /// The next step for the machine and its resources in Azure.
     fn machine_step(&self, status: Status) -> Step {
         let held = self.machine.metadata.finalizers.iter().flatten().any(|held| held == FINALIZER);
         let deleting = self.machine.metadata.deletion_timestamp.is_some();
@@ -60,7 +61,7 @@ impl Snapshot<'_> {
         if let Some(until) = wait.filter(|until| *until > self.now) {
             return Step::Wait(until);
         }
-        // Without a place nothing was ever requested.
+        // Without a place, no request was ever sent.
         let is_placed = status.place.is_some();
         match self.by_phase(status, deleting) {
             Step::Send(_) if !is_placed => Step::Rest,
@@ -120,7 +121,7 @@ impl Snapshot<'_> {
         }
     }
 
-    /// Until when the VM is kept so that its failure can be inspected; not for ever.
+    /// Until when the failed VM stays so that its failure can be inspected; limited in time.
     fn vm_is_kept_until(&self, status: &Status) -> Option<Timestamp> {
         let call = status.call.as_ref().filter(|call| call.failures == 0)?;
         let decided = call.started_at.as_ref().filter(|_| self.is_evidence(status))?;
@@ -138,7 +139,8 @@ impl Snapshot<'_> {
             }
     }
 
-    /// Until when Azure would refuse to delete the NIC. That of a VM which existed went with it.
+    /// Until when Azure would refuse to delete the NIC. Azure deletes the NIC of a VM that existed together
+    /// with that VM.
     fn nic_is_reserved_until(&self, status: &Status) -> Option<Timestamp> {
         let reserved = status.nic_reserved_until.as_ref().filter(|_| status.completed_at.is_none());
         let until = reserved.map(|until| later(until.0, AFTER_RESERVATION))?;
@@ -146,7 +148,7 @@ impl Snapshot<'_> {
         Some(until).filter(|until| *until > self.now && self.is_near(*until, longest))
     }
 
-    /// The beginning of an attempt: from here on Azure may hold something of it.
+    /// The start of an attempt: from now on, Azure may hold resources of the machine.
     fn planned(&self, status: Status, place: &Place) -> Status {
         let created_at = status.created_at.or_else(|| Some(self.time()));
         Status {
@@ -176,15 +178,15 @@ impl Snapshot<'_> {
         }
     }
 
-    /// The machine is being deleted, however far it has come.
+    /// The machine is being deleted, in whichever phase it is.
     fn deleting(&self, status: Status) -> Status {
         let phase = status.phase;
         let status = Status { delete_requested_at: Some(self.time()), ..status };
         if phase.is_cleaning() { status } else { self.cleaning_up(status) }
     }
 
-    /// After a failed attempt of which nothing is left: a machine without a claim tries again; for
-    /// a machine with a claim, the creator of the claim decides.
+    /// After a failed attempt whose resources are all deleted: a machine without a claim tries again; for a
+    /// machine with a claim, the creator of the claim decides.
     fn retry(&self, status: Status) -> Step {
         if self.machine.spec.claim_ref.is_some() {
             return Step::Rest;
@@ -200,7 +202,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// The machine is refused before anything is requested of Azure.
+/// The machine is refused before any request to Azure.
 fn refused_unsent(status: Status, why: &str) -> Status {
     let failure = Failure {
         class: Class::Request.into(),

@@ -1,4 +1,4 @@
-//! The `Ready` condition of a machine, which follows from the rest of its status.
+//! The `Ready` condition of a machine, computed from the rest of its status.
 
 use bringup_objects::condition::{Condition, Status, condition, find, settle};
 use bringup_objects::flex::machine::{FlexMachineStatus, Phase};
@@ -7,8 +7,8 @@ use jiff::Timestamp;
 /// The condition's type: the VM runs.
 pub const READY: &str = "Ready";
 
-/// The conditions of a machine. Conditions that others have written are kept, and the time of the last
-/// transition moves with the status only.
+/// The conditions of a machine. Conditions from other writers stay, and the transition time changes only with
+/// the status.
 pub fn conditions(status: &FlexMachineStatus, now: Timestamp) -> Vec<Condition> {
     let (word, reason, message) = match (&status.failure, status.phase) {
         (_, Phase::Running) => (Status::True, READY, ""),

@@ -1,4 +1,4 @@
-//! Everything that a decision about one machine depends on, and what can be decided.
+//! Everything that a decision about one machine depends on, and the possible decisions.
 
 use bringup_objects::flex::machine::{
     AzureFlexMachine, Call, FlexMachineStatus as Status, Phase, Place,
@@ -12,46 +12,44 @@ use crate::trouble::Trouble;
 
 /// How long Azure reserves a NIC for a VM that was requested.
 pub const RESERVATION: SignedDuration = SignedDuration::from_secs(180);
-/// How long a VM that failed is kept, so that its failure can be inspected.
+/// How long a failed VM is not deleted, so that its failure can be inspected.
 pub const EVIDENCE: SignedDuration = SignedDuration::from_mins(1);
-/// The pause between two reads of something that is under way.
+/// The pause between two reads of a resource or an operation that is still in progress.
 pub(super) const PAUSE: SignedDuration = SignedDuration::from_secs(5);
 
-/// What is remembered of a machine and not worth storing. Without it more is read, and nothing is
-/// done wrong.
+/// The state of a machine in this process's memory. Losing it costs reads, and causes no wrong decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// The call that this process has stored and not sent yet, by the time at which it was stored.
+    /// The time at which this process stored the intent of a call, while that call was not sent yet.
     pub unsent: Option<Timestamp>,
-    /// The last read since the call was stored did not find the VM.
+    /// Whether the last read since the intent was stored found no VM.
     pub vm_is_absent: bool,
-    /// Nothing is sent before this, as Azure asks or as is usual.
+    /// The earliest time of the next call: Azure's `Retry-After`, or the usual pause.
     pub not_before: Option<Timestamp>,
-    /// How many reads in a row did not find what is to be deleted.
+    /// How many reads in a row did not find the resource that is to be deleted.
     pub absent_reads: u32,
-    /// How many lists and reads in a row did not show the VM of a machine that runs.
+    /// How many lists and reads in a row did not show the VM of a running machine.
     pub missing_vm: u32,
-    /// The Event on the claim about the failure of the machine has been created.
+    /// Whether the Event on the claim about the machine's failure was created.
     pub failure_announced: bool,
-    /// The claim has been deleted.
+    /// Whether the claim was deleted.
     pub claim_deleted: bool,
 }
 
 impl Memory {
-    /// The memory after a list that did not show the VM of a machine that runs: the VM is read at
-    /// the next pass.
+    /// The memory after a list did not show the VM of a running machine: the next pass reads the VM.
     pub fn vm_not_listed() -> Self {
         Self { missing_vm: 1, ..Self::default() }
     }
 
-    /// What remains when a new call begins: what concerns the claim.
+    /// The part of the memory that remains when a new call begins: the part about the claim.
     pub(crate) fn of_claim(self) -> Self {
         let Self { failure_announced, claim_deleted, .. } = self;
         Self { failure_announced, claim_deleted, ..Self::default() }
     }
 }
 
-/// What is requested of Azure.
+/// A request to Azure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Request {
     /// Create the NIC.
@@ -60,7 +58,7 @@ pub enum Request {
     PutVm,
     /// Read the VM.
     ReadVm,
-    /// Read the state of the operation that is under way.
+    /// Read the state of the pending operation.
     Poll,
     /// Delete the VM.
     DeleteVm,
@@ -73,86 +71,86 @@ pub enum Request {
 /// The state of a VM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Vm {
-    /// It is being created or changed.
+    /// The VM is being created or changed.
     Underway,
-    /// It exists.
+    /// The VM exists.
     Succeeded,
-    /// It failed, because of this.
+    /// The VM failed.
     Failed(Trouble),
-    /// It is being deleted.
+    /// The VM is being deleted.
     Deleting,
 }
 
-/// What Azure answers.
+/// Azure's answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The request is accepted.
+    /// Azure accepted the request.
     Accepted {
-        /// The address of the operation; none: it is done.
+        /// The operation's URL; none if the operation has already ended.
         operation: Option<String>,
-        /// How long to wait before the operation is polled.
+        /// How long to wait before the first poll of the operation.
         wait: Option<SignedDuration>,
         /// The vmId of the VM that was requested.
         vm_id: Option<String>,
     },
-    /// The operation runs.
+    /// The operation is in progress.
     Running {
-        /// How long to wait before it is polled again.
+        /// How long to wait before the next poll.
         wait: Option<SignedDuration>,
     },
-    /// It is done.
+    /// The operation succeeded.
     Done,
-    /// It failed.
+    /// The operation failed.
     Failed(Trouble),
-    /// A newer operation took its place, or Azure no longer knows it: the resource is to be read.
+    /// A newer operation replaced this one, or Azure no longer knows it: the resource must be read.
     Lost,
     /// The VM exists.
     Vm {
-        /// Its state.
+        /// The VM's state.
         state: Vm,
-        /// Its vmId.
+        /// The VM's vmId.
         id: Option<String>,
     },
     /// The resource does not exist.
     Absent,
-    /// One read did not find the resource. That is no proof: reads can be behind.
+    /// One read did not find the resource. That is no proof, because reads can return old data.
     Unseen,
-    /// A resource under one of the machine's names is not the machine's: which, and why. Nothing was
-    /// written and nothing deleted.
+    /// A resource under one of the machine's names does not belong to the machine; the text names the
+    /// resource and the reason. Nothing was written or deleted.
     Foreign(String),
-    /// The request was not answered, or refused.
+    /// Azure refused the request, or did not answer.
     Trouble(Trouble),
 }
 
-/// Why a claim is deleted.
+/// The reason for deleting a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedClaim {
-    /// Why, in one word.
+    /// The cause, in one word.
     pub cause: String,
-    /// Why, in a sentence.
+    /// The cause, in a sentence.
     pub message: String,
 }
 
-/// What to do: at most one effect.
+/// The next step: at most one effect.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Add the finalizer, which keeps the machine until Azure holds nothing of it.
+    /// Add the finalizer, which prevents the deletion of the machine until Azure holds none of its resources.
     AddFinalizer,
     /// Store this status.
     Store(Box<Status>),
-    /// Send this request to Azure, and store what its answer means.
+    /// Send this request to Azure, and store the result.
     Send(Request),
-    /// Remove the finalizer: Azure holds nothing of the machine.
+    /// Remove the finalizer: Azure holds no resource of the machine.
     RemoveFinalizer,
     /// Delete the machine: its claim no longer exists.
     DeleteMachine,
     /// Create the Event on the claim about the failure of its machine.
     AnnounceFailure(String),
-    /// Delete the claim: its machine failed. The same Event comes first.
+    /// Delete the claim, because its machine failed. The Event about the failure is created first.
     DeleteClaim(FailedClaim),
-    /// Nothing before this moment.
+    /// Wait until this time.
     Wait(Timestamp),
-    /// Nothing, until something changes.
+    /// Wait until an object changes.
     Rest,
 }
 
@@ -161,41 +159,42 @@ pub enum Step {
 pub struct Snapshot<'a> {
     /// The machine as it is stored.
     pub machine: &'a AzureFlexMachine,
-    /// The place that follows from its class now; none: the class is not ready, or it is placed already.
+    /// The place that the class gives the machine now; none if the class is not ready, or if the machine
+    /// already has a place.
     pub place: Option<&'a Place>,
-    /// Why a machine at this place could never join: then nothing is requested of Azure.
+    /// Why a machine at this place could never join. If set, bringup sends no request to Azure.
     pub join_error: Option<&'a str>,
-    /// The claim that it is for.
+    /// The state of the machine's claim.
     pub claim: ClaimState<'a>,
-    /// What this process remembers of it.
+    /// The state of the machine in this process's memory.
     pub memory: Memory,
     /// The time.
     pub now: Timestamp,
 }
 
 impl Snapshot<'_> {
-    /// What is stored of its progress.
+    /// The stored status, or the default.
     pub(super) fn status(&self) -> Status {
         self.machine.status.clone().unwrap_or_default()
     }
 
-    /// Whether a stored moment is at most so far away. One that is farther was not stored by bringup,
-    /// or by a clock that was wrong: waiting for it would be waiting for ever.
+    /// Whether a stored time is at most `most` away. A time that is farther away comes from another writer or
+    /// a wrong clock: waiting for it could take forever.
     pub(super) fn is_near(&self, moment: Timestamp, most: SignedDuration) -> bool {
         moment <= later(self.now, most)
     }
 
-    /// Now, as it can be stored: Kubernetes keeps no fractions.
+    /// The present time in the precision that Kubernetes stores: whole seconds.
     pub(super) fn time(&self) -> Time {
         Time(Timestamp::from_second(self.now.as_second()).unwrap_or(self.now))
     }
 
-    /// A new call, decided on now.
+    /// A new call that begins now.
     pub(super) fn call(&self) -> Call {
         Call { started_at: Some(self.time()), ..Call::default() }
     }
 
-    /// The status of a machine of which everything is to be deleted: the VM first, which holds the
+    /// The status with which all of the machine's resources are deleted: the VM first, because it uses the
     /// others.
     pub(super) fn cleaning_up(&self, status: Status) -> Status {
         let phase = match (&status.place, &status.vm_attempt_at) {

@@ -1,4 +1,4 @@
-//! Resources of another owner in the simulated Azure, and whether anything was done to them.
+//! Resources of another owner in the simulated Azure, and checks that bringup did not change them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn path(kind: &str, name: &str) -> String {
     format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/{kind}/{name}")
 }
 
-/// Sends a request as any client does: one that is throttled waits and repeats it.
+/// Sends a request as any client does: a throttled request is repeated after a pause.
 fn send(world: &World, method: &str, kind: &str, name: &str, body: &Value) -> (u16, Value) {
     for _ in 0..60 {
         let (status, answer) = send_once(world, method, kind, name, body);
@@ -49,7 +49,7 @@ fn send_once(world: &World, method: &str, kind: &str, name: &str, body: &Value) 
     }
 }
 
-/// A resource as a client reads it. Only 404 says that there is none.
+/// A resource as a client reads it. Only 404 proves that it does not exist.
 pub fn read(world: &World, kind: &str, name: &str) -> Option<Value> {
     match send(world, "GET", kind, name, &Value::Null) {
         (200, body) => Some(body),
@@ -67,7 +67,7 @@ pub fn delete(world: &World, kind: &str, name: &str) {
     send(world, "DELETE", kind, name, &Value::Null);
 }
 
-/// What another owner creates.
+/// The body of a resource that another owner creates.
 pub fn foreign_body(kind: &str, name: &str, tags: &Value) -> Value {
     let properties = match kind {
         NIC => {
@@ -85,12 +85,12 @@ pub fn foreign_body(kind: &str, name: &str, tags: &Value) -> Value {
     json!({ "location": "eastus2", "tags": tags, "properties": properties })
 }
 
-/// A resource of another owner.
+/// A resource that another owner created.
 #[derive(Debug, Clone)]
 pub struct Plant {
     kind: &'static str,
     name: String,
-    /// How many requests there had been.
+    /// The number of requests before its creation.
     since: usize,
     tags: Value,
     identity: Value,
@@ -101,7 +101,7 @@ impl Plant {
         Self::try_new(world, kind, name, tags).unwrap()
     }
 
-    /// None: something is there already, or Azure does not take it.
+    /// Creates the resource; none if its name is taken, or if Azure refuses the resource.
     pub fn try_new(world: &World, kind: &'static str, name: &str, tags: Value) -> Option<Self> {
         if read(world, kind, name).is_some() {
             return None;
@@ -116,7 +116,7 @@ impl Plant {
         Some(Self { kind, name: name.to_owned(), since, tags, identity })
     }
 
-    /// No request to write or delete it was made, by the journal of Azure.
+    /// Checks in Azure's journal that no request wrote or deleted the resource.
     pub fn is_not_written(&self, world: &World) {
         let path = path(self.kind, &self.name).to_ascii_lowercase();
         world.azure.with(|azure| {
@@ -128,7 +128,7 @@ impl Plant {
         });
     }
 
-    /// It is there, with its tags, and it is the same.
+    /// Checks that the resource still exists, unchanged.
     pub fn still_exists(&self, world: &World) {
         let text = || world.azure.with(|azure| azure.journal().text().to_owned());
         let found = read(world, self.kind, &self.name);

@@ -1,5 +1,5 @@
-//! A simulated Azure, a store in memory with versions as the API server has them, and an engine
-//! that can be made to crash anywhere.
+//! A simulated Azure, a store in memory with versions like the API server's, and an engine that tests can
+//! stop at any point.
 #![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
@@ -39,13 +39,13 @@ use kube::core::ObjectMeta;
 use self::simulated_clock::SimulatedClock;
 
 pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
-/// More than any run needs.
+/// More passes than any test needs.
 const MOST_PASSES: usize = 2_000;
 
 pub const CLUSTER: &str = "cluster-1";
 pub const CLUSTER_UID: &str = "uid-of-kube-system";
 
-/// Gives tokens, or fails as Entra does when it is not well.
+/// Issues tokens, or fails like an unavailable Entra.
 #[derive(Debug)]
 struct Tokens(Arc<AtomicBool>);
 
@@ -73,8 +73,8 @@ impl Bootstrap for NoSecrets {
     }
 }
 
-/// Where a process dies: at the n-th point that it passes. Before and after each effect there is
-/// one.
+/// Where a process is killed: at the n-th point that it passes. One point is before and one after each
+/// effect.
 #[derive(Debug, Clone, Default)]
 pub struct Crash {
     at: Arc<AtomicUsize>,
@@ -90,7 +90,7 @@ impl Crash {
         crash
     }
 
-    /// How many points were passed.
+    /// The number of points that the process passed.
     pub fn passed(&self) -> usize {
         self.passed.load(Ordering::SeqCst)
     }
@@ -107,7 +107,7 @@ impl Crash {
     }
 }
 
-/// Machines with versions. A write that is based on an older version is refused.
+/// Machines with versions. A write that is based on an older version fails.
 #[derive(Debug, Clone, Default)]
 pub struct Shelf(Arc<Mutex<BTreeMap<String, AzureFlexMachine>>>);
 
@@ -121,7 +121,7 @@ impl Shelf {
         self.0.lock().unwrap().get(name).cloned()
     }
 
-    /// Asks for the deletion of a machine, as `kubectl delete` does.
+    /// Requests the deletion of a machine, as `kubectl delete` does.
     pub fn delete(&self, name: &str, now: Timestamp) {
         let mut all = self.0.lock().unwrap();
         let Some(machine) = all.get_mut(name) else { return };
@@ -154,7 +154,7 @@ impl Shelf {
             return Err(StoreError::Conflict);
         }
         change(stored);
-        // Through the same form as in the API server, which keeps no fractions of seconds.
+        // Serialised and parsed as in the API server, which stores no fractions of seconds.
         *stored = serde_json::from_value(serde_json::to_value(&*stored).unwrap()).unwrap();
         bump(stored);
         let free = stored.metadata.finalizers.iter().flatten().next().is_none();
@@ -196,7 +196,8 @@ impl Store for Brittle<Shelf> {
     }
 }
 
-/// No claim is read or deleted in these tests: they show each to be registered, or not listed yet.
+/// Fails on every use: in these tests each claim is either registered or not listed yet, so no claim is read
+/// or deleted.
 pub struct NoClaims;
 
 #[async_trait]
@@ -212,7 +213,7 @@ impl Claims for NoClaims {
     }
 }
 
-/// A claim that needs nothing of its machine any more.
+/// A claim whose Node has registered, so that it needs no step.
 pub fn registered_claim() -> Claim {
     Claim {
         uid: "uid-1".to_owned(),
@@ -234,7 +235,7 @@ impl<C: Cloud> Cloud for Brittle<C> {
     }
 }
 
-/// An engine, with what its process remembers of each machine.
+/// An engine, with its process's memory of each machine.
 pub struct Process<S = Brittle<Shelf>, C = Brittle<ArmCloud<NoSecrets>>> {
     engine: Engine<S, C, NoClaims>,
     remembered: Mutex<BTreeMap<String, Memory>>,
@@ -249,7 +250,7 @@ impl<S: Store, C: Cloud> Process<S, C> {
         self.remembered.lock().unwrap().insert(name.to_owned(), memory);
     }
 
-    /// One pass for a machine as it is stored, in these circumstances.
+    /// One pass for the stored state of a machine, with this place and claim.
     pub async fn pass(
         &self,
         stored: &Shelf,
@@ -269,15 +270,15 @@ impl<S: Store, C: Cloud> Process<S, C> {
     }
 }
 
-/// Everything.
+/// The simulated Azure, the store, and the settings of a test.
 pub struct World {
     pub azure: Simulator,
     pub shelf: Shelf,
-    /// Whether VMs that are to be deleted are still needed to find out why they failed.
+    /// Whether failed VMs are still needed as evidence.
     pub is_evidence: bool,
-    /// The credential returns no token.
+    /// Whether the credential returns no token.
     pub has_no_token: Arc<AtomicBool>,
-    /// Where machines are that are elsewhere than [`place`] says.
+    /// The places of machines that differ from [`place`].
     pub places: Mutex<BTreeMap<String, Place>>,
     foreign: Vec<String>,
 }
@@ -306,7 +307,7 @@ impl World {
         self.azure.clock().now()
     }
 
-    /// Resources of another cluster, with names like ours.
+    /// Creates resources of another cluster, with names like ours.
     fn make_foreign(&self) -> Vec<String> {
         let body = serde_json::json!({
             "location": "eastus2",
@@ -328,7 +329,7 @@ impl World {
         self.resources()
     }
 
-    /// Everything that exists, by its id.
+    /// The IDs of all existing resources.
     pub fn resources(&self) -> Vec<String> {
         let mut all: Vec<String> = self.azure.with(|azure| {
             azure.resources().into_iter().map(|one| one.id.to_ascii_lowercase()).collect()
@@ -337,7 +338,7 @@ impl World {
         all
     }
 
-    /// What exists, without the resources of another cluster.
+    /// The IDs of existing resources, without those of the other cluster.
     pub fn ours(&self) -> Vec<String> {
         let short = |id: &String| id.rsplit('/').next().unwrap_or_default().to_owned();
         self.resources().iter().filter(|id| !self.foreign.contains(id)).map(short).collect()
@@ -348,7 +349,7 @@ impl World {
         self.foreign.iter().all(|id| all.contains(id))
     }
 
-    /// How many VMs were made, whether the answer arrived or not.
+    /// The number of VMs that were created, including those whose answer was lost.
     pub fn created(&self) -> usize {
         self.azure.with(|azure| {
             let lines = azure.journal().text().lines();
@@ -358,7 +359,8 @@ impl World {
         })
     }
 
-    /// Strikes the next request to Azure; only reads can be stale, or denied without an effect.
+    /// Injects a fault into the next request to Azure. Only reads can return old data, or be denied without
+    /// an effect.
     pub fn strike(&self, fault: Fault) {
         let is_of_reads = matches!(fault, Fault::Stale | Fault::StatusBefore(403));
         let method = is_of_reads.then(|| "GET".to_owned());
@@ -366,7 +368,7 @@ impl World {
         self.azure.with(|azure| azure.arm_fault(FaultRule { on, fault }));
     }
 
-    /// Sweeps the group of the tests, as if there were no machine any more.
+    /// Sweeps the resource group of the tests, with no machine as an owner.
     pub async fn sweep(&self) -> Swept {
         let sweeper = Sweeper::new(self.arm(), CLUSTER);
         let names = (SUBSCRIPTION.parse().unwrap(), "rg-flex".parse().unwrap());
@@ -385,12 +387,12 @@ impl World {
         }
     }
 
-    /// Azure, as a process has it.
+    /// The client of Azure, as a process uses it.
     pub fn cloud(&self) -> ArmCloud<NoSecrets> {
         ArmCloud::new(self.arm(), CLUSTER, NoSecrets)
     }
 
-    /// A process that dies at a point.
+    /// A process that is killed at a point.
     pub fn process(&self, crash: &Crash) -> Process {
         Process::new(
             Brittle { inner: self.shelf.clone(), crash: crash.clone() },
@@ -398,19 +400,19 @@ impl World {
         )
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn wait_until(&self, at: Timestamp) {
         let pause = Duration::try_from(self.now().duration_until(at)).unwrap_or_default();
         self.azure.advance(pause);
     }
 
-    /// Lets a process do one thing for a machine; none: it died.
+    /// Runs one pass for a machine; none if the process was killed.
     pub async fn pass(&self, process: &Process, crash: &Crash, name: &str) -> Option<Next> {
         let elsewhere = self.places.lock().unwrap().get(name).cloned();
         let place = elsewhere.unwrap_or_else(|| place(name));
         let begun = self.now();
-        // Renews the budget of the task: without it, tokio makes a busy task yield, and a future
-        // that waits for nothing would be pending.
+        // Renews the task's budget: without a renewal, tokio makes a busy task yield, and a future that waits
+        // for nothing would be pending.
         tokio::task::yield_now().await;
         let registered = registered_claim();
         let claim =
@@ -422,7 +424,7 @@ impl World {
                 Some(Err(StoreError::Conflict)) => return Some(Next::Now),
                 Some(Err(StoreError::Failed(why) | StoreError::Denied(why))) => panic!("{why}"),
                 None if crash.is_dead() => return None,
-                // It waits for its turn to ask Azure.
+                // The pass waits for its turn to send a request to Azure.
                 None => drop(self.azure.advance(Duration::from_secs(1))),
             }
             assert!(
@@ -432,8 +434,8 @@ impl World {
         }
     }
 
-    /// Lets a process work on a machine until nothing is left to do, or until `until` says so, or it
-    /// dies: then false. Time passes as it is needed.
+    /// Runs passes for a machine until it rests or `until` is true. Returns false if the process was killed.
+    /// Time advances as needed.
     pub async fn work(
         &self,
         process: &Process,
@@ -466,23 +468,23 @@ impl World {
     }
 }
 
-/// The uid of a machine of these tests.
+/// The uid of a machine in these tests.
 pub fn uid(name: &str) -> String {
     format!("uid-of-{name}")
 }
 
-/// The name of its VM.
+/// The name of a machine's VM.
 pub fn vm(name: &str) -> String {
     names::vm(name, &names::suffix(CLUSTER_UID, &uid(name)))
 }
 
-/// The names of its VM, NIC and disk.
+/// The names of a machine's VM, NIC and disk.
 pub fn all_names(name: &str) -> [String; 3] {
     let vm = vm(name);
     [names::nic(&vm), names::disk(&vm), vm]
 }
 
-/// Where the machines of these tests are.
+/// The place of the machines in these tests.
 pub fn place(name: &str) -> Place {
     let vm = vm(name);
     Place {
@@ -514,7 +516,7 @@ pub fn place(name: &str) -> Place {
     }
 }
 
-/// A machine that is to exist; for a claim, or on its own.
+/// A new machine, with or without a claim.
 pub fn machine(name: &str, for_a_claim: bool) -> AzureFlexMachine {
     let claim = ClaimReference { name: name.to_owned(), uid: "uid-1".to_owned() };
     AzureFlexMachine {
@@ -534,7 +536,7 @@ pub fn machine(name: &str, for_a_claim: bool) -> AzureFlexMachine {
     }
 }
 
-/// How far a machine has come.
+/// The phase of a machine; none if the machine does not exist.
 pub fn phase(world: &World, name: &str) -> Option<Phase> {
     Some(world.shelf.get(name)?.status.unwrap_or_default().phase)
 }

@@ -1,4 +1,4 @@
-//! What tests of single machines do again and again.
+//! Steps that tests of single machines share.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use super::{Crash, World, phase};
 
 const SUBNET: &str = "subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]\n";
 
-/// An Azure with a subnet, and more.
+/// A simulated Azure with a subnet and further content.
 pub fn world(more: &str) -> World {
     World::new(&format!("{SUBNET}{more}"))
 }
 
-/// Works on a machine until it rests, in one process.
+/// Reconciles a machine in one process until it rests.
 pub async fn settle(world: &World, name: &str) {
     let crash = Crash::default();
     assert!(world.work(&world.process(&crash), &crash, name, |_| false).await);
 }
 
-/// Works on a machine until it is in a phase.
+/// Reconciles a machine until it is in a phase.
 pub async fn reach(world: &World, name: &str, wanted: Phase) {
     let crash = Crash::default();
     let there = |world: &World| phase(world, name) == Some(wanted);
@@ -36,12 +36,12 @@ pub fn journal(world: &World) -> String {
     world.azure.with(|azure| azure.journal().text().to_owned())
 }
 
-/// Answers the next request of a kind so.
+/// Sets the answer to the next request of a kind.
 pub fn answer(world: &World, method: &str, path: &str, status: u16, body: &str) {
     answer_often(world, (method, path), 1, status, body);
 }
 
-/// Answers the next requests of a kind so.
+/// Sets the answer to the next requests of a kind.
 pub fn answer_often(
     world: &World,
     (method, path): (&str, &str),

@@ -1,13 +1,11 @@
-//! What is in a package.
+//! The content of a package.
 
 use super::zip::Entry;
 
-/// A system that has a package of its own.
+/// An operating system with a package of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum System {
-    /// Linux.
     Linux,
-    /// Windows.
     Windows,
 }
 

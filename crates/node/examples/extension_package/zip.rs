@@ -1,26 +1,25 @@
-//! Writes a zip file: names in their order, no times, no owners, so that it only depends on what
-//! is in it.
+//! Writes a zip file with sorted names and without times or owners, so that the file depends only on its
+//! content.
 
 use std::io::{self, Write as _};
 
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
-/// A file.
+/// A file in the zip.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// Its name, with slashes.
+    /// The path of the file, with slashes.
     pub(crate) name: String,
-    /// What is in it.
     pub(crate) content: Vec<u8>,
 }
 
-/// The first day that the format knows.
+/// The earliest date that the format supports.
 const DATE: u16 = 0x21;
 const DEFLATED: u16 = 8;
 /// Names are UTF-8.
 const FLAGS: u16 = 1 << 11;
-/// Version 2.0, made on Unix.
+/// Version 2.0, created on Unix.
 const VERSION: u16 = 20;
 const MADE_BY: u16 = 3 << 8 | VERSION;
 /// A regular file that all users may read and execute.

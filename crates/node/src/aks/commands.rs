@@ -1,4 +1,4 @@
-//! The commands that look at an AKS node or install a newer agent: `preflight`, `postmortem`,
+//! The commands that inspect an AKS node or install a newer agent: `preflight`, `postmortem`,
 //! `download-hotfix`.
 
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::run::Run;
 use crate::secrets::Secrets;
 use crate::usage::{self, Program, VERSION};
 
-/// `preflight`: prints what the checks find.
+/// `preflight`: prints the findings of the checks.
 pub(crate) fn preflight(agent: &Agent, program: &Program, arguments: &Arguments) -> i32 {
     let which = match arguments.value("only") {
         None => Which::All,
@@ -43,7 +43,7 @@ pub(crate) fn preflight(agent: &Agent, program: &Program, arguments: &Arguments)
     } else {
         output::answer(&found.iter().map(told).collect::<String>());
     }
-    // `Which::Oras` asks whether oras can be called: a program that is not in PATH cannot.
+    // `Which::Oras` checks whether scripts can call oras: a program outside PATH cannot be called.
     let unusable = |finding: &&Finding| match which {
         Which::Oras => finding.state != State::Ok,
         Which::All | Which::Only(_) => finding.state == State::Fatal,
@@ -76,7 +76,7 @@ fn told(finding: &Finding) -> String {
     text
 }
 
-/// `postmortem`: what the logs of the last attempt say, as JSON.
+/// `postmortem`: prints the diagnosis of the logs of the last attempt as JSON.
 pub(crate) fn postmortem(agent: &Agent) -> u8 {
     let agent = &agent.knowing(&Secrets::delivered(&agent.root));
     let left = Leftovers::observe(&agent.root);
@@ -91,7 +91,7 @@ pub(crate) fn postmortem(agent: &Agent) -> u8 {
     0
 }
 
-/// `download-hotfix`: hotfixes are not installed by this build, and that stops nothing.
+/// `download-hotfix`: this build does not install hotfixes, and the node comes up without them.
 pub(crate) fn download_hotfix(agent: &Agent, arguments: &Arguments) -> u8 {
     if !arguments.rest.is_empty() {
         let words = arguments.rest.join(" ");
@@ -102,7 +102,7 @@ pub(crate) fn download_hotfix(agent: &Agent, arguments: &Arguments) -> u8 {
     0
 }
 
-/// Installs a newer agent where one is asked for; without it, this one goes on.
+/// Installs a newer agent if the image requests one; otherwise this agent continues.
 pub(crate) fn install_hotfix(agent: &Agent) {
     match hotfix::download(agent, VERSION) {
         Ok(done) => agent.log.info(&format!("download-hotfix: {done}")),

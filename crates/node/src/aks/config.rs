@@ -1,9 +1,9 @@
-//! From what was delivered to the command that is run. [`command`] is all that the rest of the
-//! agent knows of configurations.
+//! Turns the delivered files into the command to run. The rest of the agent uses only [`command`] and does
+//! not know configurations.
 //!
-//! A ready-made command (`--nbc-cmd`) wins over a node configuration (`--provision-config`). Of a
-//! configuration, the contract library makes the variables; this adds what depends on the machine
-//! and says what is to be said of it.
+//! A ready-made command (`--nbc-cmd`) takes precedence over a node configuration (`--provision-config`). The
+//! contract library makes the variables from a configuration; this module adds the variables that depend on
+//! the machine, and collects the warnings to report.
 
 pub(crate) mod assignments;
 pub(crate) mod comparison;
@@ -22,7 +22,7 @@ use crate::host::linux::store;
 use crate::host::paths::Root;
 use crate::secrets::Secrets;
 
-/// What was delivered.
+/// The files that were delivered to the node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Given<'a> {
     /// `--provision-config`.
@@ -31,69 +31,68 @@ pub(crate) struct Given<'a> {
     pub(crate) ready_made: Option<&'a Path>,
 }
 
-/// How strictly a configuration is taken.
+/// How strictly a configuration is validated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// Version 0 is refused.
+    /// Refuse a configuration of version 0.
     pub(crate) reject_v0: bool,
-    /// A configuration without what is required is refused.
+    /// Refuse a configuration that lacks a required field.
     pub(crate) strict_required: bool,
-    /// Where Microsoft's images are in a sovereign cloud.
+    /// The registry that holds Microsoft's images in a sovereign cloud.
     pub(crate) mcr_repository_base: Option<String>,
 }
 
-/// What is run.
+/// The command that runs the scripts.
 #[derive(Debug)]
 pub(crate) struct Command {
-    /// The program and its arguments.
     pub(crate) argv: Vec<OsString>,
-    /// All variables, and no others.
+    /// The complete environment: the command inherits no other variables.
     pub(crate) env: Variables,
-    /// What is to be reported of how it was made.
+    /// Warnings about the input, to be reported.
     pub(crate) reported: Vec<String>,
-    /// A registry is configured, from which oras pulls what the node needs.
+    /// Whether a registry is configured from which oras pulls the programs that the node needs.
     pub(crate) registry: bool,
-    /// The digest of what it was made from.
+    /// The digest of the file that the command was made from.
     pub(crate) sha256: String,
-    /// What must not be seen of it.
+    /// The secrets of the command, which must not appear in any output.
     pub(crate) secrets: Secrets,
 }
 
-/// Why there is nothing to run. Every one of them is a 240.
+/// Why there is no command to run. Every variant ends with exit code 240.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// Nothing was given.
+    /// Neither a command nor a configuration was delivered.
     #[error("--provision-config or --nbc-cmd is required")]
     Nothing,
     /// The ready-made command cannot be read.
     #[error("read NBC command file {0}: {1}")]
     CommandNotRead(String, String),
-    /// The ready-made command is a directory, a pipe, a device.
+    /// The ready-made command is not a regular file but a directory, a pipe or a device.
     #[error("NBC command file {0} must be a regular file")]
     CommandNotRegular(String),
     /// The configuration cannot be read.
     #[error("open provision file {0}: {1}")]
     NotRead(String, String),
-    /// The configuration is not what the contract says.
+    /// The configuration violates the contract.
     #[error("config {path}: {what}")]
     Refused {
-        /// Where it is.
+        /// The path of the configuration.
         path: String,
-        /// What is wrong, with line, column and field.
+        /// The problem, with line, column and field.
         what: String,
     },
-    /// The configuration is of another time.
+    /// The version of the configuration is not supported.
     #[error("unsupported version: {0}")]
     Version(String),
-    /// A variable cannot be made of it.
+    /// The variables cannot be made from the configuration.
     #[error("{} (variable {})", .0.what, .0.variable)]
     NotMade(#[from] EnvironmentError),
-    /// The command stands in a shell text, in which this path would mean something else.
+    /// The command is a shell text, in which this root path would have another meaning.
     #[error("--root {0}: a shell would act on a character of it")]
     Root(String),
 }
 
-/// The command for what was given; a ready-made one wins.
+/// The command for the delivered files; a ready-made command takes precedence.
 pub(crate) fn command(
     given: Given<'_>,
     root: &Root,
@@ -103,7 +102,8 @@ pub(crate) fn command(
     match (given.ready_made, given.configuration) {
         (Some(path), configuration) => {
             let mut command = ready(path, inherited)?;
-            // It holds the same secrets, and they can be told more surely from the configuration.
+            // The configuration holds the same secrets, and they are easier to recognise there than in a
+            // shell text.
             if let Some(Ok(config)) = configuration.map(|path| configuration::read(path, rules)) {
                 command.secrets = command.secrets.and(&Secrets::of_configuration(&config));
             }
@@ -157,8 +157,8 @@ fn configured(
     })
 }
 
-/// The command of the contract. Under a root, the paths in it are under the root; the variables
-/// stay what they are on a machine.
+/// The command of the contract. Under a root, the paths in its arguments are moved under the root; the
+/// variables are the same as on a machine.
 fn under(root: &Root) -> Result<Vec<OsString>, ConfigError> {
     let Some(directory) = root.directory() else {
         return Ok(COMMAND.iter().map(OsString::from).collect());
@@ -187,7 +187,7 @@ fn under(root: &Root) -> Result<Vec<OsString>, ConfigError> {
 /// The variable that makes the scripts log in to a registry with oras.
 const REGISTRY: &str = "BOOTSTRAP_PROFILE_CONTAINER_REGISTRY_SERVER";
 
-/// The variables that say where programs come from: a registry, perhaps.
+/// The variables that name where programs are downloaded from, which may be a registry.
 const SOURCES: &[&str] = &[
     "KUBE_BINARY_URL",
     "CUSTOM_KUBE_BINARY_URL",
@@ -200,7 +200,7 @@ fn pulls_from_a_registry(made: &Environment) -> bool {
     !value(REGISTRY).is_empty() || SOURCES.iter().any(|name| is_reference(value(name)))
 }
 
-/// `registry.example/path/name:tag`, which is no address of the web.
+/// Whether the text is an image reference, `registry.example/path/name:tag`, and not a URL.
 fn is_reference(text: &str) -> bool {
     let path =
         text.rsplit_once(':').map(|(path, tag)| (path, !tag.is_empty() && !tag.contains('/')));
@@ -211,7 +211,7 @@ fn is_reference(text: &str) -> bool {
     })
 }
 
-/// Whether a ready-made command, or what it inherits, names a registry.
+/// Whether a ready-made command, or an inherited variable, names a registry.
 fn names_a_registry(text: &str, env: &Variables) -> bool {
     let inherited = env.iter().any(|(name, value)| name == REGISTRY && !value.is_empty());
     inherited

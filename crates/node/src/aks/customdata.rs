@@ -1,4 +1,4 @@
-//! `customdata`: what a VM is given at its birth, made of a node configuration.
+//! `customdata`: makes the CustomData of a VM from a node configuration.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::args::Arguments;
 use crate::output;
 use crate::usage;
 
-/// What a configuration that cannot be used ends with.
+/// The exit code for a configuration that cannot be used.
 const UNUSABLE: u8 = 65;
 
 /// Prints CustomData, ready for `osProfile.customData`.

@@ -1,4 +1,4 @@
-//! Where the platform answers: name servers, metadata service, wire server.
+//! The addresses of the platform: name servers, metadata service, wire server.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,22 +10,19 @@ use crate::host::paths::Root;
 const IMDS: &str = "169.254.169.254:80";
 /// The host's side of every VM: goal states, and what the guest agent puts there.
 const WIRE_SERVER: [&str; 2] = ["168.63.129.16:80", "168.63.129.16:32526"];
-/// The resolver of the system asks no more of them either.
+/// The system's resolver does not query more name servers either.
 const NAME_SERVERS: usize = 3;
 
-/// Where the platform answers. Under `--root` only what is set is asked.
+/// The addresses of the platform. Under `--root`, only configured addresses are contacted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Endpoints {
-    /// The name servers.
     pub(crate) name_servers: Vec<SocketAddr>,
-    /// The metadata service.
     pub(crate) imds: Option<SocketAddr>,
-    /// The wire server.
     pub(crate) wire_server: Vec<SocketAddr>,
 }
 
 impl Endpoints {
-    /// Those of the machine, or those in the section `[endpoints]` of the settings.
+    /// The addresses of the machine, or the addresses in the section `[endpoints]` of the settings.
     pub(crate) fn read(file: &BTreeMap<String, String>, root: &Root) -> Result<Self, String> {
         let set = |name: &str| -> Result<Option<Vec<SocketAddr>>, String> {
             let Some(text) = file.get(&format!("endpoints.{name}")) else { return Ok(None) };

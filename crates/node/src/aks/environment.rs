@@ -4,13 +4,13 @@ use std::ffi::OsString;
 
 use bringup_contract::node_config::{is_feature, never_passed};
 
-/// Variables as a process has them.
+/// The environment variables of a process.
 pub(crate) type Variables = Vec<(OsString, OsString)>;
 
-/// Where programs are on images that do not tell the shell.
+/// Folders of programs that are missing from the PATH of some images.
 const APPENDED: &[&str] = &["/usr/local/bin", "/opt/bin"];
 
-/// What the scripts see of what the agent sees, and what is to be reported of it.
+/// The variables that the agent passes on to the scripts, and the warnings to report.
 pub(crate) fn handed_on(inherited: Variables) -> (Variables, Vec<String>) {
     let mut reported = Vec::new();
     let mut variables: Variables = Vec::new();
@@ -40,8 +40,8 @@ pub(crate) fn handed_on(inherited: Variables) -> (Variables, Vec<String>) {
     (variables, reported)
 }
 
-/// The feature file: `KEY=VALUE` lines, read and never run. It may set what no configuration sets;
-/// what is not taken is reported by its name only.
+/// The feature file: `KEY=VALUE` lines, parsed and never executed. A feature may set only variables that no
+/// configuration sets; a rejected line is reported by its name only.
 pub(crate) fn features(text: &str) -> (Vec<(String, String)>, Vec<String>) {
     let (mut taken, mut reported) = (Vec::new(), Vec::new());
     for line in

@@ -1,42 +1,41 @@
-//! The numbers that an attempt ends with.
+//! The exit codes of an attempt.
 
 use bringup_contract::Cause;
 
-/// What the agent itself ends with. The name is what counts; the numbers can be moved.
+/// The agent's own exit codes. Readers should match the name: the numbers are configurable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Own {
-    /// No provisioner was ever seen.
+    /// The waiter never saw a provisioner.
     NeverStarted,
-    /// The provisioner and its child are gone and left no result.
+    /// The provisioner and its child ended without a result.
     ProvisionerDied,
-    /// Time was up.
+    /// The time limit of the wait is over.
     WaitTimedOut,
-    /// There is a result that cannot be read.
+    /// A result exists but cannot be read.
     ResultUnreadable,
     /// A check found that the attempt cannot work.
     PreflightRefused,
 }
 
-/// Where the own codes begin, unless it is set.
+/// The first of the agent's own exit codes, unless the settings change it.
 pub(crate) const BASE: i32 = 244;
 
-/// What a refused configuration, command or a panic ends with, as upstream.
+/// The exit code of a refused configuration, a refused command or a panic, as upstream.
 pub(crate) const REFUSED: i32 = 240;
 
-/// The name of [`REFUSED`].
 pub(crate) const REFUSED_NAME: &str = "ERR_AKS_NODE_CONTROLLER_ERROR";
 
-/// The name of a missing oras, which is what counts; its number depends.
+/// The name for a missing oras. Readers should match the name: the number depends on the system.
 pub(crate) const ORAS: &str = "ERR_ORAS_BINARY_NOT_FOUND";
 
-/// The number that was proposed for it.
+/// The number that was proposed upstream for a missing oras.
 pub(crate) const ORAS_PROPOSED: i32 = 232;
 
-/// Its number where upstream raises 232 for something else.
+/// The number for a missing oras on systems where upstream uses 232 for another failure.
 const ORAS_ELSEWHERE: i32 = 250;
 
 impl Own {
-    /// The one with a name.
+    /// The exit code with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let all = [
             Self::NeverStarted,
@@ -48,7 +47,6 @@ impl Own {
         all.into_iter().find(|own| own.name() == name)
     }
 
-    /// The number.
     pub(crate) fn number(self, base: i32) -> i32 {
         base + match self {
             Self::NeverStarted => 0,
@@ -59,7 +57,6 @@ impl Own {
         }
     }
 
-    /// The name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::NeverStarted => "NEVER_STARTED",
@@ -70,7 +67,7 @@ impl Own {
         }
     }
 
-    /// The cause, as far as the code alone tells it.
+    /// The cause, as far as the code alone determines it.
     pub(crate) fn cause(self) -> Cause {
         match self {
             Self::NeverStarted => Cause::ProvisionerNeverStarted,
@@ -82,7 +79,7 @@ impl Own {
     }
 }
 
-/// The number of a missing oras on a system, unless it is set.
+/// The number for a missing oras on a system, unless the settings change it.
 pub(crate) fn oras_default(os_release: &str) -> i32 {
     let names = ["ID=", "VARIANT_ID="];
     let elsewhere = os_release.lines().any(|line| {

@@ -1,4 +1,4 @@
-//! A newer agent for an old image. Whatever goes wrong, the agent that is there goes on.
+//! Installs a newer agent on an old image. If anything fails, the installed agent continues.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use crate::agent::Agent;
 use crate::host::linux::store;
 use crate::host::linux::subprocess::ask;
 
-/// The whole of it: the node has better things to do.
+/// The time limit of the whole hotfix, so that it never delays the node for long.
 const BUDGET: Duration = Duration::from_mins(2);
-/// Where the package puts it.
+/// Where the package installs the agent.
 const PACKAGED: &str = "/usr/bin/aks-node-controller";
 
 /// The pointer to a newer agent.
@@ -26,7 +26,7 @@ struct Pointer {
     hotfixes: std::collections::BTreeMap<String, String>,
 }
 
-/// `YYYYMM.DD.PATCH`: compared part by part, and zeros at the front are kept.
+/// `YYYYMM.DD.PATCH`: compared part by part; leading zeros are preserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version<'a> {
     base: &'a str,
@@ -62,7 +62,7 @@ fn wanted(own: &str, pointer: &Pointer) -> Result<String, String> {
     }
 }
 
-/// Installs what the pointer names. The text says what came of it.
+/// Installs the agent that the pointer names. Returns a sentence about the result.
 pub(crate) fn download(agent: &Agent, own: &str) -> Result<String, String> {
     let (root, begun) = (&agent.root, Instant::now());
     let text = store::head(&root.hotfix_pointer(), 64 * 1024)
@@ -89,7 +89,7 @@ pub(crate) fn download(agent: &Agent, own: &str) -> Result<String, String> {
     Ok(format!("installed {version}, sha256 {digest}"))
 }
 
-/// Has the package manager of the system install exactly this version.
+/// Installs exactly this version with the system's package manager.
 fn install(agent: &Agent, version: &str, limit: Duration) -> Result<(), String> {
     let root = &agent.root;
     let os_release = store::head(&root.os_release(), 16 * 1024).unwrap_or_default();
@@ -119,7 +119,7 @@ fn install(agent: &Agent, version: &str, limit: Duration) -> Result<(), String> 
     ask(&mut command, limit).map(drop)
 }
 
-/// The newer agent, if there is one that can be run and is still what was installed.
+/// The path of the newer agent, if that file is executable and unchanged since its installation.
 pub(crate) fn newer(agent: &Agent) -> Option<PathBuf> {
     let path = agent.root.hotfix_binary();
     let data = path.metadata().ok()?;
@@ -128,7 +128,7 @@ pub(crate) fn newer(agent: &Agent) -> Option<PathBuf> {
     (runs && !this && is_as_recorded(agent, &path)).then_some(path)
 }
 
-/// A file of the image or of another program has no record, and is accepted as upstream accepts it.
+/// A file of the image or of another program has no record and is accepted, as upstream does.
 fn is_as_recorded(agent: &Agent, path: &Path) -> bool {
     let record = store::head(&agent.root.hotfix_record(), 4096).ok();
     let record: Option<serde_json::Value> =

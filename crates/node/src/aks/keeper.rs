@@ -1,20 +1,19 @@
-//! The keeper: a process between the agent and the scripts. It has a session of its own, so that
-//! the scripts live on when the agent is killed, and it reads their output, so that they never
-//! write into a closed pipe. Of the output it keeps the beginning and the end.
+//! The keeper: a process between the agent and the scripts. The keeper has a session of its own, so that the
+//! scripts survive when the agent is killed, and it reads their output, so that the scripts never write into
+//! a closed pipe. The keeper stores only the beginning and the end of the output.
 //!
 //! ```text
 //! agent                     keeper                    gate, then the scripts
-//!   │── what is secret ───────▶│ takes the lock            │
+//!   │── secrets ──────────────▶│ takes the lock            │
 //!   │                          │── starts ────────────────▶│ waits
-//!   │◀─ started: which one ────│                           │
+//!   │◀─ started: process ID ───│                           │
 //!   │ run.json                 │                           │
 //!   │── go ───────────────────▶│── go ────────────────────▶│ becomes the scripts
 //!   │◀─ ended ─────────────────│◀──────── output, end ─────│
 //! ```
 //!
-//! Nothing of the scripts runs before their process is recorded: whichever process is killed at
-//! whatever moment, the next agent knows whether scripts run. If the agent or the keeper ends
-//! before `go`, the gate never opens.
+//! No script runs before its process is recorded: if any of these processes is killed at any moment, the next
+//! agent knows whether scripts run. If the agent or the keeper ends before `go`, the gate never opens.
 
 mod ends;
 mod strainer;
@@ -45,38 +44,38 @@ use crate::host::paths::Root;
 
 /// The hidden command that makes this program the keeper.
 pub(crate) const KEEP: &str = "__keep";
-/// The hidden command that makes this program wait for a word, and then another program.
+/// The hidden command that makes this program wait for [`GO`] and then become another program.
 pub(crate) const GATE: &str = "__gate";
 
-/// The word.
+/// The message that opens the gate.
 const GO: &str = "go";
 
-/// How long is waited for the rest of the output when the scripts have ended. It is read at once;
-/// only a reader of this program's own output that does not read takes longer.
+/// The longest wait for the rest of the output after the scripts have ended. The output is usually read at
+/// once; only a blocked reader of this program's own output causes a delay.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
-/// How long another keeper may take to notice that its agent is gone, or its scripts.
+/// The time that another keeper gets to notice the end of its agent or of its scripts.
 const OTHERS: Duration = Duration::from_secs(10);
 
-/// The messages of the keeper to the agent, one a line.
+/// The messages of the keeper to the agent, one per line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum KeeperMessage {
-    /// This process waits for the word, and then is the scripts.
+    /// This process waits for [`GO`] and then becomes the scripts.
     Ready(Process),
     /// The scripts could not be started.
     NotStarted(String),
     /// The scripts ended.
     Ended {
-        /// With this code, unless a signal ended them.
+        /// The exit code, unless a signal ended the scripts.
         code: Option<i32>,
-        /// With this signal.
+        /// The signal that ended the scripts, if any.
         signal: Option<i32>,
-        /// What they wrote to the standard output and error, in this order.
+        /// The standard output and error of the scripts, in this order.
         output: String,
     },
 }
 
-/// The agent's end of the talk with a keeper.
+/// The agent's connection to a keeper.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     stream: BufReader<UnixStream>,
@@ -101,7 +100,7 @@ impl Keeper {
         Ok(Self { stream: BufReader::new(ours) })
     }
 
-    /// What it tells next; nothing when it is gone.
+    /// The next message; `None` when the keeper has ended.
     pub(crate) fn next(&mut self) -> Option<KeeperMessage> {
         let mut line = String::new();
         self.stream.read_line(&mut line).ok()?;
@@ -114,7 +113,7 @@ impl Keeper {
         say(self.stream.get_ref(), GO)
     }
 
-    /// Whether it has said something, or is gone.
+    /// Whether the keeper has sent a message or has ended.
     pub(crate) fn has_news(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mut fds = [PollFd::new(self.stream.get_ref(), PollFlags::IN)];
@@ -133,7 +132,7 @@ fn say(mut to: &UnixStream, line: &str) -> io::Result<()> {
     to.write_all(format!("{line}\n").as_bytes())
 }
 
-/// If the hidden words were typed, does what they say.
+/// Runs a hidden command, if one was typed.
 pub(crate) fn hidden(typed: &[OsString]) -> Option<ExitCode> {
     let (word, rest) = typed.split_first()?;
     let done = if word == KEEP {
@@ -146,8 +145,8 @@ pub(crate) fn hidden(typed: &[OsString]) -> Option<ExitCode> {
     Some(if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Waits for the word, and becomes the program. Returns only if that fails; the keeper, which gives
-/// the word, is sent the reason.
+/// Waits for [`GO`] and becomes the program. Returns only if that fails; then the keeper, which sends `GO`,
+/// receives the reason.
 fn gate(argv: &[OsString]) -> io::Result<()> {
     let keeper = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut word = String::new();
@@ -160,9 +159,9 @@ fn gate(argv: &[OsString]) -> io::Result<()> {
     say(&keeper, &error.to_string())
 }
 
-/// Is the keeper.
+/// Runs the keeper.
 fn keep(lock: &Path, argv: &[OsString]) -> io::Result<()> {
-    // It fails only for the leader of a group, which a process that was just made is not.
+    // `setsid` fails only for the leader of a process group, which a new process is not.
     let _ = rustix::process::setsid();
     let agent = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut orders = BufReader::new(&agent);
@@ -176,7 +175,7 @@ fn keep(lock: &Path, argv: &[OsString]) -> io::Result<()> {
             return tell(&KeeperMessage::NotStarted("other scripts are running".to_owned()));
         }
         Ok(Some(held)) => Some(held),
-        // Without a place for locks there is still a node to bring up.
+        // Without a place for locks, the keeper still has to bring up the node.
         Err(_) => None,
     };
     let (ours, theirs) = UnixStream::pair()?;
@@ -196,13 +195,13 @@ fn keep(lock: &Path, argv: &[OsString]) -> io::Result<()> {
     let mut word = String::new();
     orders.read_line(&mut word)?;
     if word.trim_end() != GO {
-        // The agent is gone. Without the word, the gate ends.
+        // The agent has ended. Without `GO`, the gate ends too.
         drop(ours);
         return child.wait().map(drop);
     }
     crash_points::reached("pass the word on");
     say(&ours, GO)?;
-    // It ends without a word when the gate has become the scripts.
+    // The pipe closes without a message when the gate has become the scripts.
     let mut why = String::new();
     (&ours).take(4096).read_to_string(&mut why)?;
     if !why.is_empty() {
@@ -215,7 +214,7 @@ fn keep(lock: &Path, argv: &[OsString]) -> io::Result<()> {
         ends.lock().map(|mut ends| std::mem::take(&mut *ends).text()).unwrap_or_default()
     });
     crash_points::reached("tell the end");
-    // The agent may be gone; the scripts went on.
+    // The agent may have ended while the scripts continued.
     let _ = tell(&ended(status, output.concat()));
     let _ = agent.shutdown(Shutdown::Both);
     for reader in readers {
@@ -224,7 +223,7 @@ fn keep(lock: &Path, argv: &[OsString]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads what the scripts say until they end.
+/// Reads the output of the scripts until they end.
 fn attend(
     child: &mut Child,
     kept: &[Arc<Mutex<Ends>>; 2],
@@ -246,8 +245,9 @@ fn attend(
     let status = child.wait()?;
     let begun = Moment::now();
     drop(end);
-    // Nothing is sent; the channel ends when the last reader has caught up with the scripts. What
-    // they left running may hold the pipes open for ever, and their end is told all the same.
+    // Nothing is sent; the channel closes when the last reader has read all output of the scripts. Processes
+    // that the scripts left behind may hold the pipes open forever; the end of the scripts is reported
+    // anyway.
     let _ = clock::receive(&caught_up, begun, LAST_WORDS);
     Ok((status, readers.into_iter().flatten().collect()))
 }
@@ -268,8 +268,8 @@ fn ended(status: ExitStatus, output: String) -> KeeperMessage {
     KeeperMessage::Ended { code: status.code(), signal: status.signal(), output }
 }
 
-/// Passes a stream on, without its secrets, and keeps its ends. When it has caught up with the end
-/// of the scripts, it lets go of `done`. Nothing may be left to read it; it is drained all the same.
+/// Passes on a stream without its secrets and stores its beginning and end. Drops `done` when all output up
+/// to the end of the scripts is read. Even without a reader of its own output, the keeper drains the stream.
 fn pass_on(
     from: impl Read + AsFd,
     mut to: impl Write,

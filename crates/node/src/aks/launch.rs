@@ -1,5 +1,5 @@
-//! `launch`: what the launcher script of the image does. Waits for the hostname, and provisions
-//! with what was delivered.
+//! `launch`: replaces the launcher script of the image. Waits for the hostname, then provisions with the
+//! delivered files.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -15,10 +15,10 @@ use crate::args::{Arguments, duration};
 use crate::host::linux::store;
 use crate::output;
 
-/// How long the hostname may take.
+/// The longest wait for the hostname.
 const HOSTNAME: Duration = Duration::from_mins(1);
 
-/// Launches; the code is what came out.
+/// Launches; returns the exit code of the attempt.
 pub(crate) fn run(agent: &Agent, arguments: &Arguments) -> i32 {
     let root = &agent.root;
     let given = arguments.value("hostname-timeout").and_then(duration);
@@ -54,7 +54,7 @@ pub(crate) fn run(agent: &Agent, arguments: &Arguments) -> i32 {
     provision::run(agent, &arguments.turned_into("provision", &flags), &features)
 }
 
-/// A newer agent takes over where there is one. It returns only if there is none.
+/// Replaces this process with a newer agent. Returns only if there is no newer agent.
 fn hand_over(agent: &Agent, flags: &[(&str, String)], features: &[(String, String)]) {
     let Some(newer) = hotfix::newer(agent) else { return };
     agent.log.info("the hotfix of the agent takes over");
@@ -67,7 +67,7 @@ fn hand_over(agent: &Agent, flags: &[(&str, String)], features: &[(String, Strin
     agent.log.warn(&format!("the hotfix cannot be run: {error}"));
 }
 
-/// The same for `provision-wait`.
+/// Like [`hand_over`], for `provision-wait`.
 pub(crate) fn hand_over_waiting(agent: &Agent, typed: impl Iterator<Item = OsString>) {
     let Some(newer) = hotfix::newer(agent) else { return };
     agent.log.info("the hotfix of the agent waits instead");
@@ -75,7 +75,7 @@ pub(crate) fn hand_over_waiting(agent: &Agent, typed: impl Iterator<Item = OsStr
     agent.log.warn(&format!("the hotfix cannot be run: {error}"));
 }
 
-/// Waits until this machine has the name it is to have.
+/// Waits until this machine has its final hostname.
 fn hostname_settled(agent: &Agent, limit: Duration) -> bool {
     let begun = Instant::now();
     loop {

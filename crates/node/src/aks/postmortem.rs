@@ -1,5 +1,5 @@
-//! After a failed attempt: what do the logs, the units and the machine say? The diagnosis decides;
-//! this only reads.
+//! Examines a failed attempt: collects the logs and the states of the units and of the machine. This module
+//! only reads; the diagnosis decides.
 
 pub(crate) mod units;
 
@@ -15,21 +15,19 @@ use crate::host::paths::Root;
 use crate::outcome::Outcome;
 use crate::summary::{EVIDENCE_BYTES, EVIDENCE_LINES, Summary, Sureness};
 
-/// How much of a log is read, from its end.
+/// The number of bytes that are read from the end of a log.
 const LOG: u64 = 256 * 1024;
 
-/// What was found.
 #[derive(Debug)]
 pub(crate) struct PostMortem {
-    /// The verdict of the diagnosis.
     pub(crate) diagnosis: Diagnosis,
     /// The step that failed.
     pub(crate) step: Option<String>,
-    /// What the machine itself says afterwards, of what the logs blame.
+    /// The findings of checks that run afterwards for the cause that the logs name.
     pub(crate) probes: Vec<Finding>,
 }
 
-/// Reads what an attempt left that began at `since`, and diagnoses it.
+/// Reads the logs of an attempt that began at `since`, and diagnoses them.
 pub(crate) fn examine(
     agent: &Agent,
     result: Option<&Outcome>,
@@ -75,7 +73,7 @@ pub(crate) fn examine(
     PostMortem { diagnosis, step, probes }
 }
 
-/// What can be asked of the machine for each cause. Disk and locks are always looked at.
+/// The checks that can confirm each cause. Disk and locks are always checked.
 fn which(cause: Cause) -> Which {
     Which::Only(match cause {
         Cause::DnsFailure | Cause::ApiServerDnsFailure => &["disk", "packages", "dns"],
@@ -96,7 +94,7 @@ fn subject(agent: &Agent) -> Subject {
     }
 }
 
-/// The step that ended last, by the scripts' own events: the one after it failed.
+/// The last step with an end event of the scripts: the step after this one failed.
 fn last_event(root: &Root, since: Option<Timestamp>) -> Option<String> {
     let files = std::fs::read_dir(root.events()).ok()?.filter_map(Result::ok);
     let names = files.filter_map(|file| {
@@ -115,14 +113,14 @@ fn last_event(root: &Root, since: Option<Timestamp>) -> Option<String> {
     })
 }
 
-/// The step that was begun last: one that ends the scripts leaves nothing behind it.
+/// The step that began last: a step that ends the scripts writes no end event.
 pub(crate) fn last_step(log: &str) -> Option<String> {
     let (_, rest) = log.rsplit_once("logs_to_events ")?;
     let name = rest.split_whitespace().next()?.trim_matches(['\'', '"']);
     name.starts_with("AKS.").then(|| name.chars().take(120).collect())
 }
 
-/// What an attempt came to, in short.
+/// The short form of a result.
 pub(crate) fn summarise(
     result: &Outcome,
     name: Option<&str>,
@@ -160,7 +158,7 @@ pub(crate) fn summarise(
     if let Some(PostMortem { probes, .. }) = found {
         weigh(&mut summary, probes);
     }
-    // A clock that goes wrong makes good certificates look bad.
+    // With a wrong clock, valid certificates look invalid.
     let skew = preflight.iter().find(|finding| finding.cause == Some(Cause::ClockSkew));
     let blames_trust =
         matches!(summary.cause, Some(Cause::TlsTrustFailure | Cause::ClusterCaMismatch));
@@ -169,8 +167,8 @@ pub(crate) fn summarise(
         summary.ev.insert(0, finding.detail.truncated(EVIDENCE_BYTES));
         summary.ev.truncate(EVIDENCE_LINES);
     }
-    // What stood fast before the attempt beats a guess by its code; where it stopped the attempt,
-    // it is the cause.
+    // A finding from before the attempt is stronger than a guess from the exit code; if the finding stopped
+    // the attempt, the finding is the cause.
     let fatal = preflight.iter().find(|finding| finding.state == State::Fatal);
     let stopped =
         name.is_some_and(|name| name == exit_code::ORAS || name == Own::PreflightRefused.name());
@@ -180,7 +178,7 @@ pub(crate) fn summarise(
         if stopped {
             summary.ev.clear();
         }
-        // What was probed, where, and what the package database says: a line each.
+        // One line each: the probes, their addresses, and the answer of the package database.
         let (what, parts) =
             finding.detail.as_str().split_once("; ").unwrap_or((&finding.detail, ""));
         let mut parts: Vec<&str> = parts.split("; ").collect();
@@ -195,8 +193,8 @@ pub(crate) fn summarise(
     summary
 }
 
-/// What the machine says afterwards: it backs a cause, or makes it less sure; it never takes what
-/// the logs show away.
+/// Weighs the findings from after the attempt: a finding confirms a cause or makes it less certain, but never
+/// removes evidence of the logs.
 fn weigh(summary: &mut Summary, probes: &[Finding]) {
     for probe in probes {
         let unsure = summary.conf == Some(Sureness::Low);

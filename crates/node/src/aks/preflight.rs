@@ -1,7 +1,8 @@
-//! Checks before the scripts run: would the attempt fail anyway, and what is odd about this node?
+//! Checks before the scripts run: finds reasons why the attempt would fail, and anything unusual about the
+//! node.
 //!
-//! All checks run at once. Together they take a second at most; a check that is late is reported as
-//! late and not waited for. Nothing is written, nothing is retried, no lock is taken.
+//! All checks run in parallel and take at most one second together; a late check is reported as late and not
+//! waited for. The checks write nothing, retry nothing and take no lock.
 
 mod certificate;
 mod clock;
@@ -27,33 +28,32 @@ use crate::aks::environment::Variables;
 use crate::clock::{Moment, receive};
 use crate::host::paths::Root;
 
-/// The budget of all checks.
+/// The time limit of all checks together.
 const BUDGET: Duration = Duration::from_millis(950);
 
-/// How long a check waits for an answer.
+/// The longest that one check waits for an answer.
 const EACH: Duration = Duration::from_millis(400);
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Finding {
-    /// Which check.
+    /// The name of the check.
     pub(crate) check: &'static str,
-    /// How it ended.
     pub(crate) state: State,
-    /// What was found in a word, such as `absent`; for the summary.
+    /// The result in one word, such as `absent`, for the summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) found: Option<&'static str>,
-    /// What it would make the attempt fail with.
+    /// The cause of failure that this finding would lead to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<Cause>,
-    /// The name of the code, where it has one of its own.
+    /// The name of the exit code, if the finding has one of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<&'static str>,
-    /// How long it took.
+    /// The duration of the check in milliseconds.
     pub(crate) ms: u128,
-    /// What was found in a sentence.
+    /// The result in a sentence.
     pub(crate) detail: Redacted,
-    /// Everything that was looked at.
+    /// Everything that the check examined.
     pub(crate) data: Value,
 }
 
@@ -61,20 +61,19 @@ pub(crate) struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
-    /// As it should.
+    /// The check found no problem.
     Ok,
-    /// It is odd; the attempt may work.
+    /// The check found a problem that may not stop the attempt.
     Warn,
-    /// The attempt cannot work.
+    /// The attempt cannot succeed.
     Fatal,
-    /// It was late.
+    /// The check did not finish in time.
     Timeout,
-    /// There was nothing to look at.
+    /// There was nothing to check.
     Skipped,
 }
 
 impl State {
-    /// The same in words.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -85,7 +84,7 @@ impl State {
         }
     }
 
-    /// It is worth a word.
+    /// Whether the finding is worth reporting.
     pub(crate) fn is_odd(self) -> bool {
         !matches!(self, Self::Ok | Self::Skipped)
     }
@@ -101,29 +100,28 @@ impl Finding {
         Self { cause: Some(cause), ..self }
     }
 
-    /// `oras:absent`.
+    /// The check and its result, such as `oras:absent`.
     pub(crate) fn short(&self) -> String {
         format!("{}:{}", self.check, self.found.unwrap_or(self.state.word()))
     }
 }
 
-/// What the checks have to know.
+/// The input of the checks.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
-    /// Where to look.
     pub(crate) root: Root,
     /// The value of PATH.
     pub(crate) path: String,
-    /// Without oras the attempt cannot work.
+    /// Whether the attempt needs oras.
     pub(crate) needs_oras: bool,
-    /// What the scripts are told.
+    /// The variables of the scripts.
     pub(crate) variables: Variables,
-    /// Where the platform answers.
+    /// The addresses of the platform.
     pub(crate) endpoints: Endpoints,
 }
 
 impl Subject {
-    /// A variable of the scripts, if it says anything.
+    /// A variable of the scripts, if its value is not empty.
     fn variable(&self, name: &str) -> Option<&str> {
         let (_, value) = self.variables.iter().rev().find(|(known, _)| known == name)?;
         value.to_str().filter(|value| !value.is_empty())
@@ -133,11 +131,11 @@ impl Subject {
 /// Which checks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// All of them.
+    /// All checks.
     All,
-    /// Only whether oras can be used.
+    /// Only the check whether oras can be used.
     Oras,
-    /// Only these, by their names.
+    /// Only the checks with these names.
     Only(&'static [&'static str]),
 }
 
@@ -153,7 +151,6 @@ impl Which {
 
 type Check = fn(&Subject) -> Finding;
 
-/// Runs the checks.
 pub(crate) fn run(subject: &Subject, which: Which) -> Vec<Finding> {
     let all: [(&'static str, Check); 10] = [
         ("oras", oras::check),

@@ -1,7 +1,7 @@
-//! `provision`: checks, runs the scripts, and sees to it that there is a result, whatever happens.
+//! `provision`: runs the checks and the scripts, and guarantees a result in every case.
 //!
-//! The order on disk: the result, the report, `run.json`, the mark, and `provision.complete` last.
-//! A reader that sees a file sees everything before it.
+//! The order on disk: the result, the report, `run.json`, the mark, and `provision.complete` last. A reader
+//! that sees one of these files also sees all files before it.
 
 mod conclusion;
 mod scripts;
@@ -36,11 +36,11 @@ struct Attempt<'a> {
     run: Run,
     preflight: Vec<Finding>,
     reported: Vec<String>,
-    /// What could not be moved away.
+    /// Results of earlier attempts that could not be moved away.
     before: Leftovers,
 }
 
-/// Runs an attempt; the code is what it ended with.
+/// Runs an attempt; returns its exit code.
 pub(crate) fn run(agent: &Agent, arguments: &Arguments, features: &[(String, String)]) -> i32 {
     let path = |name| arguments.value(name).map(Path::new);
     let given = Given { configuration: path("provision-config"), ready_made: path("nbc-cmd") };
@@ -80,8 +80,8 @@ pub(crate) fn run(agent: &Agent, arguments: &Arguments, features: &[(String, Str
     exit
 }
 
-/// A mistake on the command line is a result too: else a waiter waits in vain. While another agent
-/// or its scripts are at work, the waiter gets their result, and none is written here.
+/// A mistake on the command line is a result too: otherwise a waiter would wait in vain. While another agent
+/// or its scripts run, the waiter gets their result, and this function writes none.
 pub(crate) fn refuse(agent: &Agent, why: &str) {
     let held = lock::take(&agent.root);
     let working = Attempt::interrupted(agent).is_some_and(|attempt| attempt.scripts_live());
@@ -93,7 +93,7 @@ pub(crate) fn refuse(agent: &Agent, why: &str) {
     attempt.fail(&Outcome::own(exit_code::REFUSED, why, ""), Some(exit_code::REFUSED_NAME));
 }
 
-/// Nothing was delivered, and that is an error here.
+/// Neither a command nor a configuration was delivered, which is an error here.
 pub(crate) fn never_started(agent: &Agent, why: &str) -> i32 {
     let own = Own::NeverStarted;
     let mut attempt = Attempt::begin(agent, None, Given::default());
@@ -102,7 +102,7 @@ pub(crate) fn never_started(agent: &Agent, why: &str) -> i32 {
     attempt.fail(&Outcome::own(exit, &format!("{}: {why}", own.name()), ""), Some(own.name()))
 }
 
-/// What the scripts inherit: what this process has, and the features.
+/// The variables that the scripts inherit: the variables of this process, and the features.
 fn inherited(features: &[(String, String)]) -> Variables {
     let mut variables: Variables = std::env::vars_os().collect();
     for (name, value) in features {
@@ -146,8 +146,8 @@ impl<'a> Attempt<'a> {
         Self { agent, identity, run, preflight, reported, before: Leftovers::default() }
     }
 
-    /// The attempt of an agent that is gone, if its scripts were begun in this boot and no result
-    /// concludes it.
+    /// The attempt of an agent that has ended, if its scripts began in this boot and no result concludes the
+    /// attempt.
     fn interrupted(agent: &'a Agent) -> Option<Self> {
         let identity = Identity::observe(&agent.root);
         let run = Run::load(&agent.root)?;
@@ -158,13 +158,13 @@ impl<'a> Attempt<'a> {
         Some(Self::of(agent, identity, run.taken_over()))
     }
 
-    /// What this attempt has left.
+    /// The results of this attempt.
     fn left(&self) -> Leftovers {
         Leftovers::observe(&self.agent.root).without(&self.before)
     }
 
-    /// Goes on where another agent was killed: waits for the scripts, and says what they came to.
-    /// Nothing if they left nothing to say; then everything begins anew.
+    /// Continues an attempt whose agent was killed: waits for the scripts and reports their result. Returns
+    /// `None` if the scripts left no result; then a new attempt begins.
     fn resume(&mut self) -> Option<i32> {
         self.agent.log.info("an agent was killed before its attempt ended; going on with it");
         if self.scripts_live() {
@@ -173,13 +173,13 @@ impl<'a> Attempt<'a> {
         self.follow()
     }
 
-    /// Whether the scripts of this attempt run.
+    /// Whether the scripts of this attempt still run.
     fn scripts_live(&self) -> bool {
         self.run.child().is_some_and(Process::alive)
     }
 
     fn carry_out(&mut self, command: Result<Command, ConfigError>) -> i32 {
-        // Only where tests can be built: what happens when something here is wrong?
+        // Test builds only: shows how the agent reports a panic.
         #[cfg(debug_assertions)]
         assert!(std::env::var_os("BRINGUP_NODE_TEST_PANIC").is_none(), "as asked for");
         let mut command = match command {
@@ -209,8 +209,8 @@ impl<'a> Attempt<'a> {
         Leftovers::observe(&self.agent.root).decide(&self.identity, known.as_ref())
     }
 
-    /// There is a success of this machine: nothing is run. If an agent was killed before it could
-    /// say so, it is said now.
+    /// A successful result of this machine exists: nothing runs. If an earlier agent was killed before it
+    /// reported the success, this agent reports it.
     fn adopt(&mut self) -> i32 {
         self.agent.log.info("this machine is provisioned already; nothing is run");
         let left = Leftovers::observe(&self.agent.root);
@@ -223,8 +223,8 @@ impl<'a> Attempt<'a> {
         0
     }
 
-    /// Records that an attempt begins, and moves away what is there of earlier ones. In this order:
-    /// results from before a beginning do not count, even if the process is killed in between.
+    /// Records that an attempt begins, then moves away earlier results. The order matters: results that are
+    /// older than the recorded beginning do not count, even if the process is killed between the two steps.
     fn clear(&mut self) {
         let decision = self.decided();
         self.save();
@@ -236,13 +236,14 @@ impl<'a> Attempt<'a> {
         self.before = Leftovers::observe(&self.agent.root);
     }
 
-    /// Runs the checks; a code if they stop the attempt.
+    /// Runs the checks; returns an exit code if they stop the attempt.
     fn check(&mut self, command: &Command) -> Option<i32> {
         let policy = self.agent.settings.preflight;
         if policy == Policy::Off {
             return None;
         }
-        // Before PATH was repaired: what is only found by the repair is told.
+        // The PATH before its repair, so that the checks report a program that only the repair makes
+        // available.
         let path = std::env::var("PATH").unwrap_or_default();
         let subject = Subject {
             root: self.agent.root.clone(),

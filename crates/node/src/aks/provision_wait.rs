@@ -26,7 +26,7 @@ use crate::summary::Summary;
 /// How often progress is logged.
 const PROGRESS: Duration = Duration::from_mins(1);
 
-/// What came out.
+/// The result of a wait.
 #[derive(Debug)]
 pub(crate) struct Ended {
     result: Outcome,
@@ -34,7 +34,7 @@ pub(crate) struct Ended {
     sentence: Option<String>,
 }
 
-/// Waits and prints; the code is what came out.
+/// Waits and prints; returns the exit code.
 pub(crate) fn run(agent: &Agent) -> i32 {
     let ended = wait(agent);
     output::answer(&cse_output::document(&ended.result, &ended.summary));
@@ -102,7 +102,7 @@ fn work(agent: &Agent, run: Option<&Run>) -> Work {
     }
 }
 
-/// When the kernel began, by its own count.
+/// When the kernel booted, by the kernel's own count.
 fn booted() -> Option<Timestamp> {
     let up = store::line(std::path::Path::new("/proc/uptime"))?;
     let seconds: f64 = up.split_whitespace().next()?.parse().ok()?;
@@ -112,7 +112,7 @@ fn booted() -> Option<Timestamp> {
 
 fn ended(agent: &Agent, step: Step, seen: &Seen) -> Ended {
     let waited = seen.waited.as_secs();
-    // What was delivered may have come after the waiter.
+    // The command or configuration may have been delivered after the waiter started.
     let agent = &agent.knowing(&Secrets::delivered(&agent.root));
     match step {
         Step::Judge => judged(agent, seen),
@@ -141,7 +141,7 @@ fn ended(agent: &Agent, step: Step, seen: &Seen) -> Ended {
     }
 }
 
-/// The waiter's own verdict: there is no result, or none that can be read.
+/// The waiter's own result: there is no result of an attempt, or none that can be read.
 fn own(agent: &Agent, seen: &Seen, own: Own, sentence: &str) -> Ended {
     let since = seen.run.as_ref().map(|run| run.started);
     let found = examine(agent, None, since);
@@ -165,7 +165,7 @@ fn judged(agent: &Agent, seen: &Seen) -> Ended {
         Some(Err(why)) => return own(agent, seen, Own::ResultUnreadable, &why.to_string()),
         None => return own(agent, seen, Own::ResultUnreadable, "there is no result"),
     };
-    // The agent saw more than the waiter can: what it wrote counts, if it is of this result.
+    // The agent saw more than the waiter can: the agent's mark counts if it belongs to this result.
     let mark = seen.left.mark.clone().filter(|mark| mark.exit == result.exit);
     let summary = if let Some(mut mark) = mark {
         mark.machine = None;

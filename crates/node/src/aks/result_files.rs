@@ -1,4 +1,4 @@
-//! What an earlier attempt left: does it count?
+//! The results of an earlier attempt, and whether they count.
 
 use jiff::Timestamp;
 
@@ -11,14 +11,13 @@ use crate::summary::Summary;
 /// The name of an attempt that only had to prepare the base of an image.
 pub(crate) const BASE_PREPARED: &str = "base-prep";
 
-/// What is there of results, seen at one moment.
+/// The results on disk at one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Leftovers {
     /// When `provision.complete`, or the result for a full disk, was written.
     pub(crate) complete: Option<Timestamp>,
-    /// The result.
     pub(crate) result: Option<Result<Outcome, Unreadable>>,
-    /// When it was written.
+    /// When the result was written.
     pub(crate) written: Option<Timestamp>,
     /// `provision.succeeded` or `provision.failed`.
     pub(crate) mark: Option<Summary>,
@@ -26,19 +25,19 @@ pub(crate) struct Leftovers {
     pub(crate) base_prep: Option<Timestamp>,
 }
 
-/// What is to be done with it.
+/// What a new attempt does with existing results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Nothing is there.
+    /// There are no results: begin.
     Begin,
-    /// It is a success of this machine: nothing is left to do.
+    /// The results are a success of this machine: nothing is left to do.
     Adopt,
-    /// It is moved away, because of this.
+    /// The results are moved away for this reason.
     SetAside(&'static str),
 }
 
 impl Leftovers {
-    /// Looks.
+    /// Reads the results.
     pub(crate) fn observe(root: &Root) -> Self {
         let modified = |path: &std::path::Path| {
             let time = path.metadata().and_then(|data| data.modified()).ok()?;
@@ -67,7 +66,7 @@ impl Leftovers {
         }
     }
 
-    /// Why it does not belong to this machine, if it does not.
+    /// Why the results do not belong to this machine, if they do not.
     pub(crate) fn foreign(&self, identity: &Identity, run: Option<&Run>) -> Option<&'static str> {
         let machine = self.mark.as_ref().and_then(|mark| mark.machine.as_ref());
         let machine = machine.or_else(|| run.filter(|run| self.is_of(run))?.machine_id.as_ref());
@@ -79,7 +78,7 @@ impl Leftovers {
         }
     }
 
-    /// Whether it was left by an attempt, or after it: what is older, that attempt did not take.
+    /// Whether the results were written during or after the attempt: the attempt moved away older results.
     pub(crate) fn is_of(&self, run: &Run) -> bool {
         self.is_marked_by(run) || self.complete.is_some_and(|at| at >= run.started)
     }
@@ -88,8 +87,8 @@ impl Leftovers {
         self.mark.as_ref().is_some_and(|mark| mark.run.as_ref() == Some(&run.id))
     }
 
-    /// What is here and was not there before. What could not be moved away is no result of what
-    /// came later.
+    /// The results that did not exist before. A file that could not be moved away is not a result of a later
+    /// attempt.
     pub(crate) fn without(mut self, before: &Self) -> Self {
         if before.complete.is_some() && self.complete == before.complete {
             self.complete = None;
@@ -100,21 +99,20 @@ impl Leftovers {
         self
     }
 
-    /// Whether an attempt has come to its end, with everything that belongs to it.
+    /// Whether the attempt has ended, with all files that belong to its end.
     pub(crate) fn concludes(&self, run: &Run) -> bool {
         self.is_marked_by(run) && self.complete.is_some()
             || run.name.as_deref() == Some(BASE_PREPARED)
     }
 
-    /// Whether it is a result of an attempt that began then. The scripts say that they have
-    /// succeeded before they have: without the end, only a failure counts.
+    /// Whether this is a result of an attempt that began then. The scripts report success before they have
+    /// succeeded: without `provision.complete`, only a failure counts.
     pub(crate) fn counts_since(&self, begun: Timestamp) -> bool {
         let since = |at: Option<Timestamp>| at.is_some_and(|at| at >= begun);
         let failed = matches!(&self.result, Some(Ok(outcome)) if outcome.exit != 0);
         since(self.complete) || failed && since(self.written)
     }
 
-    /// What a new attempt does with it.
     pub(crate) fn decide(&self, identity: &Identity, run: Option<&Run>) -> Decision {
         if self.complete.is_none() && self.result.is_none() && self.mark.is_none() {
             return Decision::Begin;
@@ -122,7 +120,7 @@ impl Leftovers {
         if let Some(why) = self.foreign(identity, run) {
             return Decision::SetAside(why);
         }
-        // An agent that began an attempt beside it had checked where it comes from.
+        // An agent that began an attempt and left these results in place had already checked their origin.
         let passed_over = run.is_some_and(|run| !self.is_of(run));
         match (&self.result, self.complete) {
             (Some(Ok(_)), Some(_)) if passed_over => {
@@ -136,7 +134,7 @@ impl Leftovers {
     }
 }
 
-/// The words that Go, and so every reader of upstream's messages, has for an error.
+/// The text of an error as Go, and so every reader of upstream's messages, knows it.
 pub(crate) fn go_error(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),

@@ -1,4 +1,4 @@
-//! The scripts of AKS as a bootstrap: their result says how they ended, so no sentinel is needed.
+//! The AKS scripts as a bootstrap: their result tells how they ended, so no sentinel is needed.
 
 use bringup_contract::cse;
 
@@ -6,10 +6,10 @@ use super::mark::Marks;
 use super::verdict::{Bootstrap, End, Mark};
 use crate::host::system::{Places, files};
 
-/// A result is not longer than this.
+/// The largest result that is read, in bytes.
 const RESULT: u64 = 64 * 1024;
 
-/// What can be said of the scripts.
+/// The state of the scripts.
 pub(crate) fn observe(places: &Places, marks: &mut Marks) -> Bootstrap {
     match marks.look(&places.aks_complete) {
         Mark::There(_) => ended(&result(places)),

@@ -1,17 +1,17 @@
-//! What cloudbase-init writes of itself.
+//! Reads the log of cloudbase-init.
 
 use super::kubeadm;
 
-/// How far cloudbase-init has come, by its log, which holds all its runs.
+/// The progress of cloudbase-init according to its log, which contains all its runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The commands of the user data have not begun.
+    /// The commands of the user data have not started.
     Early,
-    /// They have.
+    /// The commands of the user data have started.
     Commands,
-    /// The machine is about to be started again, and so is it.
+    /// The machine is about to restart, and cloudbase-init will run again.
     Rebooting,
-    /// It has ended.
+    /// cloudbase-init has ended.
     Done,
 }
 

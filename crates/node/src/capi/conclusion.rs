@@ -1,4 +1,4 @@
-//! What is said when a wait is over.
+//! Makes the report when a wait is over.
 
 use std::time::Duration;
 
@@ -18,21 +18,20 @@ use super::waiter::Waiter;
 use crate::host::system::{self, Places, files};
 use crate::summary::Sureness;
 
-/// With less than this, nothing can be installed.
+/// With less free space than this, nothing can be installed.
 const NO_SPACE: u64 = 16 << 20;
 
 /// How a wait ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// In short.
     pub(crate) ending: Ending,
-    /// What was seen last.
+    /// The last observation.
     pub(crate) seen: Observations,
-    /// The failure sentinel.
+    /// The content of the failure sentinel.
     pub(crate) failure: Failure,
 }
 
-/// Says the same as before.
+/// Repeats the result of an earlier wait.
 pub(crate) fn again(known: &Remembered, there_now: bool, places: &Places) -> Remembered {
     let mut known = known.clone();
     if there_now && known.exit != Exit::Succeeded.number() {
@@ -44,7 +43,7 @@ pub(crate) fn again(known: &Remembered, there_now: bool, places: &Places) -> Rem
     known
 }
 
-/// Asks why, writes the report, and remembers it.
+/// Diagnoses the ending, writes the report, and stores the result.
 pub(crate) fn conclude(mut waiter: Waiter<'_>, ended: &Ended, now: &Now) -> Remembered {
     let asked = matches!(
         ended.ending,
@@ -105,7 +104,7 @@ fn kubelet(waiter: &Waiter<'_>, asked: bool) -> KubeletReport {
     KubeletReport { active, restarts, healthz }
 }
 
-/// What decides on the number.
+/// The facts that determine the exit code.
 fn facts(
     waiter: &Waiter<'_>,
     ended: &Ended,
@@ -138,7 +137,7 @@ fn facts(
     }
 }
 
-/// The cause that is told with a number, and how sure it is.
+/// The cause to report with an exit code, and how certain the cause is.
 fn cause_told(
     exit: Exit,
     facts: Facts,
@@ -164,7 +163,7 @@ fn cause_told(
             Some(sure.unwrap_or((Cause::ProvisionerNeverStarted, Sureness::Medium)))
         }
         Exit::StillRunning | Exit::StateUnknown => {
-            // It may get over what it has complained of.
+            // The bootstrap may still recover from the problem that it logged.
             let doubted = known.map(|(cause, sureness)| match sureness {
                 Sureness::High => (cause, Sureness::Medium),
                 Sureness::Medium | Sureness::Low => (cause, sureness),
@@ -257,7 +256,7 @@ fn report(
     }
 }
 
-/// The code of others and its name, which go before our own name.
+/// The exit code of the bootstrap itself and its name, which take precedence over our own name.
 fn code_told(ended: &Ended, found: Option<&Findings>) -> (Option<i64>, Option<String>) {
     match ended.ending {
         Ending::Failed => (ended.failure.code, None),
@@ -274,7 +273,7 @@ fn code_told(ended: &Ended, found: Option<&Findings>) -> (Option<i64>, Option<St
     }
 }
 
-/// How far the bootstrap came.
+/// The last phase that the bootstrap reached.
 fn phase(ended: &Ended, facts: Facts) -> &'static str {
     let there = matches!(ended.seen.success, Mark::There(_));
     match ended.ending {

@@ -1,5 +1,5 @@
-//! What `wait` ends with. These numbers are a class of their own: they are no codes of the AKS
-//! scripts, and only the tagged summary says which of the two a number is.
+//! The exit codes of `wait`. These numbers are a class of their own: they are not exit codes of the AKS
+//! scripts, and the `kind` in the summary tells the two classes apart.
 
 use bringup_contract::Cause;
 
@@ -12,11 +12,11 @@ macro_rules! exits {
         }
 
         impl Exit {
-            /// Every one of them.
+            /// All exit codes.
             #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The number, the same on every system.
+            /// The number, which is the same on every system.
             pub(crate) fn number(self) -> u8 {
                 match self { $(Self::$name => $number,)* }
             }
@@ -30,19 +30,19 @@ macro_rules! exits {
 }
 
 exits! {
-    /// The sentinel is there.
+    /// The sentinel exists.
     Succeeded = 0, "SUCCEEDED";
     /// The node joined, but the bootstrap did not write the sentinel.
     JoinedWithoutSentinel = 3, "JOINED_WITHOUT_SENTINEL";
-    /// Time is up, and the bootstrap runs.
+    /// The time limit is over, and the bootstrap still runs.
     StillRunning = 10, "STILL_RUNNING";
-    /// No sign of a bootstrap was ever seen.
+    /// The wait never saw a sign of a bootstrap.
     NeverStarted = 11, "NEVER_STARTED";
-    /// Time is up, and nothing tells whether the bootstrap runs.
+    /// The time limit is over, and the state of the bootstrap cannot be determined.
     StateUnknown = 12, "STATE_UNKNOWN";
     /// The machine came up without user data.
     NotDelivered = 13, "USER_DATA_NOT_DELIVERED";
-    /// The bootstrap ended without a sentinel; the reason is not known, or has no number.
+    /// The bootstrap ended without a sentinel; the cause is unknown or has no number.
     EndedWithoutSentinel = 20, "ENDED_WITHOUT_SENTINEL";
     /// The user data could not be used.
     UserDataInvalid = 21, "USER_DATA_INVALID";
@@ -50,7 +50,7 @@ exits! {
     PreCommandFailed = 22, "PRE_COMMAND_FAILED";
     /// A program is missing.
     BinaryMissing = 23, "BINARY_MISSING";
-    /// Something could not be fetched.
+    /// A download failed.
     DownloadFailed = 24, "DOWNLOAD_FAILED";
     /// A name does not resolve.
     DnsFailure = 25, "DNS_FAILURE";
@@ -58,13 +58,13 @@ exits! {
     ApiServerUnreachable = 26, "API_SERVER_UNREACHABLE";
     /// The token or the authority of the cluster is not the right one.
     CredentialsRefused = 27, "CREDENTIALS_REFUSED";
-    /// kubeadm's checks, the kernel or the container runtime refuse.
+    /// kubeadm's checks, the kernel or the container runtime refuse the node.
     PreflightFailed = 28, "PREFLIGHT_FAILED";
-    /// kubelet does not come up or gets no certificate.
+    /// kubelet does not start or gets no certificate.
     KubeletFailure = 29, "KUBELET_FAILURE";
-    /// Versions do not go together.
+    /// Versions are incompatible.
     VersionSkew = 30, "VERSION_SKEW";
-    /// On a control-plane machine, the control plane does not come up.
+    /// On a control-plane machine, the control plane does not start.
     ControlPlaneNotReady = 31, "CONTROL_PLANE_NOT_READY";
     /// Disk or memory is used up.
     ResourcesExhausted = 32, "RESOURCES_EXHAUSTED";
@@ -74,18 +74,18 @@ exits! {
     NodeIdentityConflict = 34, "NODE_IDENTITY_CONFLICT";
     /// A program wrote the failure sentinel.
     FailureSentinel = 35, "FAILURE_SENTINEL";
-    /// What was typed cannot be understood.
+    /// The command line cannot be parsed.
     Usage = 64, "USAGE";
     /// A defect of this program.
     Internal = 70, "INTERNAL";
-    /// It was asked to end.
+    /// The wait was interrupted.
     Interrupted = 75, "INTERRUPTED";
-    /// The sentinel may not be looked at.
+    /// The permission to read the sentinel is missing.
     NoPermission = 77, "NO_PERMISSION";
 }
 
 impl Exit {
-    /// The number of a cause. Those without one of their own share that of
+    /// The exit code of a cause. Causes without an exit code of their own share
     /// [`Exit::EndedWithoutSentinel`]; the summary names the cause in any case.
     pub(crate) fn of(cause: Cause) -> Self {
         match cause {

@@ -5,24 +5,24 @@ use bringup_contract::Cause;
 use bringup_diagnosis::redaction::{Redacted, redact};
 use serde_json::Value;
 
-/// A message is not longer than this.
+/// The longest message, in bytes.
 const MESSAGE: usize = 512;
 
-/// What a failure sentinel says.
+/// The content of a failure sentinel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// It is JSON to its end, or will never be.
+    /// Whether the content is complete JSON, or will never be JSON.
     pub(crate) whole: bool,
     /// The code from the writer of the sentinel.
     pub(crate) code: Option<i64>,
-    /// The cause, if it is one that we know.
+    /// The cause, if this program knows it.
     pub(crate) cause: Option<Cause>,
-    /// What it says to people.
+    /// The message for human readers.
     pub(crate) message: Option<Redacted>,
 }
 
 impl Failure {
-    /// Reads one. Text that is no JSON is taken as a message.
+    /// Parses a failure sentinel. Text that is not JSON is used as the message.
     pub(crate) fn read(text: &str) -> Self {
         let text = text.trim_start_matches('\u{feff}').trim();
         let message = |text: &str| {

@@ -1,5 +1,5 @@
-//! Why a wait ended as it did: what the logs say. The diagnosis decides; this asks it, and reads
-//! beside it what only a waiter wants to know.
+//! Why a wait ended without success, according to the logs. The diagnosis decides; this module calls it, and
+//! also reads the facts that only a wait needs.
 
 use bringup_contract::{Cause, Os};
 use bringup_diagnosis::diagnosis::Proof;
@@ -11,45 +11,43 @@ use super::kubeadm::{self, Kubeadm};
 use super::signatures;
 use crate::summary::Sureness;
 
-/// A report has not more lines of evidence than this.
+/// The largest number of evidence lines in a report.
 const EVIDENCE: usize = 5;
 
-/// A line of evidence in a report is not longer than this.
+/// The longest evidence line in a report, in bytes.
 const LINE: usize = 512;
 
-/// What the logs say.
+/// The findings from the logs.
 #[derive(Debug)]
 pub(crate) struct Findings {
-    /// The cause.
     pub(crate) cause: Cause,
-    /// How sure it is.
+    /// How certain the cause is.
     pub(crate) sureness: Sureness,
     /// The exit code of the scripts, if they have one.
     pub(crate) code: Option<i64>,
     /// The name of that code.
     pub(crate) constant: Option<String>,
-    /// The lines that prove it.
+    /// The log lines that prove the cause.
     pub(crate) evidence: Vec<Line>,
-    /// What kubeadm wrote.
+    /// The progress of kubeadm.
     pub(crate) kubeadm: Kubeadm,
-    /// The commands of the user data failed as a whole.
+    /// Whether the commands of the user data failed as a whole.
     pub(crate) commands_failed: bool,
-    /// What was looked at, and what is missing.
+    /// The logs that were read, and the logs that are missing.
     pub(crate) looked_at: Vec<String>,
 }
 
 /// A line of evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Line {
-    /// The log it stands in.
+    /// The name of the log.
     pub(crate) log: String,
-    /// Its number there, from 1, counted from where reading began.
+    /// The line number in the log, from 1, counted from the point where reading began.
     #[serde(rename = "line")]
     pub(crate) number: usize,
-    /// The name that such lines have.
+    /// The common name of such lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<&'static str>,
-    /// The line.
     pub(crate) text: Redacted,
 }
 
@@ -64,8 +62,9 @@ impl From<&Proof> for Line {
     }
 }
 
-/// Reads the logs. `deeper` are those that hold noise on every machine, such as kubelet's while it
-/// waits for its configuration; they are read only when the others name no cause, or only kubelet itself.
+/// Reads the logs. `deeper` returns logs that contain errors on every machine, such as kubelet's errors while
+/// it waits for its configuration; they are read only if the other logs name no cause, or only kubelet
+/// itself.
 pub(crate) fn examine(pieces: Vec<Piece>, deeper: impl FnOnce() -> Vec<Piece>, os: Os) -> Findings {
     let texts: Vec<&str> = pieces.iter().filter_map(Piece::text).collect();
     let written = texts.join("\n");
@@ -93,7 +92,7 @@ pub(crate) fn examine(pieces: Vec<Piece>, deeper: impl FnOnce() -> Vec<Piece>, o
     }
 }
 
-/// Whether the logs without noise leave the question open.
+/// Whether the logs without `deeper` leave the cause open.
 fn is_open(diagnosis: &Diagnosis) -> bool {
     diagnosis.verdict != Verdict::Failed
         || matches!(
@@ -102,7 +101,7 @@ fn is_open(diagnosis: &Diagnosis) -> bool {
         )
 }
 
-/// Whether cloud-init or cloudbase-init says that the commands of the user data failed.
+/// Whether cloud-init or cloudbase-init reports that the commands of the user data failed.
 fn commands_failed(log: &str) -> bool {
     let ended_badly = |line: &str| {
         let code = line.split_once("ended with exit code: ").map(|(_, code)| code.trim());

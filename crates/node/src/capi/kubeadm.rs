@@ -1,28 +1,28 @@
-//! What kubeadm wrote into a log: whether it ran, where it stopped, whether the node joined.
+//! The progress of kubeadm in a log: whether it ran, where it stopped, whether the node joined.
 
-/// kubeadm says this when the node is part of the cluster.
+/// kubeadm writes one of these texts when the node has joined the cluster.
 const JOINED: [&str; 2] = [
     "This node has joined the cluster",
     "Your Kubernetes control-plane has initialized successfully",
 ];
 
-/// kubeadm says this when it gives up.
+/// kubeadm writes one of these texts when it gives up.
 const GAVE_UP: [&str; 2] = ["error execution phase ", "[preflight] Some fatal errors occurred"];
 
-/// kubeadm says this on its way.
+/// kubeadm writes these texts while it runs.
 const RUNS: [&str; 4] =
     ["[preflight] ", "[init] Using Kubernetes", "[kubelet-start] ", "[discovery] "];
 
-/// What kubeadm wrote.
+/// The progress of kubeadm.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Kubeadm {
-    /// It ran.
+    /// Whether kubeadm ran.
     pub(crate) ran: bool,
-    /// The node joined, and nothing took that back.
+    /// Whether the node joined and no later line contradicts that.
     pub(crate) joined: bool,
-    /// The phase in which it gave up.
+    /// The phase in which kubeadm gave up.
     pub(crate) phase: Option<String>,
-    /// The last of its checks that refused.
+    /// The last preflight check that failed.
     pub(crate) check: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn read(log: &str) -> Kubeadm {
     }
 }
 
-/// The word behind the last place of a text.
+/// The word that follows the last occurrence of a text.
 fn word_after(log: &str, before: &str, after: &str) -> Option<String> {
     let (_, rest) = log.rsplit_once(before)?;
     let word = rest.split([' ', '\n', '\r']).next()?.split(after).next()?;

@@ -1,5 +1,4 @@
-//! Asks kubelet whether it is well: the only thing for which a wait uses the network, and only on
-//! this machine.
+//! Queries the health of kubelet: the only network request of a wait, and only to this machine.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -10,13 +9,13 @@ use crate::host::paths::Root;
 use crate::host::system::files;
 use crate::settings_file::{self, AGENT_KEYS};
 
-/// Where kubelet answers.
+/// The address of kubelet's health endpoint.
 const KUBELET: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 10248);
 
-/// An answer on the same machine takes no longer.
+/// An answer from the same machine does not take longer.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// What kubelet says of itself: `ok`, or what is said or happens instead.
+/// The answer of kubelet's health endpoint: `ok`, or another answer, or the error.
 pub(crate) fn healthz(root: &Root) -> Option<String> {
     Some(ask(address(root)?).unwrap_or_else(|error| match error.kind() {
         std::io::ErrorKind::ConnectionRefused => "refused".to_owned(),
@@ -25,7 +24,7 @@ pub(crate) fn healthz(root: &Root) -> Option<String> {
     }))
 }
 
-/// Under a root, only an address of its own settings is asked, and only on this machine.
+/// Under a root, only an address in the root's own settings is queried, and only on this machine.
 fn address(root: &Root) -> Option<SocketAddr> {
     if root.directory().is_none() {
         return Some(KUBELET);
@@ -44,7 +43,7 @@ fn ask(address: SocketAddr) -> std::io::Result<String> {
     stream.write_all(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
     let mut answer = Vec::new();
     let read = stream.take(1024).read_to_end(&mut answer);
-    // What was said counts, however the connection ended.
+    // A received answer counts, however the connection ended.
     if answer.is_empty() {
         read?;
     }

@@ -1,5 +1,5 @@
-//! Looks at sentinels. A sentinel is an empty file that any user could create, so it counts only if
-//! it is a regular file of the right owner in its own directory, and not one of an earlier boot.
+//! Checks sentinels. A sentinel is an empty file that any user could create, so it counts only if it is a
+//! regular file of the right owner in its own directory, and not a file of an earlier boot.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,10 +10,11 @@ use std::time::{Duration, SystemTime};
 use super::verdict::Mark;
 use crate::host::system::{Owner, on_disk};
 
-/// File systems keep times more coarsely than clocks do, and the time of the boot is computed.
+/// The tolerance when a file's time is compared with the boot: file systems store times more coarsely than
+/// clocks, and the time of the boot is computed.
 const COARSE: Duration = Duration::from_secs(2);
 
-/// Looks at files and remembers which were not there.
+/// Checks files and remembers the files that did not exist.
 #[derive(Debug)]
 pub(crate) struct Marks {
     owner: Owner,
@@ -27,7 +28,7 @@ impl Marks {
         Self { owner, booted, missed: BTreeSet::new() }
     }
 
-    /// Looks at a file.
+    /// Checks a file.
     pub(crate) fn look(&mut self, path: &Path) -> Mark {
         let mark = match fs::symlink_metadata(path) {
             Ok(_) => self.judge(path),
@@ -40,8 +41,8 @@ impl Marks {
         mark
     }
 
-    /// Looks at several files of which one is enough: the oldest that counts, else what comes
-    /// closest to it.
+    /// Checks several files of which one is enough: returns the oldest that counts, else the one that comes
+    /// closest to counting.
     pub(crate) fn look_at_any(&mut self, paths: &[PathBuf]) -> Mark {
         let marks: Vec<Mark> = paths.iter().map(|path| self.look(path)).collect();
         let closest = |mark: &Mark| match mark {
@@ -53,13 +54,13 @@ impl Marks {
         marks.into_iter().min_by_key(closest).unwrap_or(Mark::Absent)
     }
 
-    /// Whether a file is of this boot, as far as can be told.
+    /// Whether a file is of this boot, as far as this can be determined.
     pub(crate) fn is_fresh(&self, path: &Path) -> bool {
         let modified = fs::metadata(path).and_then(|data| data.modified());
         modified.is_ok_and(|modified| self.is_of_this_boot(modified))
     }
 
-    /// Whether a link that the owner made stands here, to whatever, and is of this boot.
+    /// Whether the path is a link of this boot that the owner made; the target does not matter.
     #[cfg(unix)]
     pub(crate) fn has_link(&self, path: &Path) -> bool {
         let Ok(data) = fs::symlink_metadata(path) else { return false };
@@ -68,7 +69,7 @@ impl Marks {
         data.is_symlink() && self.owner.wrote(path, &data) && (in_memory || fresh())
     }
 
-    /// Whether a file is what the owner wrote, of whatever boot.
+    /// Whether the owner wrote this file, in any boot.
     pub(crate) fn belongs_to_owner(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok_and(|data| data.is_file() && self.owner.wrote(path, &data))
     }
@@ -86,8 +87,8 @@ impl Marks {
             return ignored("it belongs to another user");
         }
         let Ok(modified) = data.modified() else { return ignored("it has no time") };
-        // What appears while it is waited for is new, whatever time it bears: it may have been
-        // moved here, and the clock may have been set since the boot.
+        // A file that appears during the wait is new, whatever its time: the file may have been moved here,
+        // and the clock may have been set since the boot.
         let appeared = self.missed.contains(path);
         if !appeared && on_disk(path) && !self.is_of_this_boot(modified) {
             return ignored("it is older than this boot");
@@ -102,8 +103,8 @@ impl Marks {
     }
 }
 
-/// Whether a file is in the directory in which its name stands. There are more kinds of links than
-/// can be told by their looks.
+/// Whether the target of a path is in the directory of the path. Comparing canonical paths detects every kind
+/// of link.
 fn stays_inside(path: &Path) -> bool {
     let folder = path.parent().and_then(|folder| fs::canonicalize(folder).ok());
     let target = fs::canonicalize(path).ok();
@@ -123,7 +124,7 @@ mod tests {
         Marks::new(Owner::of(&Root::new(Some(folder.to_owned()))), booted)
     }
 
-    /// A folder that is not in memory, as long as the build is not.
+    /// A folder on disk and not in memory, provided that the build folder is on disk.
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap()
     }

@@ -1,5 +1,5 @@
-//! `wait.json`: what a wait remembers when it is started again, also after a reboot: since when it
-//! waits, and what it found.
+//! `wait.json`: the state of a wait, for a wait that is started again, also after a reboot: when the wait
+//! began and its result.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -12,47 +12,47 @@ use super::settings::{DeadlineFrom, Settings};
 use crate::host::system::files;
 use crate::summary::Summary;
 
-/// A reboot is over sooner than this; if the clock says otherwise, it was set.
+/// The longest reboot; if the clock shows more, the clock was set.
 const LONGEST_REBOOT: SignedDuration = SignedDuration::from_hours(24);
 
-/// What a wait remembers.
+/// The state of a wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Memory {
     v: u8,
-    /// What is waited for. Another question is another wait.
+    /// The question that the wait answers. Another question is another wait.
     question: Question,
     machine: Identity,
     boot: Option<String>,
-    /// How many boots this wait has seen.
+    /// The number of boots that this wait has seen.
     pub(crate) boots: u32,
-    /// When it began.
+    /// When the wait began.
     pub(crate) began: Timestamp,
     waited_ms: u64,
     saved: Timestamp,
     clock_ms: u64,
     /// How long the machine had been up when the wait began.
     up_before_ms: u64,
-    /// How long it had been waited when the first sign of the bootstrap was seen.
+    /// How long the wait had lasted when it saw the first sign of the bootstrap.
     started_ms: Option<u64>,
-    /// The sentinel was seen.
+    /// Whether the wait saw the sentinel.
     pub(crate) succeeded: bool,
-    /// What came out.
+    /// The result.
     pub(crate) verdict: Option<Remembered>,
-    /// The process that waits.
+    /// The ID of the waiting process.
     pub(crate) pid: u32,
 }
 
-/// Which machine this is. A disk that was copied to another one brings its memories along.
+/// The identity of a machine. A disk that was copied to another machine also contains the file of this wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     /// Differs between machines.
     pub(crate) machine: Option<String>,
-    /// Differs between instances that a disk has been.
+    /// Differs between the VM instances that use the same disk image.
     pub(crate) instance: Option<String>,
 }
 
 impl Identity {
-    /// Whether nothing says that it is another one.
+    /// Whether both may be the same machine: no known value differs.
     pub(crate) fn may_be(&self, other: &Self) -> bool {
         let alike = |ours: &Option<String>, theirs: &Option<String>| match (ours, theirs) {
             (Some(ours), Some(theirs)) => ours == theirs,
@@ -62,7 +62,7 @@ impl Identity {
     }
 }
 
-/// What is waited for.
+/// The parameters that identify a wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Question {
     sentinels: Vec<PathBuf>,
@@ -70,29 +70,26 @@ struct Question {
     watch: String,
 }
 
-/// What came out of a wait.
+/// The result of a wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Remembered {
-    /// The exit code.
     pub(crate) exit: u8,
-    /// The summary.
     pub(crate) summary: Summary,
-    /// The line for people.
+    /// The line for human readers.
     pub(crate) sentence: String,
-    /// The report.
     pub(crate) report: Value,
 }
 
-/// What the clocks say.
+/// The readings of the clocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Now {
     /// The time since the boot, by a clock that cannot be set.
     pub(crate) clock: Duration,
-    /// The same, as far as files go: a root may have been up for another time.
+    /// The time since the boot to compare file times with: a root may have been up for another time.
     pub(crate) up: Duration,
     /// The time of day.
     pub(crate) wall: Timestamp,
-    /// The boot.
+    /// The ID of the boot.
     pub(crate) boot: Option<String>,
 }
 
@@ -104,7 +101,7 @@ impl Now {
 }
 
 impl Memory {
-    /// A wait that begins, or goes on if it is the same one.
+    /// Begins a wait, or continues the saved one if it is the same wait.
     pub(crate) fn resume(
         saved: Option<Self>,
         settings: &Settings,
@@ -138,15 +135,15 @@ impl Memory {
         memory
     }
 
-    /// Counts the time that has gone by.
+    /// Adds the time since the last call.
     pub(crate) fn advance(&mut self, now: &Now) {
         let clock = milliseconds(now.clock);
-        // Not every system names its boots; a clock that has gone back tells as well.
+        // Not every system identifies its boots; a clock that has moved back shows a reboot as well.
         let same_boot = self.boot == now.boot && clock >= self.clock_ms;
         let gone = if same_boot {
             clock.saturating_sub(self.clock_ms)
         } else {
-            // The clock of the last boot is gone; the time of day spans both, unless it was set.
+            // The clock of the last boot ended with it; the time of day spans both boots, unless it was set.
             let by_wall = now.wall.duration_since(self.saved);
             let sane = !by_wall.is_negative() && by_wall <= LONGEST_REBOOT;
             let by_wall = u64::try_from(by_wall.as_millis()).ok().filter(|_| sane);
@@ -161,12 +158,12 @@ impl Memory {
         self.clock_ms = clock;
     }
 
-    /// How long it has been waited, over reboots.
+    /// How long the wait has lasted, including reboots.
     pub(crate) fn waited(&self) -> Duration {
         Duration::from_millis(self.waited_ms)
     }
 
-    /// Notes the first sign of the bootstrap; true if it is news.
+    /// Records the first sign of the bootstrap; returns whether it is the first.
     pub(crate) fn start(&mut self) -> bool {
         let news = self.started_ms.is_none();
         self.started_ms.get_or_insert(self.waited_ms);
@@ -178,7 +175,7 @@ impl Memory {
         self.started_ms.map(|started| Duration::from_millis(self.waited_ms - started))
     }
 
-    /// What counts against the limit; nothing while its beginning is awaited.
+    /// The time that counts against the limit; `None` before the limit begins to count.
     pub(crate) fn used(&self, from: DeadlineFrom) -> Option<Duration> {
         match from {
             DeadlineFrom::Extension => Some(self.waited()),
@@ -189,7 +186,7 @@ impl Memory {
         }
     }
 
-    /// When the limit is over. It stays the same over reboots.
+    /// When the limit is over. The deadline stays the same over reboots.
     pub(crate) fn deadline(&self, from: DeadlineFrom, timeout: Duration) -> Option<Timestamp> {
         let begins = match from {
             DeadlineFrom::Extension => self.began,
@@ -203,14 +200,13 @@ impl Memory {
         begins.checked_add(timeout).ok()
     }
 
-    /// What is written, if it can be read.
+    /// The stored state, if it can be read.
     pub(crate) fn load(path: &Path) -> Option<Self> {
         let saved: Self = serde_json::from_str(&files::head(path, 1 << 20).ok()?).ok()?;
         let sound = saved.started_ms.is_none_or(|started| started <= saved.waited_ms);
         Some(saved).filter(|saved| saved.v == 1 && sound)
     }
 
-    /// Writes it.
     pub(crate) fn save(&self, path: &Path) -> std::io::Result<()> {
         files::write(path, serde_json::to_string(self)?.as_bytes())
     }

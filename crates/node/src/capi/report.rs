@@ -1,4 +1,4 @@
-//! What a wait tells: a line for programs, a line for people, and the report, which holds all.
+//! The output of a wait: a line for programs, a line for human readers, and the complete report.
 
 use bringup_contract::Cause;
 use bringup_diagnosis::redaction::redact;
@@ -10,14 +10,14 @@ use super::exit::Exit;
 use super::findings::Line;
 use crate::summary::{Summary, Sureness, TAG};
 
-/// The line for people is not longer than this.
+/// The longest line for human readers, in bytes.
 const SENTENCE: usize = 500;
 
-/// Everything that is known when a wait is over.
+/// The complete report of a wait.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Report {
     pub(crate) v: u8,
-    /// Tells these numbers from those of the AKS scripts.
+    /// Tells the exit codes of `wait` from the exit codes of the AKS scripts.
     pub(crate) kind: &'static str,
     pub(crate) version: &'static str,
     pub(crate) exit: u8,
@@ -30,9 +30,9 @@ pub(crate) struct Report {
     pub(crate) phase: &'static str,
     pub(crate) signature: Option<Signature>,
     pub(crate) waited_ms: u64,
-    /// How long may be waited in all.
+    /// The time limit of the whole wait.
     pub(crate) deadline_ms: u64,
-    /// When that is over; nothing while its beginning is awaited.
+    /// When the limit is over; `None` before the limit begins to count.
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) began: Timestamp,
     pub(crate) ended: Timestamp,
@@ -50,7 +50,7 @@ pub(crate) struct Report {
     pub(crate) looked_at: Vec<String>,
 }
 
-/// The line that decided, by name.
+/// The log line that decided, by its common name.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Signature {
     pub(crate) id: &'static str,
@@ -58,7 +58,7 @@ pub(crate) struct Signature {
     pub(crate) line: usize,
 }
 
-/// What kubeadm wrote.
+/// The progress of kubeadm.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct KubeadmReport {
     pub(crate) joined: bool,
@@ -66,7 +66,7 @@ pub(crate) struct KubeadmReport {
     pub(crate) check: Option<String>,
 }
 
-/// How kubelet is.
+/// The health of kubelet.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct KubeletReport {
     pub(crate) active: Option<bool>,
@@ -100,14 +100,14 @@ impl Report {
     }
 }
 
-/// The line for programs, with its line break; the last one of the standard output.
+/// The line for programs, with its line break; it is the last line of the standard output.
 pub(crate) fn summary_line(summary: &Summary, limit: usize) -> String {
     let line = format!("{}\n", summary.line(limit));
     debug_assert!(line.starts_with(TAG));
     line
 }
 
-/// The line for people, with its line break.
+/// The line for human readers, with its line break.
 pub(crate) fn human_line(exit: u8, sentence: &str) -> String {
     let line: String = sentence.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let outcome = if exit == 0 { "wait" } else { "wait failed" };

@@ -1,4 +1,4 @@
-//! The line for people.
+//! The line for human readers.
 
 use bringup_contract::Cause;
 
@@ -6,29 +6,27 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::verdict::{Bootstrap, Ending};
 
-/// What the line is made of.
+/// The content of the line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Summary<'a> {
     /// How the wait ended.
     pub(crate) ending: Ending,
-    /// With this number.
+    /// The exit code.
     pub(crate) exit: Exit,
-    /// The sentinel that was waited for, where one is needed.
+    /// The expected sentinel, if one is needed.
     pub(crate) sentinel: Option<&'a str>,
-    /// For so many seconds.
+    /// How many seconds the wait has lasted.
     pub(crate) waited: u64,
-    /// The bootstrap.
+    /// The state of the bootstrap.
     pub(crate) bootstrap: &'a Bootstrap,
-    /// The failure sentinel.
+    /// The content of the failure sentinel.
     pub(crate) failure: &'a Failure,
-    /// The cause.
     pub(crate) cause: Option<Cause>,
-    /// The line that proves it.
+    /// The log line that proves the cause.
     pub(crate) proof: Option<&'a str>,
 }
 
 impl Summary<'_> {
-    /// The sentence.
     pub(crate) fn sentence(&self) -> String {
         let (waited, sentinel) = (self.waited, self.sentinel.unwrap_or("the sentinel"));
         match (self.ending, self.exit) {

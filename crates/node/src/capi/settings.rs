@@ -1,5 +1,5 @@
-//! What `wait` is told: a flag beats a variable, a variable beats wait.toml, the file beats the
-//! default.
+//! The settings of `wait`: a flag takes precedence over a variable, a variable over wait.toml, the file over
+//! the default.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,46 +10,45 @@ use crate::args::{Arguments, Command, ExitCodes, Wrong, duration};
 use crate::host::system::{self, Owner, Places, files};
 use crate::settings_file;
 
-/// The guest agent ends an extension after 90 minutes; a wait that lasts longer never tells.
+/// The guest agent stops an extension after 90 minutes; a longer wait could never report its result.
 const LONGEST: Duration = Duration::from_mins(85);
 
-/// A summary that holds everything but its evidence is not longer than this.
+/// The longest summary without its evidence, in bytes.
 const FEWEST_BYTES: usize = 600;
 
-/// More than the handler of any extension keeps.
+/// More than the handler of any extension stores.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// What `wait` is told.
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Success sentinels; one is enough.
     pub(crate) sentinels: Vec<PathBuf>,
-    /// The failure sentinel.
+    /// The path of the failure sentinel.
     pub(crate) failure: PathBuf,
-    /// How long what may last.
+    /// The time limits.
     pub(crate) limits: Limits,
-    /// From when on the limit counts.
+    /// The event from which the limit counts.
     pub(crate) deadline_from: DeadlineFrom,
     /// What to do when the node joined and the bootstrap did not write the sentinel.
     pub(crate) joined: JoinedPolicy,
     /// The program that bootstraps.
     pub(crate) watch: Watched,
-    /// kubelet is asked whether it is well.
+    /// Whether to query kubelet's health.
     pub(crate) probe: bool,
-    /// The whole report is printed too.
+    /// Whether to print the whole report too.
     pub(crate) print_report: bool,
-    /// The summary goes to the console too.
+    /// Whether to write the summary to the console too.
     pub(crate) console: bool,
-    /// A node that joined without a sentinel ends with 3 instead of 0.
+    /// Whether a node that joined without a sentinel ends with 3 instead of 0.
     pub(crate) strict: bool,
-    /// Which exit code the process ends with.
+    /// The exit codes of the process.
     pub(crate) exit_codes: ExitCodes,
-    /// How long the summary line may be, with its line break.
+    /// The longest summary line in bytes, with its line break.
     pub(crate) max_bytes: usize,
 }
 
-/// From when on the limit counts.
+/// The event from which the limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeadlineFrom {
     /// From the first start of this wait.
@@ -60,14 +59,12 @@ pub(crate) enum DeadlineFrom {
     BootstrapStart,
 }
 
-/// The program that bootstraps, and so can be seen to have ended.
+/// The bootstrap program, whose end can be observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Watched {
-    /// cloud-init.
     CloudInit,
-    /// cloudbase-init.
     CloudbaseInit,
-    /// A unit of systemd.
+    /// A systemd unit.
     Unit(String),
     /// The scripts of AKS.
     Aks,
@@ -87,7 +84,7 @@ impl Watched {
         })
     }
 
-    /// The word for it, as it is typed.
+    /// The value as typed on the command line.
     pub(crate) fn word(&self) -> String {
         match self {
             Self::CloudInit => "cloud-init".to_owned(),
@@ -98,14 +95,14 @@ impl Watched {
     }
 }
 
-/// The name becomes an argument of a program: no dash in front, none of the letters of a shell.
+/// The name becomes an argument of a program: it must not begin with a dash or contain shell characters.
 fn is_unit_name(name: &str) -> bool {
     !name.starts_with('-')
         && (1..=200).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"@._-\\:".contains(&byte))
 }
 
-/// Where the values come from.
+/// The sources of the settings.
 struct Given<'a> {
     arguments: &'a Arguments,
     file: BTreeMap<String, String>,
@@ -139,7 +136,7 @@ impl Given<'_> {
         self.word(name, &words, "neither true nor false")
     }
 
-    /// A list: a flag several times, a variable with separators, an array of the file.
+    /// A list: a repeated flag, a variable with separators, or an array in the file.
     fn paths(&self, name: &str) -> Vec<PathBuf> {
         let typed: Vec<PathBuf> = self.arguments.values(name).map(PathBuf::from).collect();
         if !typed.is_empty() {
@@ -162,7 +159,7 @@ fn wrong(name: &str, value: &str, why: &'static str) -> Wrong {
 }
 
 impl Settings {
-    /// Reads what is set.
+    /// Reads the settings.
     pub(crate) fn read(
         arguments: &Arguments,
         places: &Places,

@@ -1,7 +1,7 @@
-//! Names for lines that boot logs of many machines have in common. The diagnosis decides what a
-//! line means; the name lets reports of different machines be counted together.
+//! Names for lines that boot logs of many machines have in common. The diagnosis decides about the meaning of
+//! a line; the name lets users count reports of different machines together.
 
-/// A name, and the words of which one stands in the line, in lower case. The first row counts.
+/// A name, and texts in lower case of which at least one occurs in the line. The first matching row counts.
 const SIGNATURES: &[(&str, &[&str])] = &[
     ("kernel.panic", &["kernel panic - not syncing"]),
     ("kernel.oom", &["out of memory: killed process"]),
@@ -71,7 +71,7 @@ const SIGNATURES: &[(&str, &[&str])] = &[
     ("cloudinit.module", &["running module ", "failed to run module "]),
 ];
 
-/// The name of a line, if it is one of these.
+/// The name of a line, if the table has one.
 pub(crate) fn name_of(line: &str) -> Option<&'static str> {
     let line = line.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| line.contains(word));

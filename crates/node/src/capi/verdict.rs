@@ -1,4 +1,4 @@
-//! When the wait is over, and with what: pure decisions on what is seen at one moment.
+//! Decides when the wait is over and how it ends: pure functions of one observation.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,97 +6,96 @@ use bringup_contract::Cause;
 
 use super::exit::Exit;
 
-/// A sentinel, as it is seen.
+/// The state of a sentinel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// It is not there.
+    /// The sentinel does not exist.
     Absent,
-    /// Something is there that does not count.
+    /// A file exists but does not count, for this reason.
     Ignored(String),
-    /// It may not be looked at.
+    /// The permission to read the sentinel is missing.
     Denied,
-    /// It is there since this time.
+    /// The sentinel exists since this time.
     There(SystemTime),
 }
 
-/// What can be said of the bootstrap, apart from its sentinel.
+/// The state of the bootstrap, apart from its sentinel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Bootstrap {
-    /// There is no sign of it.
+    /// There is no sign of a bootstrap.
     NotSeen,
-    /// It has begun, and nothing says that it has ended.
+    /// The bootstrap has begun, and there is no sign of its end.
     Running,
-    /// What should tell cannot be read, because of this.
+    /// The state cannot be read, for this reason.
     Unknown(String),
-    /// It has ended, in this way.
+    /// The bootstrap has ended, in this way.
     Ended(End),
-    /// It has ended and says itself that all is well; no sentinel is needed.
+    /// The bootstrap has ended and reports success itself; no sentinel is needed.
     Succeeded,
 }
 
 /// How a bootstrap ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct End {
-    /// In words.
+    /// A short description.
     pub(crate) how: String,
-    /// The program that ran its commands reports that they failed.
+    /// Whether the program that ran the bootstrap's commands reports that they failed.
     pub(crate) commands_failed: bool,
 }
 
 impl End {
-    /// It ended; whether well, the logs must tell.
+    /// An end without a result; the logs must show whether the bootstrap succeeded.
     pub(crate) fn plain(how: &str) -> Self {
         Self { how: how.to_owned(), commands_failed: false }
     }
 }
 
-/// Everything that is seen at one moment.
+/// One observation of everything that the verdict needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Observations {
-    /// The success sentinel, the best of several.
+    /// The best of the success sentinels.
     pub(crate) success: Mark,
     /// The failure sentinel.
     pub(crate) failure: Mark,
-    /// The failure sentinel is written to its end.
+    /// Whether the failure sentinel is completely written.
     pub(crate) failure_whole: bool,
-    /// The bootstrap.
     pub(crate) bootstrap: Bootstrap,
-    /// A sign of the bootstrap was seen, now or before.
+    /// Whether a sign of the bootstrap was ever seen.
     pub(crate) started: bool,
-    /// This process was asked to end.
+    /// Whether this process was interrupted.
     pub(crate) interrupted: bool,
 }
 
-/// How long what lasts.
+/// How long the wait and each state have lasted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
-    /// The wait, over reboots.
+    /// The duration of the wait, including reboots.
     pub(crate) waited: Duration,
-    /// The time that counts against the limit; nothing while its beginning is awaited.
+    /// The time that counts against the limit; `None` before the limit begins to count.
     pub(crate) used: Option<Duration>,
-    /// The bootstrap has been seen ended.
+    /// How long the bootstrap has been seen as ended.
     pub(crate) ended_for: Duration,
-    /// The failure sentinel has been there.
+    /// How long the failure sentinel has existed.
     pub(crate) failed_for: Duration,
 }
 
-/// How long what may last.
+/// The time limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// The whole wait.
+    /// The limit of the whole wait.
     pub(crate) timeout: Duration,
-    /// Until the first sign of the bootstrap.
+    /// The limit until the first sign of the bootstrap.
     pub(crate) start_timeout: Duration,
-    /// Between the end of the bootstrap and its sentinel.
+    /// The limit between the end of the bootstrap and its sentinel.
     pub(crate) settle: Duration,
-    /// The commands after kubeadm are waited for as well.
+    /// Whether the wait also waits for the commands after kubeadm.
     pub(crate) post_commands: bool,
 }
 
-/// What follows from what is seen.
+/// The decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Look again when something changes, and after this time at the latest.
+    /// Wait for a change, and at most this long.
     Wait(Duration),
     /// The wait is over.
     Over(Ending),
@@ -105,27 +104,26 @@ pub(crate) enum Verdict {
 /// How a wait ends, before its cause is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// The sentinel is there, or the bootstrap itself says that all is well.
+    /// The sentinel exists, or the bootstrap itself reports success.
     Succeeded,
-    /// The failure sentinel is there.
+    /// The failure sentinel exists.
     Failed,
-    /// The sentinel is there, and the commands after it have ended too.
+    /// The sentinel exists, and the commands after kubeadm have ended too.
     PostCommandsEnded,
     /// The bootstrap ended without a sentinel.
     EndedWithoutSentinel,
-    /// Time is up, and it runs.
+    /// The time limit is over, and the bootstrap still runs.
     StillRunning,
-    /// Time is up, and the state cannot be determined.
+    /// The time limit is over, and the state cannot be determined.
     StateUnknown,
-    /// It never began.
+    /// The bootstrap never began.
     NeverStarted,
-    /// This process was asked to end.
+    /// This process was interrupted.
     Interrupted,
-    /// The sentinel may not be looked at.
+    /// The permission to read the sentinel is missing.
     NoPermission,
 }
 
-/// Decides.
 pub(crate) fn verdict(seen: &Observations, clock: &Clock, limits: &Limits) -> Verdict {
     let late = clock.used.is_some_and(|used| used >= limits.timeout);
     if let Some(over) = by_sentinel(seen, clock, limits, late) {
@@ -147,7 +145,7 @@ pub(crate) fn verdict(seen: &Observations, clock: &Clock, limits: &Limits) -> Ve
         Bootstrap::Ended(_) => until(limits.settle.saturating_sub(clock.ended_for)),
         Bootstrap::Running if late => Verdict::Over(Ending::StillRunning),
         Bootstrap::Unknown(_) if late => Verdict::Over(Ending::StateUnknown),
-        // Its beginning cannot be seen, so that its time would never be over.
+        // The beginning of the bootstrap cannot be observed, so its time limit would never begin.
         Bootstrap::Unknown(_) if left.is_none() => {
             let most = limits.start_timeout.saturating_add(limits.timeout);
             match most.saturating_sub(clock.waited) {
@@ -166,7 +164,7 @@ pub(crate) fn verdict(seen: &Observations, clock: &Clock, limits: &Limits) -> Ve
     }
 }
 
-/// What the sentinels alone decide. Of two, the newer one counts.
+/// The decision from the sentinels alone. If both exist, the newer one counts.
 fn by_sentinel(seen: &Observations, clock: &Clock, limits: &Limits, late: bool) -> Option<Verdict> {
     let failed = match (&seen.success, &seen.failure) {
         (Mark::There(success), Mark::There(failure)) => failure >= success,
@@ -200,40 +198,39 @@ fn by_sentinel(seen: &Observations, clock: &Clock, limits: &Limits, late: bool) 
 /// What to do when the node joined and the bootstrap did not write the sentinel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JoinedPolicy {
-    /// It is told, and is no failure.
+    /// Report it, but not as a failure.
     Warn,
-    /// It is a failure.
+    /// Treat it as a failure.
     Fail,
 }
 
-/// How far kubeadm came.
+/// The progress of kubeadm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// It did not run, as far as can be seen.
+    /// There is no sign that kubeadm ran.
     #[default]
     Nothing,
-    /// It ran.
+    /// kubeadm ran.
     Kubeadm,
-    /// It ran, and one of its own checks refused.
+    /// kubeadm ran, and one of its own checks failed.
     Check,
     /// The node joined the cluster.
     Joined,
 }
 
-/// What the logs add when the wait is over.
+/// The facts that the logs add when the wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// Why it failed.
+    /// The cause of the failure.
     pub(crate) cause: Cause,
-    /// How far kubeadm came.
     pub(crate) reached: Reached,
-    /// User data came with the machine, where that is known.
+    /// Whether the machine received user data, if known.
     pub(crate) delivered: Option<bool>,
-    /// The commands of the user data failed as a whole.
+    /// Whether the commands of the user data failed as a whole.
     pub(crate) commands_failed: bool,
 }
 
-/// The number of an ending. `there`: the sentinel is.
+/// The exit code of an ending. `there`: the sentinel exists.
 pub(crate) fn exit_for(ending: Ending, facts: Facts, there: bool, policy: JoinedPolicy) -> Exit {
     let joined = facts.reached == Reached::Joined && !there && policy == JoinedPolicy::Warn;
     let delivered = facts.delivered != Some(false);
@@ -254,7 +251,7 @@ pub(crate) fn exit_for(ending: Ending, facts: Facts, there: bool, policy: Joined
     }
 }
 
-/// The number of a cause, or of the place where it happened when the cause says no more than that.
+/// The exit code of a cause, or of the last phase when the cause is not more precise.
 fn exit_for_cause(facts: Facts) -> Exit {
     let vague = facts.cause == Cause::UserDataInvalid && facts.commands_failed;
     let own = Exit::of(facts.cause);

@@ -32,7 +32,7 @@ fn there(second: u64) -> Mark {
     Mark::There(UNIX_EPOCH + Duration::from_secs(second))
 }
 
-/// After so many seconds of waiting, all of which count.
+/// A wait of this many seconds, all of which count against the limit.
 fn at(seconds: u64) -> Clock {
     let waited = Duration::from_secs(seconds);
     Clock { waited, used: Some(waited), ..Clock::default() }

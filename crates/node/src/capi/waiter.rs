@@ -12,38 +12,36 @@ use super::verdict::{Bootstrap, Clock, Ending, Mark, Observations, Verdict, verd
 use crate::host::paths::Root;
 use crate::host::system::{self, Alarm, Observer, Owner, Places, files};
 
-/// A wait that is under way.
+/// A wait in progress.
 #[derive(Debug)]
 pub(crate) struct Waiter<'a> {
-    /// What it was told.
     pub(crate) settings: &'a Settings,
-    /// Where it looks.
     pub(crate) root: &'a Root,
-    /// Where everything is.
+    /// The paths of sentinels, logs and other files.
     pub(crate) places: &'a Places,
-    /// Looks at the bootstrap.
+    /// Observes the bootstrap.
     pub(crate) observer: Observer,
-    /// What it remembers.
+    /// The stored state.
     pub(crate) memory: Memory,
-    /// What is odd.
+    /// Problems that do not end the wait.
     pub(crate) warnings: Vec<String>,
     marks: Marks,
     ended_since: Option<Duration>,
     failed_since: Option<Duration>,
 }
 
-/// How a wait stands, while it lasts.
+/// The progress of a wait.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Progress {
-    /// The bootstrap has begun.
+    /// Whether the bootstrap has begun.
     pub(crate) started: bool,
-    /// How long it has been waited, over reboots.
+    /// How long the wait has lasted, including reboots.
     pub(crate) waited: Duration,
-    /// How long may be waited.
+    /// The longest wait.
     pub(crate) limit: Duration,
 }
 
-/// Waits. A wait that came to a verdict before comes to the same one again.
+/// Waits. A wait that already has a result returns the same result again.
 pub(crate) fn wait(
     settings: &Settings,
     root: &Root,
@@ -121,7 +119,7 @@ impl Waiter<'_> {
             _ => Failure::default(),
         };
         let mut success = self.marks.look_at_any(&self.settings.sentinels);
-        // A sentinel in memory does not outlive a reboot; that it was there does.
+        // A sentinel in memory does not survive a reboot; the record that it existed does.
         if self.memory.succeeded && !matches!(success, Mark::There(_)) {
             success = Mark::There(self.memory.began.into());
         }
@@ -137,7 +135,7 @@ impl Waiter<'_> {
         (seen, failure)
     }
 
-    /// Remembers what must outlive a reboot.
+    /// Records the facts that must survive a reboot.
     fn note(&mut self, seen: &Observations) {
         let started = seen.started && self.memory.start();
         let succeeded = matches!(seen.success, Mark::There(_)) && !self.memory.succeeded;
@@ -165,7 +163,7 @@ impl Waiter<'_> {
         }
     }
 
-    /// Saves what must be remembered. A wait that cannot remember still waits.
+    /// Saves the state. A wait that cannot save its state continues anyway.
     pub(crate) fn save(&mut self) {
         if let Err(error) = self.memory.save(&self.places.state) {
             let warning =

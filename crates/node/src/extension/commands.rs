@@ -19,16 +19,16 @@ use crate::capi;
 use crate::host::system::{self, background, files};
 use crate::{clock, output};
 
-/// The guest agent ends `enable` after five minutes and then tells its own story; this is earlier.
+/// The guest agent stops `enable` after five minutes and reports its own error; this limit ends earlier.
 const HARD_STOP: Duration = Duration::from_secs(20);
 
-/// Another command of the guest agent's is over by then.
+/// The time that another command of the guest agent needs to end.
 const OTHERS: Duration = Duration::from_secs(10);
 
-/// An update is over by then; a mark that is older was left behind.
+/// The longest update; an older mark was left behind.
 const LONGEST_UPDATE: Duration = Duration::from_hours(1);
 
-/// `install`: what can be made ready before there are settings.
+/// `install`: prepares everything that needs no settings.
 pub(crate) fn install(installation: &Installation<'_>) -> u8 {
     // If the folder cannot be created, `enable` reports it, where Azure sees it.
     if let Err(error) = files::directory(&installation.folder) {
@@ -39,7 +39,7 @@ pub(crate) fn install(installation: &Installation<'_>) -> u8 {
     exit::DONE
 }
 
-/// `update`: marks that the old version goes only to make room.
+/// `update`: records that the old version is removed only to be replaced.
 pub(crate) fn update(installation: &Installation<'_>) -> u8 {
     let marked = files::write(&mark(installation), Timestamp::now().to_string().as_bytes());
     installation.log.line(&match marked {
@@ -49,14 +49,14 @@ pub(crate) fn update(installation: &Installation<'_>) -> u8 {
     exit::DONE
 }
 
-/// `disable`: nothing waits after it. What was told stays told.
+/// `disable`: stops the waiter. The last status stays.
 pub(crate) fn disable(installation: &Installation<'_>) -> u8 {
     background::stop(installation);
     installation.log.line("disable: nothing waits");
     exit::DONE
 }
 
-/// `uninstall`: nothing is left but logs; in an update, what is remembered stays too.
+/// `uninstall`: removes everything except logs; during an update, the state stays too.
 pub(crate) fn uninstall(installation: &Installation<'_>) -> u8 {
     background::stop(installation);
     if is_updating(&mark(installation)) {
@@ -65,7 +65,7 @@ pub(crate) fn uninstall(installation: &Installation<'_>) -> u8 {
     }
     background::uninstall(installation);
     let _ = fs::remove_dir_all(&installation.folder);
-    // Others may remember something beside it; then it stays.
+    // The parent folder may contain files of others; then it stays.
     let _ = installation.folder.parent().map(fs::remove_dir);
     installation.log.line("uninstall: done");
     exit::DONE
@@ -82,7 +82,7 @@ fn is_updating(mark: &Path) -> bool {
     })
 }
 
-/// `enable`: sees to it that it is waited for the number that counts, and returns.
+/// `enable`: ensures that a process waits for the settings with the current number, and returns.
 pub(crate) fn enable(installation: &Installation<'_>) -> u8 {
     std::thread::spawn(|| {
         clock::wait(HARD_STOP);
@@ -99,7 +99,7 @@ pub(crate) fn enable(installation: &Installation<'_>) -> u8 {
     }
 }
 
-/// Why nothing can be told to Azure but by the exit code.
+/// Why only the exit code can report to Azure.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error(transparent)]
@@ -174,7 +174,7 @@ fn begin(
     number: u64,
     machine: capi::Identity,
 ) -> Result<(), Refused> {
-    // A number may come back with other settings.
+    // A sequence number may be reused with other settings.
     let _ = fs::remove_file(memory(&installation.folder, number));
     let now = system::now(installation.root);
     let checked = handler.meant(number).and_then(|meant| {
@@ -202,8 +202,8 @@ fn begin(
         Err(unusable) => {
             let refused = Status::refused(&told(&unusable), now.wall);
             note(installation, "the status", refused.write(&handler.status, number));
-            // Of an extension without settings, Azure reads no status: the exit code must tell,
-            // and the next call tells it again.
+            // Azure reads no status of an extension without settings: the exit code must report the problem,
+            // and the next call reports it again.
             if matches!(unusable, Unusable::None) {
                 return Err(Refused::Settings(unusable));
             }

@@ -1,49 +1,46 @@
-//! What `enable` does. The guest agent calls it again at every start of its own and with every
-//! change of any extension, so most calls find that there is nothing to do.
+//! Decides the action of `enable`. The guest agent calls `enable` again at each of its own starts and with
+//! every change of any extension, so most calls have nothing to do.
 
 use std::path::Path;
 
 use super::record::{Phase, Record};
 use crate::capi::Identity;
 
-/// What is known when `enable` is called.
+/// The input of the decision.
 #[derive(Debug)]
 pub(crate) struct Seen<'a> {
-    /// The number of the settings that count.
+    /// The number of the current settings.
     pub(crate) number: u64,
-    /// This machine.
     pub(crate) machine: &'a Identity,
-    /// The folder of this handler.
     pub(crate) handler: &'a Path,
-    /// What was recorded.
+    /// The record of the last wait.
     pub(crate) record: Option<&'a Record>,
-    /// A waiter that runs: its number and the folder of its handler.
+    /// A running waiter: its number and the folder of its handler.
     pub(crate) waiter: Option<(u64, &'a Path)>,
 }
 
-/// What `enable` does.
+/// The action of `enable`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A new wait.
+    /// Begin a new wait.
     Begin,
-    /// The same wait goes on in a new process, with the same deadline.
+    /// Continue the same wait in a new process, with the same deadline.
     Resume,
-    /// It is being waited already.
+    /// A process already waits.
     LeaveAlone,
-    /// It is over; only its status may have to be written again.
+    /// The wait is over; at most its status must be written again.
     Restore,
 }
 
-/// Decides.
 pub(crate) fn step(seen: &Seen<'_>) -> Step {
     let ours = |record: &&Record| {
-        // A disk that was captured brings the record of another machine along.
+        // The disk of a captured image contains the record of another machine.
         record.number == seen.number && record.machine.may_be(seen.machine)
     };
     let waits = seen.waiter == Some((seen.number, seen.handler));
     match (seen.record, seen.record.filter(ours).map(|record| record.phase)) {
         (_, Some(Phase::Done)) => Step::Restore,
-        // On a full disk there may be no record of a waiter that runs.
+        // On a full disk, a running waiter may have no record.
         (_, Some(Phase::Waiting)) | (None, None) if waits => Step::LeaveAlone,
         (_, Some(Phase::Waiting)) => Step::Resume,
         (_, None) => Step::Begin,

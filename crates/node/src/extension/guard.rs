@@ -1,4 +1,4 @@
-//! The process beside the one that waits: starts it again when it is killed.
+//! The guard: a process that restarts the waiter when the waiter is killed.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use super::waiter::finish;
 use super::{Installation, Role, exit, lasting};
 use crate::host::system::background;
 
-/// So often it may be killed; then something is wrong that does not go away.
+/// After this many kills the guard gives up: the problem is permanent.
 const DEATHS: u32 = 4;
 
-/// Whatever killed it gets this much time.
+/// The pause before a restart, for the cause of the kill to pass.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Watches over the process that waits, until it has ended by itself.
+/// Restarts the waiter until it has ended by itself.
 pub(crate) fn run(installation: &Installation<'_>, number: u64) -> u8 {
     background::leave_session();
     background::announce(installation, Role::Guard, number);
@@ -41,14 +41,14 @@ pub(crate) fn run(installation: &Installation<'_>, number: u64) -> u8 {
     }
 }
 
-/// Counts a death, also over guards that were killed themselves.
+/// Counts a kill of the waiter; the count survives a kill of the guard.
 fn count(installation: &Installation<'_>, number: u64, seen: u32) -> u32 {
     let Some(mut record) = Record::load(&installation.folder).filter(|it| it.number == number)
     else {
         return seen + 1;
     };
     record.deaths = record.deaths.max(seen) + 1;
-    // On a full disk, this process still knows.
+    // On a full disk, the guard still has the count in memory.
     let _ = record.save(&installation.folder);
     record.deaths
 }

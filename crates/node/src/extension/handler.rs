@@ -1,4 +1,4 @@
-//! What the guest agent says of the handler: its folders, and which settings count.
+//! The guest agent's files about the handler: its folders, and the current settings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ use super::settings::{Meant, PassedSettings, Unusable};
 use crate::args::Arguments;
 use crate::host::system::{background, files};
 
-/// Files of the guest agent's may be read in the middle of a write.
+/// The longest retry: a read may find a file that the guest agent is still writing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A file of the guest agent's is not longer than this.
+/// The largest file of the guest agent that is read.
 const LENGTH: u64 = 1 << 20;
 
-/// The handler, as the guest agent has laid it out.
+/// The folders of the handler, as the guest agent created them.
 #[derive(Debug, Clone)]
 pub(crate) struct Handler {
-    /// Its folder.
+    /// The folder of the handler itself.
     pub(crate) root: PathBuf,
-    /// Where settings are.
+    /// The folder of the settings.
     pub(crate) settings: PathBuf,
-    /// Where status files go.
+    /// The folder of the status files.
     pub(crate) status: PathBuf,
-    /// Where logs go.
+    /// The folder of the logs.
     pub(crate) log: Option<PathBuf>,
 }
 
@@ -46,29 +46,30 @@ struct Environment {
     status: Option<PathBuf>,
 }
 
-/// Why the handler cannot be known.
+/// Why the handler's folders or settings are unknown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unknown {
-    /// The guest agent's file is not there, or not whole.
+    /// The guest agent's file does not exist or is incomplete.
     #[error("HandlerEnvironment.json cannot be read")]
     Environment,
-    /// It does not say where something is.
+    /// The guest agent's file does not name this folder.
     #[error("HandlerEnvironment.json has no {0}")]
     Folder(&'static str),
-    /// Nothing says which settings count.
+    /// The number of the current settings is unknown.
     #[error("there is no number of settings")]
     Number,
 }
 
 impl Handler {
-    /// The folder of the handler: as typed, else as the guest agent says, else where this runs.
+    /// The folder of the handler: from the command line, else from the guest agent, else the folder of this
+    /// program.
     pub(crate) fn folder(arguments: &Arguments) -> PathBuf {
         let told = || std::env::var_os("AZURE_GUEST_AGENT_EXTENSION_PATH").map(PathBuf::from);
         let typed = arguments.value("handler").map(PathBuf::from);
         typed.or_else(told).or_else(|| std::env::current_dir().ok()).unwrap_or_default()
     }
 
-    /// Reads what the guest agent wrote.
+    /// Reads the guest agent's file.
     pub(crate) fn read(root: &Path) -> Result<Self, Unknown> {
         let path = root.join("HandlerEnvironment.json");
         let text =
@@ -82,7 +83,7 @@ impl Handler {
         })
     }
 
-    /// The number of the settings that count.
+    /// The number of the current settings.
     pub(crate) fn number(&self) -> Result<u64, Unknown> {
         let told = std::env::var("ConfigSequenceNumber").ok();
         let told = told.and_then(|number| number.trim().parse().ok());
@@ -90,7 +91,7 @@ impl Handler {
         told.or_else(registered).or_else(|| self.newest()).ok_or(Unknown::Number)
     }
 
-    /// The settings that were written last: numbers do not only grow.
+    /// The settings with the latest modification time: sequence numbers do not only grow.
     fn newest(&self) -> Option<u64> {
         let entries = fs::read_dir(&self.settings).ok()?.filter_map(Result::ok);
         let dated = entries.filter_map(|entry| {
@@ -102,7 +103,7 @@ impl Handler {
         dated.max().map(|(_, number)| number)
     }
 
-    /// What the settings of a number mean.
+    /// The meaning of the settings with this number.
     pub(crate) fn meant(&self, number: u64) -> Result<Meant, Unusable> {
         let path = self.settings.join(format!("{number}.settings"));
         let read = || PassedSettings::read(&files::head(&path, LENGTH).unwrap_or_default());

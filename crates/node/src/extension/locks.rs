@@ -6,27 +6,26 @@ use std::time::{Duration, Instant};
 
 use crate::host::system::files;
 
-/// What is locked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lock {
-    /// One command of the guest agent at a time.
+    /// Only one command of the guest agent runs at a time.
     Commands,
-    /// One process that waits.
+    /// Only one process waits.
     Waiter,
 }
 
-/// What came of it.
+/// The result of taking a lock.
 #[derive(Debug)]
 pub(crate) enum Taken {
-    /// It is held as long as this lives.
+    /// The lock is held as long as this value lives.
     Held(#[expect(dead_code, reason = "it only has to live")] File),
-    /// Another process has it.
+    /// Another process holds the lock.
     ByAnother,
-    /// There can be no lock here; a full disk is no reason not to wait.
+    /// The lock cannot be created; a full disk must not prevent the wait.
     Impossible,
 }
 
-/// Takes a lock, if its holder releases it in time.
+/// Takes a lock, if its holder releases it within the limit.
 pub(crate) fn take(folder: &Path, lock: Lock, limit: Duration) -> Taken {
     let name = match lock {
         Lock::Commands => "commands.lock",

@@ -1,5 +1,5 @@
-//! The log of the extension, in the folder that the guest agent gives it. What cannot be logged is
-//! not worth failing for.
+//! The log of the extension, in the folder that the guest agent names. An error of logging never stops a
+//! command.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,29 +11,26 @@ use jiff::Timestamp;
 use super::handler::Handler;
 use crate::host::system::files;
 
-/// A log that is longer is begun anew; the last one is kept.
+/// The size at which a new log begins; the previous log is preserved.
 const LENGTH: u64 = 1 << 20;
 
-/// A line is not longer than this.
+/// The longest line.
 const LINE: usize = 4_000;
 
-/// The log.
 #[derive(Debug, Clone)]
 pub(crate) struct Log(Option<PathBuf>);
 
 impl Log {
-    /// The log of a handler.
     pub(crate) fn of(handler: &Path) -> Self {
         Self(Handler::read(handler).ok().and_then(|handler| handler.log))
     }
 
-    /// A log that goes nowhere.
+    /// A log that discards everything.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
         Self(None)
     }
 
-    /// Writes a line.
     pub(crate) fn line(&self, text: &str) {
         let Some(folder) = &self.0 else { return };
         let path = folder.join("extension.log");

@@ -1,11 +1,11 @@
-//! Opens the protected settings: an envelope that only the key of this machine opens.
+//! Decrypts the protected settings: an envelope for a key that only this machine has.
 
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Opens an envelope. Why it cannot be opened never quotes what is in it.
+/// Decrypts an envelope. The error never quotes the content.
 pub(crate) fn open(text: &str, key: &str, settings: &Path) -> Result<String, String> {
     let envelope = STANDARD.decode(text.trim()).map_err(|_| "they are not base64".to_owned())?;
     let sound = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -15,8 +15,8 @@ pub(crate) fn open(text: &str, key: &str, settings: &Path) -> Result<String, Str
     opened(&envelope, key, settings)
 }
 
-/// The guest agent keeps the keys two folders above the settings. Which of two commands of openssl
-/// knows the form of the envelope depends on its age.
+/// The guest agent stores the keys two folders above the settings. Old and new envelopes need different
+/// openssl commands.
 #[cfg(unix)]
 fn opened(envelope: &[u8], key: &str, settings: &Path) -> Result<String, String> {
     use std::process::Command;

@@ -1,4 +1,4 @@
-//! `state.json`: what the extension remembers between its commands and over reboots and updates.
+//! `state.json`: the state of the extension between its commands and across reboots and updates.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,48 +9,46 @@ use serde::{Deserialize, Serialize};
 use crate::capi::Identity;
 use crate::host::system::files;
 
-/// A record is not longer than this.
+/// The largest record that is read.
 const LENGTH: u64 = 1 << 20;
 
-/// What is known of the wait for one number.
+/// The record of the wait for one sequence number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// The form of this record.
+    /// The version of the format.
     pub(crate) v: u8,
-    /// The number of its settings.
+    /// The sequence number of the settings.
     pub(crate) number: u64,
-    /// The machine it belongs to.
+    /// The machine that wrote the record.
     pub(crate) machine: Identity,
-    /// The boot in which it began.
+    /// The boot in which the wait began.
     pub(crate) boot: Option<String>,
     /// The first `enable` of this number.
     pub(crate) first_enable: Timestamp,
-    /// When it is to be over; not known of settings that cannot be read.
+    /// The deadline of the wait; `None` for settings that cannot be read.
     pub(crate) deadline: Option<Timestamp>,
-    /// How far it is.
     pub(crate) phase: Phase,
-    /// What it ended with.
+    /// The exit code of the wait.
     pub(crate) exit: Option<u8>,
-    /// The status that was last written for good.
+    /// The last final status.
     pub(crate) status: Option<String>,
-    /// How often its process was killed.
+    /// How often the waiter was killed.
     pub(crate) deaths: u32,
-    /// The folder of the handler.
     pub(crate) handler: PathBuf,
 }
 
-/// How far a wait is.
+/// The state of the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Phase {
-    /// It is waited.
+    /// The wait continues.
     Waiting,
-    /// It is over.
+    /// The wait is over.
     Done,
 }
 
 impl Record {
-    /// Of a wait that begins.
+    /// The record of a new wait.
     pub(crate) fn begin(
         number: u64,
         machine: Identity,
@@ -73,7 +71,7 @@ impl Record {
         }
     }
 
-    /// The same, when it is over.
+    /// The same record after the wait is over.
     pub(crate) fn over(self, exit: u8, status: &str) -> Self {
         Self { phase: Phase::Done, exit: Some(exit), status: Some(status.to_owned()), ..self }
     }
@@ -82,25 +80,24 @@ impl Record {
         folder.join("state.json")
     }
 
-    /// What is written, if it can be read.
+    /// The stored record, if it can be read.
     pub(crate) fn load(folder: &Path) -> Option<Self> {
         let record: Self =
             serde_json::from_str(&files::head(&Self::path(folder), LENGTH).ok()?).ok()?;
         Some(record).filter(|record| record.v == 1)
     }
 
-    /// Writes it.
     pub(crate) fn save(&self, folder: &Path) -> io::Result<()> {
         files::write(&Self::path(folder), serde_json::to_string(self)?.as_bytes())
     }
 
-    /// Keeps the record of another machine out of the way.
+    /// Moves the record of another machine away.
     pub(crate) fn set_aside(folder: &Path) -> io::Result<()> {
         std::fs::rename(Self::path(folder), folder.join("state.json.other-machine"))
     }
 }
 
-/// Where the wait for a number remembers.
+/// The file for the state of the wait for a sequence number.
 pub(crate) fn memory(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("wait-{number}.json"))
 }

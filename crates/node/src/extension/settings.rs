@@ -1,17 +1,17 @@
-//! The settings that the guest agent hands over, and what they mean to `wait`.
+//! The settings that the guest agent passes on, and the flags of `wait` that they set.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::args::{Arguments, Wrong};
 
-/// What stands in the place of a protected value.
+/// The replacement for a protected value.
 const STRUCK: &str = "***";
 
-/// Shorter values are words that stand everywhere.
+/// Shorter values are not removed: they are common words.
 const SHORTEST: usize = 6;
 
-/// Settings and the flags of `wait` that they are.
+/// The settings and the corresponding flags of `wait`.
 const KEYS: &[(&str, &str)] = &[
     ("sentinel", "sentinel"),
     ("failureSentinel", "failure-sentinel"),
@@ -29,27 +29,25 @@ const KEYS: &[(&str, &str)] = &[
     ("maxBytes", "max-bytes"),
 ];
 
-/// Why there is nothing to wait with.
+/// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unusable {
-    /// The extension was given no settings. Then Azure does not look at its status.
+    /// The extension has no settings. Then Azure does not read its status.
     #[error("there are no settings; give at least an empty object as public settings")]
     None,
-    /// They are not JSON, or not of the right form.
+    /// The settings are not JSON, or have the wrong structure.
     #[error("the settings cannot be read")]
     Broken(#[source] serde_json::Error),
-    /// What is protected cannot be read.
+    /// The protected settings cannot be decrypted.
     #[error("the protected settings cannot be read: {0}")]
     Protected(String),
-    /// A value does not fit.
+    /// A value is not allowed.
     #[error("setting {0}: {1}")]
     Value(String, &'static str),
-    /// `wait` refuses a value.
     #[error(transparent)]
     Refused(Wrong),
 }
 
-/// A settings file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
@@ -73,7 +71,7 @@ pub(crate) struct PassedSettings {
 }
 
 impl PassedSettings {
-    /// Reads a settings file.
+    /// Parses a settings file.
     pub(crate) fn read(text: &str) -> Result<Self, Unusable> {
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
@@ -85,16 +83,16 @@ impl PassedSettings {
         passed.filter(given).ok_or(Unusable::None)
     }
 
-    /// What is protected, as it came, and the name of the key that opens it.
+    /// The encrypted protected settings, and the name of their key.
     pub(crate) fn protected(&self) -> Option<(&str, &str)> {
         let text = self.protected_settings.as_deref().filter(|text| !text.is_empty())?;
         Some((text, self.protected_settings_cert_thumbprint.as_deref().unwrap_or_default()))
     }
 
-    /// What it means, once what is protected was opened.
+    /// The meaning of the settings, with the decrypted protected settings.
     pub(crate) fn meant(self, opened: Option<&str>) -> Result<Meant, Unusable> {
         let opened: Map<String, Value> = match opened.map(str::trim).filter(|it| !it.is_empty()) {
-            // The error would quote what is protected.
+            // The error would quote the protected settings.
             Some(text) => serde_json::from_str(text)
                 .map_err(|_| Unusable::Protected("they are no JSON object".to_owned()))?,
             None => Map::new(),
@@ -124,12 +122,12 @@ impl PassedSettings {
     }
 }
 
-/// What the settings mean.
+/// The meaning of the settings.
 #[derive(Debug)]
 pub(crate) struct Meant {
     /// The flags of `wait`.
     pub(crate) arguments: Arguments,
-    /// Keys that mean nothing here.
+    /// Keys that the extension does not know.
     pub(crate) unknown: Vec<String>,
     /// The values that must not be shown.
     pub(crate) strike: Strike,
@@ -137,7 +135,7 @@ pub(crate) struct Meant {
 }
 
 impl Meant {
-    /// What is told of a value that `wait` refuses: one that is protected is not quoted.
+    /// The error for a value that `wait` refuses: a protected value is not quoted.
     pub(crate) fn refused(&self, wrong: Wrong) -> Unusable {
         match wrong {
             Wrong::BadValue(flag, _, why) if self.hidden.contains(&flag) => {
@@ -148,7 +146,7 @@ impl Meant {
     }
 }
 
-/// A value as text, or several: maps of Cluster API hold texts only, so a list may be one too.
+/// One or several values as texts: maps of Cluster API contain only texts, so a list may also be one text.
 fn texts(key: &str, value: &Value) -> Result<Vec<String>, Unusable> {
     let one = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
@@ -187,7 +185,7 @@ impl Strike {
         while let Some(value) = left.pop() {
             match value {
                 Value::String(text) => {
-                    // In a summary, which is JSON, a text has another spelling.
+                    // Inside a summary, which is JSON, a text is escaped.
                     let quoted = value.to_string();
                     values.push(quoted[1..quoted.len() - 1].to_owned());
                     values.push(text.clone());
@@ -202,7 +200,7 @@ impl Strike {
         Self(values)
     }
 
-    /// A text without them.
+    /// The text without these values.
     pub(crate) fn from(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, value| text.replace(value, STRUCK))
     }

@@ -1,4 +1,4 @@
-//! The status file, by which the guest agent and so Azure hear how it stands.
+//! The status file, through which the guest agent and Azure learn the state of the wait.
 
 use std::fs;
 use std::io;
@@ -13,13 +13,13 @@ use super::settings::Strike;
 use crate::capi::{Ended, Progress};
 use crate::host::system::files;
 
-/// A message of this length passes every reader on its way uncut.
+/// Every reader passes on a message of this length without cutting it.
 const MESSAGE: usize = 3_900;
 
-/// So much of a message is for people.
+/// The part of a message that is for human readers.
 const SENTENCE: usize = 600;
 
-/// How it stands.
+/// The state in the status file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Transitioning,
@@ -37,12 +37,10 @@ impl State {
     }
 }
 
-/// A status: what it ended with, if it is over, and the file's content.
+/// A status: the exit code, if the wait is over, and the content of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Status {
-    /// What the wait ended with.
     pub(crate) exit: u8,
-    /// The content of the file.
     pub(crate) body: String,
 }
 
@@ -63,7 +61,7 @@ impl Status {
         Self { exit, body: body.to_string() }
     }
 
-    /// It is waited.
+    /// The wait continues.
     pub(crate) fn waiting(progress: Option<&Progress>, unknown: &[String], at: Timestamp) -> Self {
         let mut message = match progress {
             None => "waiting for the bootstrap".to_owned(),
@@ -94,18 +92,18 @@ impl Status {
         Self::new(State::Error, ended.exit(), &message, Some(substatus), at)
     }
 
-    /// Nothing can be waited for, because of this.
+    /// The wait cannot begin, for this reason.
     pub(crate) fn refused(why: &str, at: Timestamp) -> Self {
         Self::failed(exit::USAGE, "USAGE", why, at)
     }
 
-    /// The process that waits was killed too often.
+    /// The waiter was killed too often.
     pub(crate) fn killed(times: u32, at: Timestamp) -> Self {
         let why = format!("the process that waits was killed {times} times");
         Self::failed(exit::INTERNAL, "INTERNAL", &why, at)
     }
 
-    /// No process can be made to wait.
+    /// The waiter cannot be started.
     pub(crate) fn unstartable(why: &str, at: Timestamp) -> Self {
         Self::failed(exit::INTERNAL, "INTERNAL", why, at)
     }
@@ -119,14 +117,14 @@ impl Status {
         Self::new(State::Error, exit, &message, Some(substatus(name, exit, &why)), at)
     }
 
-    /// Writes the file of a number, so that no reader sees a part of it. The folder is the guest
-    /// agent's: if it is gone, so is the extension.
+    /// Writes the status file of a sequence number atomically. The folder belongs to the guest agent: if the
+    /// folder does not exist, the extension is removed.
     pub(crate) fn write(&self, folder: &Path, number: u64) -> io::Result<()> {
         write_body(folder, number, &self.body)
     }
 }
 
-/// Names what was set and means nothing.
+/// A sentence about unknown settings.
 fn ignored(unknown: &[String]) -> String {
     if unknown.is_empty() {
         return String::new();
@@ -145,12 +143,12 @@ fn substatus(name: &str, code: u8, message: &str) -> Value {
     })
 }
 
-/// Where the status of a number is.
+/// The path of the status file of a sequence number.
 pub(crate) fn path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number}.status"))
 }
 
-/// Writes the file of a number as it is.
+/// Writes this content to the status file of a sequence number.
 pub(crate) fn write_body(folder: &Path, number: u64, body: &str) -> io::Result<()> {
     let beside = folder.join(format!(".{number}.status.{}", std::process::id()));
     let written =

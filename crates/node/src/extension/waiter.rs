@@ -1,4 +1,4 @@
-//! The process that waits, and says in the status file how it stands.
+//! The waiter: waits for the bootstrap and reports its progress in the status file.
 
 use std::time::{Duration, Instant};
 
@@ -13,19 +13,19 @@ use super::{Installation, Role, exit, lasting};
 use crate::capi::{self, Progress};
 use crate::host::system::{self, background};
 
-/// So often the guest agent hears how it stands.
+/// How often the status file is updated.
 const NEWS: Duration = Duration::from_mins(1);
 
-/// What cannot be written now is tried again after this time, until there is space.
+/// The interval between retries of a failed write.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// One that was killed has let go by then, and what it had just started too.
+/// The time that a killed waiter and its child processes need to end and release the lock.
 const LEAVING: Duration = Duration::from_secs(2);
 
 /// How long failed writes of the result are repeated, for example on a full disk.
 const LAST_TRY: Duration = Duration::from_hours(1);
 
-/// Waits for the number's bootstrap.
+/// Waits for the bootstrap of this sequence number.
 pub(crate) fn run(installation: &Installation<'_>, number: u64) -> u8 {
     let lock = locks::take(&installation.folder, Lock::Waiter, LEAVING);
     if matches!(lock, Taken::ByAnother) {
@@ -52,7 +52,7 @@ pub(crate) fn run(installation: &Installation<'_>, number: u64) -> u8 {
     exit::OVER
 }
 
-/// Waits; nothing if it was asked to end before.
+/// Waits; `None` if the waiter was interrupted.
 fn wait(
     installation: &Installation<'_>,
     handler: &Handler,
@@ -83,7 +83,7 @@ fn wait(
         .then(|| Status::ended(&ended, &meant.strike, &meant.unknown, Timestamp::now())))
 }
 
-/// An error with what is behind it.
+/// An error with its sources.
 pub(crate) fn told(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -94,8 +94,8 @@ pub(crate) fn told(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Records how it ended, then writes the status. If the waiter is killed between the two, the next
-/// one finds the record.
+/// Records the result, then writes the status. If the waiter is killed between the two, the next waiter finds
+/// the record.
 pub(crate) fn finish(
     installation: &Installation<'_>,
     handler: &Handler,
@@ -120,7 +120,7 @@ fn record(installation: &Installation<'_>, number: u64, status: &Status) -> std:
         let machine = system::identity(installation.root);
         Record::begin(number, machine, now.boot, now.wall, None)
     });
-    // Of another number, only its own process tells.
+    // Only the waiter of a sequence number reports for it.
     if record.number != number {
         return Ok(());
     }

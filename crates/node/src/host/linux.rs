@@ -31,28 +31,25 @@ use crate::capi::settings::Watched;
 use crate::host::paths::Root;
 use crate::run;
 
-/// The system that the diagnosis is told.
+/// The system, as the diagnosis names it.
 pub(crate) const OS: bringup_contract::Os = bringup_contract::Os::Linux;
 
-/// Where everything is.
+/// The paths that `wait` and `extension` use.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     root: Root,
-    /// Settings.
     pub(crate) settings: PathBuf,
-    /// What a wait remembers.
+    /// The state of a wait.
     pub(crate) state: PathBuf,
-    /// The report.
     pub(crate) report: PathBuf,
-    /// What the VM extension remembers.
+    /// The folder for the state of the VM extension.
     pub(crate) extension: PathBuf,
-    /// The success sentinel.
     pub(crate) sentinel: PathBuf,
-    /// The scripts of AKS have ended.
+    /// Exists when the scripts of AKS have ended.
     pub(crate) aks_complete: PathBuf,
-    /// With this.
+    /// The result of the scripts of AKS.
     pub(crate) aks_result: PathBuf,
-    /// Their log.
+    /// The log of the scripts of AKS.
     pub(crate) aks_log: PathBuf,
     cloud_init_status: PathBuf,
     cloud_init_result: PathBuf,
@@ -64,7 +61,6 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The places under a root.
     pub(crate) fn under(root: &Root) -> Self {
         Self {
             settings: root.at("/etc/bringup-node/wait.toml"),
@@ -86,12 +82,12 @@ impl Places {
         }
     }
 
-    /// A path as it is to be told.
+    /// The path for messages, without the root.
     pub(crate) fn told(&self, path: &Path) -> String {
         self.root.told(path)
     }
 
-    /// Directories in which something may appear that ends a bootstrap.
+    /// Directories in which a file may appear that ends a bootstrap.
     pub(crate) fn watched(&self, watched: &Watched) -> Vec<PathBuf> {
         let file = match watched {
             Watched::CloudInit => &self.cloud_init_result,
@@ -107,25 +103,24 @@ impl Places {
 pub(crate) struct Owner(u32);
 
 impl Owner {
-    /// The owner.
     pub(crate) fn of(root: &Root) -> Self {
         let uid = root.directory().and_then(|folder| fs::metadata(folder).ok());
         Self(uid.map_or(0, |data| data.uid()))
     }
 
-    /// Whether a file is the owner's.
+    /// Whether the owner wrote a file.
     pub(crate) fn wrote(&self, _path: &Path, data: &Metadata) -> bool {
         data.uid() == self.0
     }
 
-    /// A user that did not write a file.
+    /// A user other than the owner of a file.
     #[cfg(test)]
     pub(crate) fn other_than(path: &Path) -> Self {
         Self(fs::metadata(path).unwrap().uid() + 1)
     }
 }
 
-/// Whether a file outlives a reboot: all but what is in memory does.
+/// Whether a file survives a reboot: every file does that is not in memory.
 pub(crate) fn on_disk(path: &Path) -> bool {
     const TMPFS: i64 = 0x0102_1994;
     const RAMFS: i64 = 0x8584_58f6;
@@ -133,12 +128,12 @@ pub(crate) fn on_disk(path: &Path) -> bool {
     !matches!(kind, Ok(TMPFS | RAMFS))
 }
 
-/// What is watched by default.
+/// The default value of `--watch`.
 pub(crate) fn usual_watch() -> Watched {
     Watched::CloudInit
 }
 
-/// Whether something is there to be watched.
+/// Whether this bootstrap program is installed.
 pub(crate) fn can_watch(watched: &Watched) -> bool {
     match watched {
         Watched::CloudInit | Watched::Unit(_) | Watched::Aks => true,
@@ -146,7 +141,6 @@ pub(crate) fn can_watch(watched: &Watched) -> bool {
     }
 }
 
-/// Which machine this is.
 pub(crate) fn identity(root: &Root) -> Identity {
     Identity {
         machine: run::Identity::observe(root).machine,
@@ -154,7 +148,6 @@ pub(crate) fn identity(root: &Root) -> Identity {
     }
 }
 
-/// What the clocks say.
 pub(crate) fn now(root: &Root) -> Now {
     let clock = clock_gettime(ClockId::Boottime);
     let clock = Duration::try_from(clock).unwrap_or_default();
@@ -165,19 +158,19 @@ pub(crate) fn now(root: &Root) -> Now {
     Now { clock, up, wall: Timestamp::now(), boot: store::line(&root.boot_id()) }
 }
 
-/// Whether a process is another wait.
+/// Whether a process is another `wait`.
 pub(crate) fn waits_as(pid: u32) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     pid != std::process::id() && line.split(|byte| *byte == 0).any(|word| word == b"wait")
 }
 
-/// How many bytes are free where logs and state are.
+/// The number of free bytes on the disk of logs and state.
 pub(crate) fn disk_free(root: &Root) -> Option<u64> {
     let space = rustix::fs::statvfs(root.at("/var")).or_else(|_| rustix::fs::statvfs(root.at("/")));
     space.ok().map(|space| space.f_bavail.saturating_mul(space.f_frsize))
 }
 
-/// How far this clock is ahead of the host's, which Hyper-V shows without any network.
+/// How far this clock is ahead of the host's clock, which Hyper-V provides without any network.
 pub(crate) fn clock_skew_ms(root: &Root) -> Option<i64> {
     if root.directory().is_some() {
         return None;
@@ -191,12 +184,12 @@ pub(crate) fn clock_skew_ms(root: &Root) -> Option<i64> {
     Some(milliseconds(ours)? - milliseconds(host)?)
 }
 
-/// Writes a line to the console. One that takes nothing is not waited for.
+/// Writes a line to the console. Does not wait for a console that accepts no data.
 pub(crate) fn write_to_console(root: &Root, line: &str) -> io::Result<()> {
     let patient = OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(patient.bits()).map_err(io::Error::other)?;
     let console = root.at("/dev/console");
     let mut console = OpenOptions::new().append(true).custom_flags(flags).open(console)?;
-    // The console may be in the middle of a line of another program.
+    // The console may already show a part of another program's line.
     console.write_all(format!("\n{line}\n").as_bytes())
 }

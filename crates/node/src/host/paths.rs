@@ -1,9 +1,9 @@
-//! Where everything is. `--root` stands before every built-in path; a path that was given as a
-//! flag is taken as it is.
+//! The paths of all files. `--root` is prepended to every built-in path; a path from a flag is used
+//! unchanged.
 
 use std::path::{Path, PathBuf};
 
-/// The directory that stands for `/`.
+/// The directory that is used as `/`.
 #[derive(Debug, Clone)]
 pub(crate) struct Root(Option<PathBuf>);
 
@@ -20,65 +20,65 @@ paths! {
     configuration = "/opt/azure/containers/aks-node-controller-config.json";
     /// The ready-made command.
     nbc_command = "/opt/azure/containers/aks-node-controller-nbc-cmd.sh";
-    /// `KEY=VALUE` lines.
+    /// Features: `KEY=VALUE` lines.
     features = "/opt/azure/containers/enabled_features.sh";
     /// The pointer to a newer agent.
     hotfix_pointer = "/opt/azure/containers/aks-node-controller-hotfix.json";
     /// The newer agent.
     hotfix_binary = "/opt/azure/containers/aks-node-controller-hotfix";
-    /// What was installed as the newer agent.
+    /// The record of the newer agent's installation.
     hotfix_record = "/var/lib/bringup-node/hotfix.json";
-    /// Where the scripts and the marks are.
+    /// The folder of the scripts and the marks.
     containers = "/opt/azure/containers";
-    /// The attempt is finished.
+    /// Exists when the attempt is finished.
     complete = "/opt/azure/containers/provision.complete";
-    /// The attempt succeeded.
+    /// Exists when the attempt succeeded.
     succeeded = "/opt/azure/containers/provision.succeeded";
-    /// The attempt failed.
+    /// Exists when the attempt failed.
     failed = "/opt/azure/containers/provision.failed";
-    /// Only the base of an image was prepared.
+    /// Exists when only the base of an image was prepared.
     base_prep = "/opt/azure/containers/base_prep.complete";
     /// The result.
     result = "/var/log/azure/aks/provision.json";
-    /// The result, when the disk takes none.
+    /// The result, if the disk is full.
     spare_result = "/run/bringup-node/result.json";
     /// The trace of the scripts.
     script_log = "/var/log/azure/cluster-provision.log";
-    /// The outbound test.
+    /// The log of the outbound test.
     outbound_log = "/var/log/azure/cluster-provision-cse-output.log";
-    /// Our log.
+    /// The log of this agent.
     log = "/var/log/azure/aks-node-controller.log";
-    /// What the guest agent picks up.
+    /// The events for the guest agent.
     events = "/var/log/azure/Microsoft.Azure.Extensions.CustomScript/events";
-    /// What is known of the attempt.
+    /// The record of the current or last attempt.
     run = "/var/lib/bringup-node/run.json";
-    /// Results that do not count any more.
+    /// Results of earlier attempts that no longer count.
     previous = "/var/lib/bringup-node/previous";
     /// The report of the last attempt.
     report = "/var/log/bringup-node/provision-report.json";
     /// The report of the last join.
     join_report = "/var/log/bringup-node/join-report.json";
-    /// A bootstrap succeeded, for programs that wait for one of any make.
+    /// Tells programs that wait for any bootstrap that the bootstrap succeeded.
     joined_sentinel = "/run/cluster-api/bootstrap-success.complete";
-    /// A bootstrap failed.
+    /// Tells the same programs that the bootstrap failed.
     failed_sentinel = "/run/cluster-api/bootstrap-failed.json";
-    /// One provisioner at a time.
+    /// The lock that allows only one provisioner at a time.
     lock = "/run/bringup-node/provision.lock";
-    /// One run of the scripts at a time.
+    /// The lock that allows only one run of the scripts at a time.
     scripts_lock = "/run/bringup-node/scripts.lock";
-    /// Our settings.
+    /// The settings of this agent.
     settings = "/etc/bringup-node/config.toml";
-    /// The drivers that the image has.
+    /// The components of the image, among them drivers.
     components = "/opt/azure/components.json";
-    /// Which system this is.
+    /// The name and version of the operating system.
     os_release = "/etc/os-release";
-    /// The packages of Debian's kind.
+    /// The installed packages on Debian and Ubuntu.
     dpkg_status = "/var/lib/dpkg/status";
-    /// The image was built to the end.
+    /// Exists when the build of the image was completed.
     image_marker = "/opt/azure/vhd-install.complete";
     /// The name servers.
     resolv_conf = "/etc/resolv.conf";
-    /// The name that this machine is to have.
+    /// The intended name of this machine.
     hostname = "/etc/hostname";
     /// Changes with every boot.
     boot_id = "/proc/sys/kernel/random/boot_id";
@@ -91,7 +91,7 @@ paths! {
 }
 
 impl Root {
-    /// `None` is the machine itself.
+    /// `None` means `/`.
     pub(crate) fn new(directory: Option<PathBuf>) -> Self {
         Self(directory)
     }
@@ -110,7 +110,7 @@ impl Root {
         }
     }
 
-    /// A path without the root, as it is to be told.
+    /// A path for messages, without the root.
     pub(crate) fn told(&self, path: &Path) -> String {
         let inside = self.0.as_ref().and_then(|root| path.strip_prefix(root).ok());
         inside.map_or_else(|| path.display().to_string(), |inside| format!("/{}", inside.display()))

@@ -21,31 +21,28 @@ use crate::capi::memory::{Identity, Now};
 use crate::capi::settings::Watched;
 use crate::host::paths::Root;
 
-/// The system that the diagnosis is told.
+/// The system, as the diagnosis names it.
 pub(crate) const OS: bringup_contract::Os = bringup_contract::Os::Windows;
 
-/// A console that has not taken a line by then does not.
+/// The longest wait for a console that does not accept a line.
 const CONSOLE: Duration = Duration::from_secs(2);
 
-/// Where everything is.
+/// The paths that `wait` and `extension` use.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     root: Root,
-    /// Settings.
     pub(crate) settings: PathBuf,
-    /// What a wait remembers.
+    /// The state of a wait.
     pub(crate) state: PathBuf,
-    /// The report.
     pub(crate) report: PathBuf,
-    /// What the VM extension remembers.
+    /// The folder for the state of the VM extension.
     pub(crate) extension: PathBuf,
-    /// The success sentinel.
     pub(crate) sentinel: PathBuf,
-    /// The scripts of AKS have ended.
+    /// Exists when the scripts of AKS have ended.
     pub(crate) aks_complete: PathBuf,
-    /// With this, which stands in the same file.
+    /// The result of the scripts of AKS, which is in the same file.
     pub(crate) aks_result: PathBuf,
-    /// Their log.
+    /// The log of the scripts of AKS.
     pub(crate) aks_log: PathBuf,
     cloudbase_log: PathBuf,
     user_data: PathBuf,
@@ -53,7 +50,6 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The places under a root.
     pub(crate) fn under(root: &Root) -> Self {
         let at = |path: &str| on_system_disk(root, path);
         Self {
@@ -74,7 +70,7 @@ impl Places {
         }
     }
 
-    /// A path as it is to be told.
+    /// The path for messages, without the root.
     pub(crate) fn told(&self, path: &Path) -> String {
         let inside = self.root.directory().and_then(|root| path.strip_prefix(root).ok());
         inside.map_or_else(
@@ -83,7 +79,7 @@ impl Places {
         )
     }
 
-    /// Directories in which something may appear that ends a bootstrap.
+    /// Directories in which a file may appear that ends a bootstrap.
     pub(crate) fn watched(&self, watched: &Watched) -> Vec<PathBuf> {
         let file = match watched {
             Watched::Aks => &self.aks_complete,
@@ -104,7 +100,6 @@ fn on_system_disk(root: &Root, path: &str) -> PathBuf {
 pub(crate) struct Owner(Vec<String>);
 
 impl Owner {
-    /// The owner.
     pub(crate) fn of(root: &Root) -> Self {
         Self(match root.directory() {
             Some(folder) => api::owner(folder).into_iter().collect(),
@@ -112,23 +107,23 @@ impl Owner {
         })
     }
 
-    /// Whether a file is the owner's.
+    /// Whether the owner wrote a file.
     pub(crate) fn wrote(&self, path: &Path, _data: &Metadata) -> bool {
         api::owner(path).is_some_and(|owner| self.0.contains(&owner))
     }
 }
 
-/// Whether a file outlives a reboot: all do.
+/// Whether a file survives a reboot: every file does.
 pub(crate) fn on_disk(_path: &Path) -> bool {
     true
 }
 
-/// What is watched by default.
+/// The default value of `--watch`.
 pub(crate) fn usual_watch() -> Watched {
     Watched::CloudbaseInit
 }
 
-/// Whether something is there to be watched.
+/// Whether this bootstrap program is installed.
 pub(crate) fn can_watch(watched: &Watched) -> bool {
     match watched {
         Watched::CloudbaseInit | Watched::Aks => true,
@@ -136,14 +131,14 @@ pub(crate) fn can_watch(watched: &Watched) -> bool {
     }
 }
 
-/// Which machine this is. Generalising an image makes a new name.
+/// The identity of this machine. A generalised image gets a new computer name.
 pub(crate) fn identity(root: &Root) -> Identity {
     let name = || api::registry_text(r"SOFTWARE\Microsoft\Cryptography", "MachineGuid");
     let machine = if root.directory().is_none() { name() } else { None };
     Identity { machine, instance: None }
 }
 
-/// What the clocks say. Windows counts its boots.
+/// The readings of the clocks. Windows counts its boots.
 pub(crate) fn now(_root: &Root) -> Now {
     let boots = api::registry_number(
         r"SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters",
@@ -157,12 +152,12 @@ pub(crate) fn now(_root: &Root) -> Now {
     }
 }
 
-/// Whether a process is another wait; this is not checked on Windows.
+/// Whether a process is another `wait`; Windows does not check this.
 pub(crate) fn waits_as(_pid: u32) -> bool {
     false
 }
 
-/// How many bytes are free where logs and state are.
+/// The number of free bytes on the disk of logs and state.
 pub(crate) fn disk_free(root: &Root) -> Option<u64> {
     api::disk_free(&on_system_disk(root, ""))
 }
@@ -172,9 +167,9 @@ pub(crate) fn clock_skew_ms(_root: &Root) -> Option<i64> {
     None
 }
 
-/// Writes a line to the first serial port. One that takes nothing is not waited for.
+/// Writes a line to the first serial port. Does not wait for a port that accepts no data.
 pub(crate) fn write_to_console(root: &Root, line: &str) -> io::Result<()> {
-    // Under a root, COM1 would still be the port: the name is reserved in every directory.
+    // Even under a root, COM1 would be the port: the name is reserved in every directory.
     let port =
         root.directory().map_or_else(|| PathBuf::from(r"\\.\COM1"), |root| root.join("console"));
     let line = format!("\r\n{line}\r\n");

@@ -1,5 +1,5 @@
-//! Steps 3 and 4: programs that are pinned are downloaded and put in their places. What is there
-//! and is still what was put there is left alone.
+//! Steps 3 and 4: download and install pinned programs. A program that is already installed and unchanged
+//! stays.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,12 +15,12 @@ use super::task::{self, Failure, Task};
 use super::units;
 use crate::host::linux::store;
 
-/// What was installed.
+/// The record of installed programs.
 const RECORD: &str = "/var/lib/bringup-node/join/installed.json";
-/// Where archives are unpacked.
+/// The folder for unpacked archives.
 const UNPACKED: &str = "/var/lib/bringup-node/join/unpacked";
 
-/// What was installed of an artifact.
+/// The record of an installed artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Installed {
     /// The checksum of the download.
@@ -29,16 +29,16 @@ struct Installed {
     files: BTreeMap<String, String>,
 }
 
-/// What an artifact is.
+/// The kind of an artifact.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// The program itself, and where it goes.
+    /// The program itself, and its target folder.
     Program(&'static str),
-    /// A tar.gz: the folder in it with the programs, and where they go.
+    /// A tar.gz archive: the folder with the programs in it, and their target folder.
     Archive(&'static str, &'static str),
 }
 
-/// Step 3: containerd and runc, and the basic network plugins where they are asked for.
+/// Step 3: containerd and runc, and the basic network plugins if the configuration requests them.
 pub(super) fn runtime(task: &mut Task<'_>) -> Result<(), Failure> {
     let all = &task.config.artifacts;
     if install(task, "containerd", &all.containerd, Kind::Archive("bin", "/usr/local/bin"))? {
@@ -70,7 +70,7 @@ pub(super) fn kubernetes(task: &mut Task<'_>) -> Result<(), Failure> {
     units::kubelet(task)
 }
 
-/// Installs an artifact; false if it is there.
+/// Installs an artifact; returns false if it is already installed.
 fn install(
     task: &mut Task<'_>,
     name: &str,
@@ -113,7 +113,7 @@ fn save(task: &Task<'_>, record: &BTreeMap<String, Installed>) -> Result<(), Fai
         .map_err(|error| Failure::of_file(task.root(), &path, &error))
 }
 
-/// Whether it is what is wanted, and still what was put there.
+/// Whether the right version is installed and its files are unchanged.
 fn is_there(task: &Task<'_>, there: &Installed, artifact: &Artifact) -> bool {
     let same = |(place, digest): (&String, &String)| {
         sha256(&task.root().at(place)).is_ok_and(|found| found == *digest)
@@ -123,7 +123,7 @@ fn is_there(task: &Task<'_>, there: &Installed, artifact: &Artifact) -> bool {
         && there.files.iter().all(same)
 }
 
-/// Unpacks an archive: the programs in it, and where each goes.
+/// Unpacks an archive: returns its programs, each with its target.
 fn unpack(
     task: &Task<'_>,
     name: &str,
@@ -155,7 +155,7 @@ fn unpack(
     Ok(files)
 }
 
-/// What was installed must run here, and be what it was called.
+/// The installed program must run here and report the configured version.
 fn says_its_version(
     task: &Task<'_>,
     name: &str,

@@ -8,7 +8,7 @@ use super::program;
 use super::task::{Failure, Task};
 use crate::crash_points;
 
-/// Programs that kubeadm, kubelet and this agent call, and the packages that have them.
+/// Programs that kubeadm, kubelet and this agent call, and the packages that contain them.
 const PROGRAMS: [(&str, &str); 5] = [
     ("iptables", "iptables"),
     ("jq", "jq"),
@@ -17,21 +17,21 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("tar", "tar"),
 ];
 
-/// Parts of the kernel that containers and bridges need.
+/// Kernel modules that containers and bridges need.
 const MODULES: &str = "overlay\nbr_netfilter\n";
 
-/// What the kernel must be set to.
+/// The required kernel settings.
 const SETTINGS: [(&str, &str); 3] = [
     ("net.ipv4.ip_forward", "1"),
     ("net.bridge.bridge-nf-call-iptables", "1"),
     ("net.bridge.bridge-nf-call-ip6tables", "1"),
 ];
 
-/// Read late, so that nothing else has the last word.
+/// The name sorts late, so that no other file overrides these settings.
 const SETTINGS_FILE: &str = "/etc/sysctl.d/99-zz-bringup.conf";
 const MODULES_FILE: &str = "/etc/modules-load.d/bringup.conf";
 const RESOLVER: &str = "/etc/resolv.conf";
-/// What systemd-resolved itself asks.
+/// The name servers that systemd-resolved itself uses.
 const BEHIND_THE_STUB: &str = "/run/systemd/resolve/resolv.conf";
 const SECURE_BOOT: &str =
     "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
@@ -56,7 +56,7 @@ fn programs(task: &mut Task<'_>) -> Result<(), Failure> {
     let patient = ["-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=3"];
     let lists = task.have_with("apt-get", &[&patient[..], &["update"]].concat(), "");
     if !lists.well() {
-        // The lists of the image may do.
+        // The package lists of the image may be sufficient.
         task.saw(lists.told());
     }
     let install = ["install", "-y", "--no-install-recommends", "--"];
@@ -89,7 +89,7 @@ fn kernel(task: &mut Task<'_>) -> Result<(), Failure> {
     }
     let mut said = String::new();
     for module in MODULES.lines() {
-        // It may be built in; the settings tell.
+        // The module may be built into the kernel; the settings show whether it works.
         let loaded = task.have_with("modprobe", &[module], "");
         if !loaded.well() {
             said = format!("{said}{}\n", loaded.told());
@@ -137,7 +137,7 @@ fn swap(task: &mut Task<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The table of file systems with its swap commented out.
+/// The table of file systems with its swap entries commented out.
 fn without_swap(table: &str) -> String {
     let mut text = String::new();
     for line in table.split_inclusive('\n') {
@@ -149,7 +149,7 @@ fn without_swap(table: &str) -> String {
     text
 }
 
-/// A resolver on the loopback address is one that no pod can ask.
+/// Pods cannot use a resolver on the loopback address.
 fn resolver(task: &mut Task<'_>) -> Result<(), Failure> {
     if !is_stub(&task.text(RESOLVER)) {
         return Ok(());
@@ -169,7 +169,7 @@ fn resolver(task: &mut Task<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a resolver has no name server that is not on this machine.
+/// Whether all name servers of a resolver are on this machine.
 fn is_stub(text: &str) -> bool {
     let mut servers = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

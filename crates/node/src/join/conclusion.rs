@@ -1,5 +1,5 @@
-//! How a join ends: result files, sentinels, report, summary, console. A reader that sees the
-//! sentinel sees everything before it.
+//! How a join ends: result files, sentinels, report, summary, console. A reader that sees the sentinel also
+//! sees everything before it.
 
 use bringup_contract::join_config::{JoinExit, Step};
 use bringup_contract::{Cause, Os};
@@ -20,12 +20,12 @@ use crate::output;
 use crate::run::{self, Identity, Run};
 use crate::summary::{Summary, Sureness};
 
-/// A mark is one line of at most this many bytes.
+/// The longest mark in bytes; a mark is one line.
 const MARK: usize = 4_000;
-/// The line on the console.
+/// The longest line on the console.
 const CONSOLE: usize = 1_000;
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct StepReport {
     pub(super) step: Step,
@@ -35,13 +35,13 @@ pub(super) struct StepReport {
     pub(super) evidence: Vec<String>,
 }
 
-/// A join under way.
+/// A join in progress.
 pub(super) struct Attempt<'a> {
     pub(super) agent: &'a Agent,
     identity: Identity,
     run: Run,
     pub(super) steps: Vec<StepReport>,
-    /// What was odd on the way.
+    /// Warnings.
     pub(super) odd: Vec<String>,
 }
 
@@ -53,14 +53,14 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Before any step.
+    /// A join that ended before its first step.
     pub(super) fn early(exit: JoinExit, failure: Failure) -> Self {
         Self { exit, step: None, failure: Some(failure) }
     }
 }
 
 impl<'a> Attempt<'a> {
-    /// A join that begins now. What earlier ones left does not count any more.
+    /// Begins a join. Results of earlier joins no longer count.
     pub(super) fn begin(agent: &'a Agent) -> Self {
         let identity = Identity::observe(&agent.root);
         let run = Run::begin(&identity, run::now(), None);
@@ -76,7 +76,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Moves results away, the sentinels first: without them, no reader takes the rest for a result.
+    /// Moves earlier results away, the sentinels first: without them, no reader uses the others as a result.
     fn clear(&self) {
         let root = &self.agent.root;
         for sentinel in [root.joined_sentinel(), root.failed_sentinel()] {
@@ -90,7 +90,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Says what it came to, everywhere; the number is what the process ends with.
+    /// Reports the result everywhere; returns the exit code of the process.
     pub(super) fn conclude(mut self, end: &End) -> u8 {
         let found = end.failure.as_ref().map(|failure| self.examine(failure));
         let mut summary = self.summary(end, found.as_ref());
@@ -108,7 +108,7 @@ impl<'a> Attempt<'a> {
         end.exit.number()
     }
 
-    /// What the programs and the units say.
+    /// Diagnoses the output of the programs and the states of the units.
     fn examine(&self, failure: &Failure) -> Diagnosis {
         let said = format!("{}\n{}", failure.output, failure.error);
         let text = self.agent.secrets.strike(&said);
@@ -148,12 +148,12 @@ impl<'a> Attempt<'a> {
         summary
     }
 
-    /// In the form of provision.json.
+    /// The result in the format of provision.json.
     fn outcome(&self, end: &End) -> Outcome {
         let exit = i32::from(end.exit.number());
         let Some(failure) = &end.failure else { return Outcome::own(exit, "", "") };
         let error = format!("{}: {}", end.exit.name(), self.agent.secrets.redact(&failure.error));
-        // Before it is cut: half a secret is not recognised.
+        // Secrets are removed before the text is cut: half a secret is not recognised.
         Outcome::own(exit, &error, &self.agent.secrets.redact(failure.output.trim()))
     }
 
@@ -188,7 +188,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Exactly one mark exists afterwards, then `provision.complete`.
+    /// Writes exactly one mark, then `provision.complete`.
     fn write_marks(&self, summary: &Summary) {
         let root = &self.agent.root;
         let mut summary = summary.clone();
@@ -205,7 +205,7 @@ impl<'a> Attempt<'a> {
         self.warn("provision.complete", store::write(&root.complete(), b""));
     }
 
-    /// What `wait` looks for.
+    /// Writes the sentinel that `wait` expects.
     fn write_sentinel(&self, end: &End, summary: &Summary) {
         let root = &self.agent.root;
         let Some(failure) = &end.failure else {
@@ -240,7 +240,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The log, the console, and the guest agent.
+    /// Writes the log, the console line, and the event for the guest agent.
     fn tell(&self, end: &End, summary: &Summary, sentence: &str) {
         let (level, log_level) = match end.failure {
             None => (Level::Informational, crate::log::Level::Info),

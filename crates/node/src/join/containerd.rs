@@ -1,5 +1,5 @@
-//! Step 5, containerd is configured, runs and answers. And the same look again later, because
-//! operators of GPUs rewrite a part of its configuration when they find the node.
+//! Step 5: containerd is configured, runs and answers. The same check runs again later, because GPU operators
+//! rewrite a part of its configuration when they find the node.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use crate::host::paths::Root;
 const MAIN: &str = "/etc/containerd/config.toml";
 const DROP_INS: &str = "/etc/containerd/conf.d";
 const SOCKET: &str = "/run/containerd/containerd.sock";
-/// By this line we know that we wrote the file.
+/// The line that marks a file as written by this program.
 const OURS: &str = "# Written by bringup-node join.";
-/// containerd has to be started anew; survives a reboot and a killed agent.
+/// Requests a restart of containerd; the file survives a reboot and a killed agent.
 const RESTART: &str = "/var/lib/bringup-node/join/restart-containerd";
-/// How long containerd may take to load its plugins.
+/// The longest that containerd may take to load its plugins.
 const PLUGINS: Duration = Duration::from_mins(1);
 
-/// Which containerd this is.
+/// The major and minor version of containerd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Major(u32, u32);
 
@@ -35,7 +35,7 @@ impl fmt::Display for Major {
 }
 
 impl Major {
-    /// Asks it. One before 2 is refused.
+    /// Queries containerd. A version before 2 is refused.
     pub(super) fn of(task: &Task<'_>) -> Result<Self, Failure> {
         let said = task.ask("containerd", &["--version"]);
         if !said.well() {
@@ -62,13 +62,13 @@ impl Major {
         })
     }
 
-    /// `bin_dirs` is known from 2.1 on.
+    /// Whether containerd knows `bin_dirs`, which exists from 2.1 on.
     fn knows_bin_dirs(self) -> bool {
         self >= Self(2, 1)
     }
 }
 
-/// containerd has to be started anew. Noted before anything is changed, so that no kill loses it.
+/// Requests a restart of containerd. The request is stored before any change, so that it survives a kill.
 pub(super) fn ask_for_restart(task: &Task<'_>) -> Result<(), Failure> {
     let path = task.root().at(RESTART);
     store::write(&path, b"").map_err(|error| Failure::of_file(task.root(), &path, &error))
@@ -84,7 +84,7 @@ pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
     answer(task)
 }
 
-/// Corrects the configuration and starts containerd anew where something was corrected.
+/// Corrects the configuration and restarts containerd if anything changed.
 pub(super) fn settle(task: &mut Task<'_>) -> Result<(), Failure> {
     correct(task)?;
     let marker = task.root().at(RESTART);
@@ -98,7 +98,7 @@ pub(super) fn settle(task: &mut Task<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Brings the files into order, drop-ins first and the main file last, and judges what holds.
+/// Corrects the files, drop-ins first and the main file last, and checks the effective configuration.
 fn correct(task: &mut Task<'_>) -> Result<(), Failure> {
     let version = Major::of(task)?;
     for path in drop_ins(task.root()) {
@@ -132,7 +132,7 @@ fn correct(task: &mut Task<'_>) -> Result<(), Failure> {
     Err(refused(task, &problems, &effective))
 }
 
-/// What stands in the way of a node, with the files that it may come from.
+/// The problems that would break a node, with the files that may cause them.
 fn refused(task: &Task<'_>, problems: &[Problem], effective: &Effective) -> Failure {
     let network = problems.iter().all(|problem| problem.network);
     let cause = if network { Cause::CniFailure } else { Cause::ContainerRuntimeFailure };
@@ -146,7 +146,7 @@ fn refused(task: &Task<'_>, problems: &[Problem], effective: &Effective) -> Fail
     if files.is_empty() { failure } else { failure.with(format!("files: {}", files.join(", "))) }
 }
 
-/// Whether a file is of the third version.
+/// Whether a file uses version 3 of the configuration format.
 fn is_third(path: &Path) -> bool {
     store::head(path, 1 << 20).is_ok_and(|text| Effective::read(&text).version() == Some("3"))
 }
@@ -163,8 +163,8 @@ fn write_main(task: &mut Task<'_>, old: &str, before: &Effective) -> Result<(), 
     Ok(())
 }
 
-/// The main file, of the third version. Where network plugins are is left to containerd: the key
-/// for it has another name from 2.1 on, and the default is right in both.
+/// The main file, in version 3. The folder of network plugins is left to containerd: its key has another name
+/// from 2.1 on, and the default is right in both versions.
 fn main_file(sandbox: Option<&str>, imports: &[String]) -> String {
     let ours = format!("{DROP_INS}/*.toml");
     let kept = imports.iter().filter(|path| **path != ours && *path != MAIN);
@@ -192,7 +192,7 @@ SystemdCgroup = true
     )
 }
 
-/// The drop-ins, in the order in which they are read.
+/// The drop-ins, in the order in which containerd reads them.
 fn drop_ins(root: &Root) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root.at(DROP_INS)).into_iter().flatten();
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -214,10 +214,10 @@ fn dump(task: &Task<'_>) -> Result<Effective, Failure> {
     Err(Failure { error, cause, ..failure })
 }
 
-/// How much time one more question needs at least.
+/// The least time for another query.
 const ENOUGH: Duration = Duration::from_secs(2);
 
-/// The interface that kubelet uses must be there.
+/// Checks the CRI plugin, which kubelet needs.
 fn answer(task: &mut Task<'_>) -> Result<(), Failure> {
     let begun = Moment::now();
     loop {
@@ -227,7 +227,7 @@ fn answer(task: &mut Task<'_>) -> Result<(), Failure> {
             task.saw("CRI: ok");
             return Ok(());
         }
-        // A question that has no time to be answered would only hide what the last one told.
+        // A query without enough time for its answer would only hide the previous answer.
         if begun.elapsed() >= PLUGINS || task.left() <= task.pause().saturating_add(ENOUGH) {
             let what = match state {
                 Some(state) => format!("the state of the plugin cri is {state}"),
@@ -243,7 +243,7 @@ fn answer(task: &mut Task<'_>) -> Result<(), Failure> {
     }
 }
 
-/// The state of the plugin that kubelet talks to, in the list of all.
+/// The state of the CRI plugin, in the list of all plugins.
 fn interface(list: &str) -> Option<&str> {
     list.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,8 +1,8 @@
-//! Step 2, docker is masked: it brings a containerd and firewall rules of its own.
+//! Step 2, docker is masked: docker comes with a containerd and firewall rules of its own.
 
 use super::task::{Failure, Task};
 
-/// The socket first: it would start the service again.
+/// The socket first: otherwise the socket would start the service again.
 const UNITS: [&str; 2] = ["docker.socket", "docker.service"];
 
 pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
@@ -10,7 +10,7 @@ pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
         if is_masked(task, unit) {
             continue;
         }
-        // One that is not there cannot be stopped.
+        // Stopping a missing unit fails.
         let _ = task.have_with("systemctl", &["stop", unit], "");
         let masked = task.have("systemctl", &["mask", unit])?;
         if !is_masked(task, unit) {
@@ -23,6 +23,6 @@ pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
 }
 
 fn is_masked(task: &Task<'_>, unit: &str) -> bool {
-    // It says so and ends with 1.
+    // `systemctl` prints `masked` and exits with 1.
     task.ask("systemctl", &["is-enabled", unit]).out.trim() == "masked"
 }

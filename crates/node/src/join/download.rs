@@ -1,5 +1,5 @@
-//! Downloads: pinned by checksum, tried again where that can help, and each way to fail with a
-//! cause of its own. curl does it; this program has neither HTTP nor TLS.
+//! Downloads: pinned by checksum, retried if a retry can help, and with a cause of its own for each failure.
+//! curl does the download; this program contains neither HTTP nor TLS.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,24 +13,24 @@ use super::program::{Ending, ProgramResult};
 use super::task::{Failure, Task};
 use crate::host::linux::store;
 
-/// How often something is tried that may work later.
+/// The number of attempts for a download that may work later.
 const TRIES: u32 = 5;
 
-/// Where downloads are while they are not installed.
+/// The folder for downloads that are not installed yet.
 const FOLDER: &str = "/var/lib/bringup-node/join/downloads";
 
-/// What came of an attempt.
+/// The result of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Attempt {
-    /// It is what it should be.
+    /// The file has the right checksum.
     Right,
-    /// It may work later.
+    /// A retry may succeed.
     Again(Cause, String),
-    /// It will not.
+    /// A retry cannot succeed.
     Never(Cause, String),
 }
 
-/// What curl says of an answer.
+/// curl's report about an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Answer {
     status: u16,
@@ -39,7 +39,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// What `--write-out` was told to print.
+    /// The format of curl's `--write-out`.
     const FORM: &str = "%{http_code} %{time_connect} %{content_type}";
 
     fn read(text: &str) -> Self {
@@ -51,7 +51,7 @@ impl Answer {
     }
 }
 
-/// Downloads an artifact. The file is for the caller to remove.
+/// Downloads an artifact. The caller must remove the file.
 pub(super) fn fetch(
     task: &mut Task<'_>,
     name: &str,
@@ -84,7 +84,7 @@ pub(super) fn fetch(
     Err(last.unwrap_or_else(|| Failure::unexplained(format!("{name} was not downloaded"))))
 }
 
-/// The address goes by the standard input: it may carry a signature, and others can read arguments.
+/// The URL is passed on the standard input: it may contain a signature, and other users can read arguments.
 fn ask(task: &Task<'_>, artifact: &Artifact, path: &Path) -> ProgramResult {
     let seconds = task.left().as_secs().max(1).to_string();
     let output = path.display().to_string();
@@ -126,7 +126,7 @@ fn failed(
     failure
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 fn judge(said: &ProgramResult, right: bool, beginning: &str) -> Attempt {
     use Attempt::{Again, Never};
     let answer = Answer::read(&said.out);
@@ -170,12 +170,11 @@ fn judge_answer(answer: &Answer, right: bool, beginning: &str) -> Attempt {
     }
 }
 
-/// The first letters of a file, small.
+/// The first characters of a file, in lower case.
 fn beginning(path: &Path) -> String {
     store::head(path, 512).unwrap_or_default().to_ascii_lowercase()
 }
 
-/// The checksum of a file.
 pub(super) fn sha256(path: &Path) -> std::io::Result<String> {
     use std::fmt::Write as _;
     let (mut file, mut digest) = (File::open(path)?, Sha256::new());

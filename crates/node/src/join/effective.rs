@@ -1,13 +1,13 @@
-//! containerd's configuration, as containerd itself understands it. What is in the files is not
-//! what holds: files are merged, old sections are ignored in silence, an empty value blanks a
-//! default. So `containerd config dump` is read, and judged.
+//! containerd's configuration, as containerd itself understands it. The files alone do not show the effective
+//! configuration: files are merged, old sections are ignored silently, an empty value blanks a default. So
+//! this module reads and checks the output of `containerd config dump`.
 
 use std::fmt;
 
-/// The plugin that runs containers, as the third version of the configuration names it.
+/// The plugin that runs containers, as version 3 of the configuration names it.
 const RUNTIME: &str = "io.containerd.cri.v1.runtime";
 
-/// A value and the table in which it stands.
+/// A value and its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     table: Vec<String>,
@@ -15,16 +15,16 @@ struct Entry {
     value: String,
 }
 
-/// A configuration of containerd, as far as it matters.
+/// The relevant part of a containerd configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Effective(Vec<Entry>);
 
-/// What is wrong with it.
+/// A problem of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
-    /// In words.
+    /// A sentence about the problem.
     pub(super) what: String,
-    /// Whether pods get no network, and not: no containers.
+    /// Whether the problem affects the network of pods, and not the start of containers.
     pub(super) network: bool,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Problem {
 }
 
 impl Effective {
-    /// Reads TOML as containerd writes it.
+    /// Parses TOML as containerd writes it.
     pub(super) fn read(text: &str) -> Self {
         let (mut table, mut entries) = (Vec::new(), Vec::new());
         let mut lines = text.lines();
@@ -44,7 +44,7 @@ impl Effective {
             if let Some(keys) = header(line) {
                 table = keys;
             } else if let Some((key, mut value)) = assignment(line) {
-                // An array may go over several lines.
+                // An array may span several lines.
                 while value.starts_with('[') && !is_closed(&value) {
                     let Some(more) = lines.next() else { break };
                     value.push_str(more.trim());
@@ -68,12 +68,12 @@ impl Effective {
         self.value(&[], "version").map(unquoted)
     }
 
-    /// The files that it has imported.
+    /// The files that the configuration imports.
     pub(super) fn imports(&self) -> Vec<String> {
         self.value(&[], "imports").map(texts).unwrap_or_default()
     }
 
-    /// What would keep a node from working.
+    /// The problems that would break a node.
     pub(super) fn problems(&self, knows_bin_dirs: bool) -> Vec<Problem> {
         let mut found = Vec::new();
         let mut say = |what: String, network: bool| found.push(Problem { what, network });
@@ -109,9 +109,8 @@ impl Effective {
     }
 }
 
-/// A drop-in without lines that blank the folder of the network plugins, or set it twice. Without
-/// them, what containerd has by itself holds, which is right before and after 2.1. Nothing if
-/// nothing is wrong with it.
+/// The drop-in without lines that blank the folder of the network plugins, or set it twice. Without these
+/// lines, containerd uses its default, which is right before and after 2.1. `None` if the drop-in is correct.
 pub(super) fn corrected(drop_in: &str) -> Option<String> {
     let both = {
         let read = Effective::read(drop_in);
@@ -154,7 +153,7 @@ fn is_cni(table: &[String]) -> bool {
     table.last().is_some_and(|last| last == "cni")
 }
 
-/// An array with the lines that it goes on in.
+/// An array with its continuation lines.
 fn whole_array(value: &str, rest: &str) -> String {
     let mut whole = value.to_owned();
     let mut lines = rest.lines();
@@ -184,7 +183,7 @@ fn header(line: &str) -> Option<Vec<String>> {
     Some(keys_of(inner.trim_matches(['[', ']'])))
 }
 
-/// `a."b.c".d`.
+/// The keys in `a."b.c".d`.
 fn keys_of(text: &str) -> Vec<String> {
     let (mut keys, mut key, mut quote) = (Vec::new(), String::new(), None);
     for letter in text.trim().chars() {
@@ -205,7 +204,7 @@ fn assignment(line: &str) -> Option<(&str, String)> {
     }
     let (key, value) = line.split_once('=')?;
     let value = value.trim();
-    // A remark behind the value; a text may hold the sign.
+    // A comment may follow the value; a quoted text may contain `#`.
     let value = if value.starts_with(['"', '\'']) {
         let quote = &value[..1];
         value[1..].split_once(quote).map_or(value, |(inner, _)| &value[..inner.len() + 2])

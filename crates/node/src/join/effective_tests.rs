@@ -1,6 +1,6 @@
 use super::*;
 
-/// What 2.0 and 2.1 print of a good configuration.
+/// The output of 2.0 and 2.1 for a correct configuration.
 fn dump(cni: &str) -> String {
     format!(
         "version = 3\nroot = '/var/lib/containerd'\ndisabled_plugins = []\nimports = ['/etc/containerd/config.toml', '/etc/containerd/conf.d/99-nvidia.toml']\n\n[plugins]\n  [plugins.'io.containerd.cri.v1.runtime']\n    enable_cdi = true\n\n    [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]\n      SystemdCgroup = true\n\n    [plugins.'io.containerd.cri.v1.runtime'.cni]\n{cni}\n      conf_dir = '/etc/cni/net.d'\n\n  [plugins.'io.containerd.grpc.v1.cri']\n    disable_tcp_service = true\n"
@@ -33,7 +33,7 @@ fn test_51_a_blank_folder_of_plugins_is_seen_before_and_after_2_1() {
     for (cni, knows) in [
         ("bin_dir = ''", false),
         ("bin_dir = \"\"", true),
-        // 2.0 does not know the second one.
+        // containerd 2.0 does not know the second key.
         ("bin_dir = ''\nbin_dirs = ['/opt/cni/bin']", false),
         ("bin_dir = ''\nbin_dirs = []", true),
     ] {
@@ -57,7 +57,7 @@ fn test_51_a_drop_in_that_blanks_the_folder_is_corrected_so_that_every_version_t
     let right = corrected(drop_in).unwrap();
     let cni = right.split("[plugins.other]").next().unwrap();
     assert!(!cni.contains("bin_dir") && cni.contains("conf_dir"), "{right}");
-    // The table of another plugin is left alone.
+    // The table of another plugin stays unchanged.
     assert!(right.ends_with("bin_dir = ''\n"));
     assert!(toml::from_str::<toml::Value>(&right).is_ok());
     assert_eq!(corrected(&right), None);

@@ -1,6 +1,6 @@
 //! Step 6: firewall rules of earlier software are removed before kubelet starts.
 //!
-//! The table `security` is left alone: in it the guest agent guards the wire server.
+//! The table `security` stays unchanged: the guest agent uses it to protect the wire server.
 
 use super::program;
 use super::state;
@@ -11,7 +11,7 @@ const TABLES: [&str; 3] = ["filter", "nat", "mangle"];
 
 pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
     if state::observe(task).is_joined() {
-        // By now the rules are those of the cluster.
+        // After the join, the rules are the cluster's rules.
         task.saw("the node has joined; rules are left alone");
         return Ok(());
     }
@@ -29,7 +29,7 @@ pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
 fn flush(task: &mut Task<'_>, program: &str, table: &str) -> Result<(), Failure> {
     let listed = task.ask(program, &["-w", "-t", table, "-S"]);
     if !listed.well() {
-        // A kernel without this table, or without IPv6, has no rules in it.
+        // A kernel without this table, or without IPv6, has no rules in the table.
         task.saw(listed.told());
         return if program == "iptables" { Err(Failure::of(&listed)) } else { Ok(()) };
     }
@@ -52,14 +52,14 @@ fn flush(task: &mut Task<'_>, program: &str, table: &str) -> Result<(), Failure>
     Ok(())
 }
 
-/// What is more than an open table.
+/// The rules and policies that differ from an open table.
 fn leftovers(listed: &str) -> Vec<&str> {
     let open = |line: &str| line.starts_with("-P ") && line.ends_with(" ACCEPT");
     let odd = |line: &&str| !line.is_empty() && !open(line);
     listed.lines().map(str::trim).filter(odd).collect()
 }
 
-/// Chains that let nothing through unless a rule does.
+/// Chains whose policy drops packets.
 fn closed_chains(listed: &str) -> Vec<&str> {
     let closed = |line: &str| line.starts_with("-P ") && !line.ends_with(" ACCEPT");
     listed.lines().filter(|line| closed(line)).filter_map(|line| line.split(' ').nth(1)).collect()

@@ -1,4 +1,4 @@
-//! Step 7, kubeadm joins and kubelet is active. A join that was left half done is reset first.
+//! Step 7: kubeadm joins and kubelet is active. An incomplete join is reset first.
 
 use std::fs;
 use std::io::Write as _;
@@ -18,15 +18,15 @@ use super::task::{Failure, Task};
 use super::{SPENT_TOKEN, units};
 use crate::host::linux::store;
 
-/// In memory, for root only, and gone when kubeadm has ended.
+/// In memory, for root only, and deleted when kubeadm has ended.
 const FOLDER: &str = "/run/bringup-node/join";
 const JOIN: &str = "join.json";
 const DISCOVERY: &str = "discovery.json";
 const AUTHORITY: &str = "ca.crt";
 const SOCKET: &str = "unix:///run/containerd/containerd.sock";
-/// How long kubelet may take to be active.
+/// The longest that kubelet may take to become active.
 const KUBELET: Duration = Duration::from_mins(3);
-/// How long a reset may take.
+/// The longest that a reset may take.
 const RESET: Duration = Duration::from_mins(1);
 
 pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
@@ -34,7 +34,7 @@ pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
     if ended > 0 {
         task.did("a kubeadm of an agent that is gone was ended");
     }
-    // What such an agent could not take away.
+    // Files that a killed agent could not delete.
     for name in [JOIN, DISCOVERY, AUTHORITY] {
         shred(&task.root().at(FOLDER).join(name));
     }
@@ -49,7 +49,7 @@ pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
     kubelet(task)
 }
 
-/// kubelet must be active. If a reboot or another program stopped it, it is started.
+/// Ensures that kubelet is active. If a reboot or another program stopped kubelet, starts it.
 pub(super) fn kubelet(task: &mut Task<'_>) -> Result<(), Failure> {
     let unit = "kubelet.service";
     if matches!(units::Unit::ask(task, unit).active.as_str(), "inactive" | "failed") {
@@ -61,7 +61,7 @@ pub(super) fn kubelet(task: &mut Task<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes away what an unfinished join left.
+/// Removes the files of an incomplete join.
 fn reset(task: &mut Task<'_>, found: &[&str]) -> Result<(), Failure> {
     task.did(format!("a join was left half done and is reset: {}", found.join(", ")));
     let arguments = ["reset", "--force", "--cri-socket", SOCKET];
@@ -111,7 +111,7 @@ fn join(task: &mut Task<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Why kubeadm failed, by what it said and by what the cluster answers to the same token.
+/// Why kubeadm failed, according to its output and to the cluster's answer to the same token.
 fn failed(said: &ProgramResult, probe: Probe) -> Failure {
     let failure = Failure::of(said);
     let failure = match probe.verdict(&failure.output) {
@@ -124,7 +124,7 @@ fn failed(said: &ProgramResult, probe: Probe) -> Failure {
     failure.with(probe.told())
 }
 
-/// Files with the token. They go with this value, however kubeadm ends.
+/// Files with the token. Dropping this value deletes them, however kubeadm ends.
 struct TokenFiles {
     join: PathBuf,
     discovery: PathBuf,
@@ -175,7 +175,7 @@ pub(super) fn shred(path: &Path) {
     let _ = store::remove(path);
 }
 
-/// The cluster, for kubeadm's discovery by file. With the token: anonymous requests are refused.
+/// The cluster, for kubeadm's discovery by file. The token is included: anonymous requests are refused.
 fn discovery(config: &JoinConfig, authority: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -190,7 +190,7 @@ fn discovery(config: &JoinConfig, authority: &str) -> Value {
     })
 }
 
-/// kubeadm's configuration. JSON is YAML.
+/// kubeadm's configuration as JSON, which is also valid YAML.
 fn configuration(config: &JoinConfig, discovery: &Path) -> Value {
     let node = &config.node;
     let labels = config.labels().flag();

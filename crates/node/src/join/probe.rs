@@ -1,5 +1,5 @@
-//! What the cluster answers to the token, when kubeadm failed. kubeadm says `Unauthorized` also
-//! where the token is good and a role is missing, and its time runs out where no server answers.
+//! Queries the cluster with the token after kubeadm failed. kubeadm reports `Unauthorized` even if the token
+//! is valid and only a role is missing, and times out if no server answers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,25 +9,25 @@ use bringup_contract::Cause;
 use super::program::{self, Ending};
 use super::task::Task;
 
-/// How long the cluster may take.
+/// The longest wait for the cluster.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Words of kubeadm where the token or the roles are in question.
+/// Texts of kubeadm that point to the token or the roles.
 const ABOUT_ACCESS: [&str; 7] =
     ["unauthorized", "forbidden", "cluster-info", "jws", "credentials", "token", "timed out"];
 
-/// What the cluster answers.
+/// The answer of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// With this status.
+    /// The cluster answered with this status.
     Answered(u16),
-    /// Not at all: curl ended with this.
+    /// The cluster did not answer: curl ended with this exit code.
     Silent(i32),
-    /// The cluster could not be asked.
+    /// The cluster could not be queried.
     NotAsked,
 }
 
-/// Asks for what kubeadm asks for first.
+/// Sends the same request that kubeadm sends first.
 pub(super) fn ask(task: &Task<'_>, authority: &Path) -> Probe {
     let server = task.config.cluster.server.trim_end_matches('/');
     let input = format!(
@@ -58,7 +58,7 @@ pub(super) fn ask(task: &Task<'_>, authority: &Path) -> Probe {
 }
 
 impl Probe {
-    /// What was seen.
+    /// A sentence about the answer.
     pub(super) fn told(self) -> String {
         match self {
             Self::Answered(status) => format!("cluster-info answers HTTP {status} to this token"),
@@ -67,10 +67,10 @@ impl Probe {
         }
     }
 
-    /// The cause, if the answer decides it. What kubeadm says of other things beats it.
+    /// The cause, if the answer determines it. Other errors of kubeadm take precedence.
     pub(super) fn verdict(self, kubeadm: &str) -> Option<(Cause, &'static str)> {
         let kubeadm = kubeadm.to_ascii_lowercase();
-        // Checks of the machine come before the first request to the cluster.
+        // kubeadm checks the machine before its first request to the cluster.
         let elsewhere = kubeadm.contains("[error ");
         let about_access =
             kubeadm.trim().is_empty() || ABOUT_ACCESS.iter().any(|word| kubeadm.contains(word));

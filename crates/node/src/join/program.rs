@@ -1,4 +1,4 @@
-//! Running the programs of the system: each has a time limit, and what it says is kept.
+//! Runs the programs of the system: each has a time limit, and its output is recorded.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -18,48 +18,46 @@ use crate::clock::Moment;
 use crate::host::linux::drain::drain;
 use crate::host::paths::Root;
 
-/// Where programs are looked for: those that are installed here come before those of the image.
+/// The folders that are searched for programs: programs that this agent installs take precedence over the
+/// image's.
 const FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// The most output of a program that is kept.
+/// The largest output of a program that is recorded.
 const MOST: usize = 1 << 20;
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// By itself, with this status.
+    /// The program exited with this status.
     Exited(i32),
-    /// By a signal of another process.
+    /// A signal of another process ended the program.
     Killed(i32),
-    /// By us: its time was up.
+    /// This agent ended the program after this time limit.
     TimedOut(Duration),
-    /// It is not there.
+    /// The program does not exist.
     Absent,
-    /// It is there and cannot be run.
+    /// The program exists and cannot be executed.
     NotRun(String),
 }
 
-/// How a program ended, and what it printed.
+/// How a program ended, and its output.
 #[derive(Debug, Clone)]
 pub(super) struct ProgramResult {
-    /// Its name.
+    /// The name of the program.
     pub(super) program: String,
-    /// How it ended.
     pub(super) ending: Ending,
-    /// Its standard output.
     pub(super) out: String,
-    /// Its standard error.
     pub(super) err: String,
 }
 
 impl ProgramResult {
-    /// It ended well.
+    /// Whether the program succeeded.
     pub(super) fn well(&self) -> bool {
         self.ending == Ending::Exited(0)
     }
 
-    /// How it ended, in words, with the last thing that it said.
+    /// A sentence about how the program ended, with the last line of its output.
     pub(super) fn told(&self) -> String {
         let name = &self.program;
         let how = match &self.ending {
@@ -80,13 +78,13 @@ impl ProgramResult {
         }
     }
 
-    /// All that it said.
+    /// The standard output and the standard error.
     pub(super) fn both(&self) -> String {
         format!("{}\n{}", self.out, self.err)
     }
 }
 
-/// Where a program is.
+/// The path of a program.
 pub(super) fn find(root: &Root, name: &str) -> Option<PathBuf> {
     let runs = |path: &Path| {
         path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
@@ -94,14 +92,14 @@ pub(super) fn find(root: &Root, name: &str) -> Option<PathBuf> {
     FOLDERS.iter().map(|folder| root.at(folder).join(name)).find(|path| runs(path))
 }
 
-/// The search path of the programs. Under a root, what is not there comes from the machine.
+/// The search path of the programs. Under a root, programs missing there come from the machine.
 fn search_path(root: &Root) -> OsString {
     let ours = FOLDERS.iter().map(|folder| root.at(folder));
     let others = root.directory().map(|_| ["/usr/bin", "/bin"].map(PathBuf::from));
     std::env::join_paths(ours.chain(others.into_iter().flatten())).unwrap_or_default()
 }
 
-/// Runs a program and waits for it. If its time is up it is killed, and whatever it has started.
+/// Runs a program and waits for it. After the time limit, the program is killed with all its child processes.
 pub(super) fn run(
     root: &Root,
     name: &str,
@@ -133,7 +131,7 @@ pub(super) fn run(
         Err(error) => return said(Ending::NotRun(error.to_string()), Vec::new(), Vec::new()),
     };
     if let Some(mut stdin) = child.stdin.take() {
-        // It may not want it. What is written is shorter than a pipe, so this does not wait.
+        // The program may not read its input. The input is shorter than a pipe, so this call does not block.
         let _ = stdin.write_all(input.as_bytes());
     }
     let (ended, end) = match io::pipe() {
@@ -154,8 +152,8 @@ pub(super) fn run(
     said(ending, all(out), all(err))
 }
 
-/// Reads on while the program runs: a program that cannot write waits for ever. What it wrote is
-/// sent when it has ended, and the rest of the pipe is read for what it left running.
+/// Reads while the program runs: a program that cannot write would block forever. The output is sent when the
+/// program has ended; the thread then drains the pipe for processes that the program left running.
 fn reader(from: impl Read + AsFd + Send + 'static, ended: &Arc<PipeReader>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     let ended = Arc::clone(ended);
@@ -166,7 +164,7 @@ fn reader(from: impl Read + AsFd + Send + 'static, ended: &Arc<PipeReader>) -> R
             let room = MOST.saturating_sub(kept.len()).min(bytes.len());
             kept.extend_from_slice(&bytes[..room]);
         };
-        // The receiver waits for it.
+        // The receiver waits for this message.
         drain(from, &ended, keep, || drop(sender.send(kept.take())));
     });
     receiver
@@ -195,13 +193,13 @@ fn wait(child: &mut Child, begun: Moment, limit: Duration) -> Ending {
     }
 }
 
-/// Ends a program and all that it has started. It fails when no process is left, as it should be.
+/// Ends a program and all its child processes. The call fails if no process is left, which is fine.
 fn end_group(group: rustix::process::Pid) {
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
 }
 
-/// Ends programs of this name that an agent before this one started with a file of ours, and that
-/// live on because it was killed. How many there were.
+/// Ends programs of this name that a killed agent started with a file of ours and that still run. Returns
+/// their number.
 pub(super) fn end_orphans(name: &str, file: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
@@ -213,7 +211,7 @@ pub(super) fn end_orphans(name: &str, file: &Path) -> usize {
         words.contains(&file.as_os_str().as_encoded_bytes()) && words.iter().take(2).any(named)
     };
     let orphans: Vec<i32> = numbers.filter(is_orphan).collect();
-    // Each leads a group of its own.
+    // Each program leads a process group of its own.
     orphans.iter().filter_map(|number| rustix::process::Pid::from_raw(*number)).for_each(end_group);
     orphans.len()
 }
@@ -228,7 +226,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let time = folder.path().join("clock");
         crate::clock::tests::follow(&time);
-        // Its time is up when it has said something, and not before.
+        // The time must run out only after the program has printed its output.
         let script = format!("echo said; echo 500 >{}; sleep 1000", time.display());
         let said = run(&root, "sh", &["-c", &script], "", Duration::from_millis(500));
         assert_eq!(said.ending, Ending::TimedOut(Duration::from_millis(500)));

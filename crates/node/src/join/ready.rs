@@ -1,5 +1,5 @@
-//! Before the node is called ready: what others may have changed since its steps is looked at once
-//! more, and a watch is set that looks whenever they do so later.
+//! The last step before the node is reported as ready: checks again everything that other programs may have
+//! changed since its step, and installs a watch for later changes.
 
 use super::containerd;
 use super::kubeadm;
@@ -22,7 +22,7 @@ TriggerLimitBurst=10
 WantedBy=multi-user.target
 ";
 
-/// How much of a journal is read.
+/// The number of lines that are read from a journal.
 const LINES: &str = "--lines=200";
 
 pub(super) fn run(task: &mut Task<'_>) -> Result<(), Failure> {
@@ -54,8 +54,8 @@ fn watch(task: &mut Task<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether pods have failed for a blank path of network plugins, which is told before it is
-/// corrected.
+/// Whether pods have failed because of a blank path of network plugins. This evidence is recorded before the
+/// path is corrected.
 fn blank_path(task: &mut Task<'_>) {
     for unit in ["containerd.service", "kubelet.service"] {
         let said = task

@@ -1,11 +1,11 @@
-//! How far a join has come on this machine, by what is on its disk.
+//! The progress of a join on this machine, according to the files on its disk.
 
 use serde::{Deserialize, Serialize};
 
 use super::task::Task;
 use crate::run::Identity;
 
-/// What kubeadm and kubelet leave, and what of it a join that is complete does not have.
+/// The files of kubeadm and kubelet; a complete join has no bootstrap settings.
 const SETTINGS: &str = "/etc/kubernetes/kubelet.conf";
 const BOOTSTRAP: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 const AUTHORITY: &str = "/etc/kubernetes/pki/ca.crt";
@@ -13,13 +13,13 @@ const KUBELET: &str = "/var/lib/kubelet/config.yaml";
 const FLAGS: &str = "/var/lib/kubelet/kubeadm-flags.env";
 const CERTIFICATE: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 
-/// All of it.
+/// All these files.
 pub(super) const LEFT: [&str; 6] = [SETTINGS, BOOTSTRAP, AUTHORITY, KUBELET, FLAGS, CERTIFICATE];
 
-/// What this machine was told to join; written before kubeadm is started.
+/// The cluster and node name that this machine should join with; written before kubeadm starts.
 pub(super) const INTENT: &str = "/var/lib/bringup-node/join/intent.json";
 
-/// What a machine is to join.
+/// The intended join of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Intent {
     machine: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Intent {
 }
 
 impl Intent {
-    /// What this machine is to join.
+    /// The intended join of this machine.
     pub(super) fn of(task: &Task<'_>) -> Self {
         Self {
             machine: Identity::observe(task.root()).machine,
@@ -38,12 +38,12 @@ impl Intent {
     }
 }
 
-/// How far a join has come.
+/// The progress of a join.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing is there.
+    /// There are no files of a join.
     Nothing,
-    /// Something is there that is not a whole join of this machine to this cluster.
+    /// There are files, but no complete join of this machine to this cluster.
     Half(Vec<&'static str>),
     /// The node has joined.
     Joined,
@@ -55,7 +55,6 @@ impl State {
     }
 }
 
-/// Looks.
 pub(super) fn observe(task: &Task<'_>) -> State {
     let there = |path: &str| task.root().at(path).symlink_metadata().is_ok();
     let intended: Option<Intent> = serde_json::from_str(&task.text(INTENT)).ok();
@@ -64,7 +63,7 @@ pub(super) fn observe(task: &Task<'_>) -> State {
     judge(found, ours)
 }
 
-/// kubelet gets its certificate, then kubeadm takes the bootstrap settings away: then it is whole.
+/// kubelet gets its certificate, then kubeadm deletes the bootstrap settings: then the join is complete.
 fn judge(found: Vec<&'static str>, ours: bool) -> State {
     let has = |path: &str| found.contains(&path);
     if found.is_empty() {

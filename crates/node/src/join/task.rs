@@ -1,4 +1,4 @@
-//! A step under way: what it has at hand, what it notes, and how it fails.
+//! A step in progress: its tools, its evidence, and its failure.
 
 use std::cell::RefCell;
 use std::fs::{self, Permissions};
@@ -17,37 +17,36 @@ use crate::crash_points;
 use crate::host::linux::store;
 use crate::host::paths::Root;
 
-/// No single question to the system takes longer, whatever time the step has.
+/// The longest that one query to the system may take, whatever time the step has left.
 const QUESTION: Duration = Duration::from_secs(20);
 
-/// Why a step failed.
+/// The failure of a step.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
-    /// In a sentence.
     pub(super) error: String,
-    /// The cause, where the step knows it for sure.
+    /// The cause, if the step is certain about it.
     pub(super) cause: Option<Cause>,
-    /// What the programs said, for the diagnosis.
+    /// The output of the programs, for the diagnosis.
     pub(super) output: String,
-    /// Lines that prove it.
+    /// Lines that prove the cause.
     pub(super) evidence: Vec<String>,
-    /// The time was up.
+    /// Whether the time limit of the step was over.
     pub(super) late: bool,
 }
 
 impl Failure {
-    /// Something is wrong, and the step knows why.
+    /// A failure whose cause the step knows.
     pub(super) fn because(cause: Cause, error: impl Into<String>) -> Self {
         Self { cause: Some(cause), ..Self::unexplained(error) }
     }
 
-    /// Something is wrong; the diagnosis is to find out why.
+    /// A failure whose cause the diagnosis must find.
     pub(super) fn unexplained(error: impl Into<String>) -> Self {
         let (error, output) = (error.into(), String::new());
         Self { error, cause: None, output, evidence: Vec::new(), late: false }
     }
 
-    /// A program failed.
+    /// The failure of a program.
     pub(super) fn of(said: &ProgramResult) -> Self {
         let cause = match said.ending {
             Ending::Absent | Ending::NotRun(_) => Some(Cause::BinaryMissing),
@@ -57,7 +56,7 @@ impl Failure {
         Self { cause, output: said.both(), late, ..Self::unexplained(said.told()) }
     }
 
-    /// A file could not be read or written.
+    /// The failure to read or write a file.
     pub(super) fn of_file(root: &Root, path: &Path, error: &io::Error) -> Self {
         let cause = match error.kind() {
             io::ErrorKind::StorageFull => Some(Cause::DiskFull),
@@ -69,35 +68,33 @@ impl Failure {
         Self { cause, ..Self::unexplained(format!("{}: {error}", root.told(path))) }
     }
 
-    /// The same, with a line that proves it.
+    /// The same failure with another line of evidence.
     pub(super) fn with(mut self, line: impl Into<String>) -> Self {
         self.evidence.push(line.into());
         self
     }
 }
 
-/// A step under way.
+/// A step in progress.
 pub(super) struct Task<'a> {
     pub(super) agent: &'a Agent,
     pub(super) config: &'a JoinConfig,
     begun: Moment,
     limit: Duration,
-    /// What used the time up.
+    /// The program that used up the time.
     slow: RefCell<Option<ProgramResult>>,
-    /// What it did and saw.
+    /// The actions and observations of the step.
     pub(super) evidence: Vec<String>,
-    /// It did something.
+    /// Whether the step changed anything.
     pub(super) changed: bool,
 }
 
 impl<'a> Task<'a> {
-    /// A step that begins now.
     pub(super) fn begin(agent: &'a Agent, config: &'a JoinConfig, limit: Duration) -> Self {
         let (begun, slow, evidence) = (Moment::now(), RefCell::default(), Vec::new());
         Self { agent, config, begun, limit, slow, evidence, changed: false }
     }
 
-    /// Where everything is.
     pub(super) fn root(&self) -> &'a Root {
         &self.agent.root
     }
@@ -107,50 +104,51 @@ impl<'a> Task<'a> {
         self.root().at(path).display().to_string()
     }
 
-    /// How much time is left.
+    /// The remaining time.
     pub(super) fn left(&self) -> Duration {
         self.limit.saturating_sub(self.begun.elapsed())
     }
 
-    /// How long it took so far.
+    /// The time since the step began.
     pub(super) fn took(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// A pause that suits the time that the step has.
+    /// A pause in proportion to the time limit of the step.
     pub(super) fn pause(&self) -> Duration {
         self.limit / 60
     }
 
-    /// Something was seen.
+    /// Records an observation.
     pub(super) fn saw(&mut self, what: impl Into<String>) {
         self.evidence.push(what.into());
     }
 
-    /// Something was done.
+    /// Records a change.
     pub(super) fn did(&mut self, what: impl Into<String>) {
         self.changed = true;
         self.saw(what);
     }
 
-    /// Asks a program of the system, which may say no.
+    /// Runs a query with a program of the system; an unsuccessful exit is not an error.
     pub(super) fn ask(&self, name: &str, arguments: &[&str]) -> ProgramResult {
         self.run(name, arguments, "", self.left().min(QUESTION))
     }
 
-    /// Has a program do something; it must end well within the time of the step.
+    /// Runs a program that must succeed within the time of the step.
     pub(super) fn have(&self, name: &str, arguments: &[&str]) -> Result<ProgramResult, Failure> {
         let said = self.have_with(name, arguments, "");
         if said.well() { Ok(said) } else { Err(Failure::of(&said)) }
     }
 
-    /// Has a program do something with an input, within the time of the step.
+    /// Runs a program with an input, within the time of the step.
     pub(super) fn have_with(&self, name: &str, arguments: &[&str], input: &str) -> ProgramResult {
         crash_points::reached(format_args!("run {name} {}", arguments.first().unwrap_or(&"")));
         self.run(name, arguments, input, self.left())
     }
 
-    /// When the time is up nothing is started any more; what used it up is blamed.
+    /// After the time limit no program is started any more; the failure names the program that used up the
+    /// time.
     fn run(&self, name: &str, arguments: &[&str], input: &str, limit: Duration) -> ProgramResult {
         let slow = self.slow.borrow().clone().filter(|_| limit.is_zero());
         if let Some(slow) = slow {
@@ -163,7 +161,7 @@ impl<'a> Task<'a> {
         said
     }
 
-    /// Puts a file in its place, as a whole. False if it is there already.
+    /// Writes a file atomically. Returns false if the file already has this content.
     pub(super) fn put(&self, path: &str, content: &[u8], mode: u32) -> Result<bool, Failure> {
         let path = self.root().at(path);
         let data = fs::metadata(&path);
@@ -177,13 +175,13 @@ impl<'a> Task<'a> {
             .map_err(|error| Failure::of_file(self.root(), &path, &error))
     }
 
-    /// What a file says; nothing if it is not there.
+    /// The content of a file; empty if the file does not exist.
     pub(super) fn text(&self, path: &str) -> String {
         store::head(&self.root().at(path), 1 << 20).unwrap_or_default()
     }
 }
 
-/// Puts a file in its place, as a whole.
+/// Writes a file atomically.
 pub(super) fn put(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let beside = beside(path)?;
     let file = store::write_new(&beside, content, mode)?;
@@ -192,7 +190,7 @@ pub(super) fn put(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-/// Puts a file that was made elsewhere in its place, as a program.
+/// Moves a file to its target atomically and makes it executable.
 pub(super) fn install(from: &Path, path: &Path) -> io::Result<()> {
     let beside = beside(path)?;
     let _ = fs::remove_file(&beside);
@@ -203,7 +201,7 @@ pub(super) fn install(from: &Path, path: &Path) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-/// The name under which a file is made, in a folder that is there.
+/// The temporary name for a new file, in a folder that exists.
 fn beside(path: &Path) -> io::Result<PathBuf> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     store::directory_for(folder)?;

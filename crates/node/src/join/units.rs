@@ -1,4 +1,4 @@
-//! Units of systemd: written, enabled, and asked how they are.
+//! systemd units: written, enabled, and queried.
 
 use super::task::{Failure, Task};
 use crate::clock::{self, Moment};
@@ -19,7 +19,7 @@ RestartSec=10
 WantedBy=multi-user.target
 ";
 
-/// Under the name that packages use, so that it stands in for theirs.
+/// The name that packages use, so that this file replaces theirs.
 const KUBELET_SETTINGS: &str = "\
 [Service]
 Environment=\"KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf\"
@@ -51,17 +51,17 @@ OOMScoreAdjust=-999
 WantedBy=multi-user.target
 ";
 
-/// What a unit is doing.
+/// The state of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unit {
     /// `active`, `activating`, `failed`, ...
     pub(super) active: String,
-    /// How often it was started again.
+    /// How often systemd restarted the unit.
     pub(super) restarts: String,
 }
 
 impl Unit {
-    /// Asks systemd.
+    /// Queries systemd.
     pub(super) fn ask(task: &Task<'_>, name: &str) -> Self {
         let said = task.ask("systemctl", &["show", "--property=ActiveState,NRestarts", "--", name]);
         let value = |key: &str| {
@@ -71,13 +71,12 @@ impl Unit {
         Self { active: value("ActiveState"), restarts: value("NRestarts") }
     }
 
-    /// It runs.
     pub(super) fn is_active(&self) -> bool {
         self.active == "active"
     }
 }
 
-/// The unit of kubelet; kubeadm starts it.
+/// Writes the unit of kubelet; kubeadm starts the unit.
 pub(super) fn kubelet(task: &mut Task<'_>) -> Result<(), Failure> {
     let drop_in = "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf";
     let mut written = task.put("/etc/systemd/system/kubelet.service", KUBELET.as_bytes(), 0o644)?;
@@ -85,7 +84,7 @@ pub(super) fn kubelet(task: &mut Task<'_>) -> Result<(), Failure> {
     enabled(task, "kubelet.service", written)
 }
 
-/// The unit of containerd. True if it was written.
+/// Writes the unit of containerd. Returns true if the file changed.
 pub(super) fn containerd(task: &mut Task<'_>) -> Result<bool, Failure> {
     let path = "/etc/systemd/system/containerd.service";
     let written = task.put(path, CONTAINERD.as_bytes(), 0o644)?;
@@ -93,7 +92,7 @@ pub(super) fn containerd(task: &mut Task<'_>) -> Result<bool, Failure> {
     Ok(written)
 }
 
-/// A unit is known to systemd as it is written, and starts with the machine.
+/// Makes systemd load the unit file as written, and enables the unit.
 pub(super) fn enabled(task: &mut Task<'_>, unit: &str, written: bool) -> Result<(), Failure> {
     if written {
         task.have("systemctl", &["daemon-reload"])?;
@@ -110,8 +109,8 @@ pub(super) fn enabled(task: &mut Task<'_>, unit: &str, written: bool) -> Result<
     Ok(())
 }
 
-/// Waits until a unit is active, and stays so for a while: one that ends at once is started again
-/// and again, and is active in between.
+/// Waits until a unit is active and stays active for a while: systemd restarts a unit that ends at once again
+/// and again, and such a unit is active in between.
 pub(super) fn wait_until_active(
     task: &mut Task<'_>,
     name: &str,

@@ -1,4 +1,4 @@
-//! A machine on which attempts are killed.
+//! A machine on which processes are killed during attempts.
 
 use std::fs;
 use std::process::{Command, Output, Stdio};
@@ -7,19 +7,19 @@ use std::time::Instant;
 
 use crate::common::{Ended, LONG, Machine, until};
 
-/// As many machines are looked at side by side: they mostly wait.
+/// The number of machines that are tested in parallel: they mostly wait.
 pub(crate) const SIDE_BY_SIDE: usize = 24;
 
-/// With everything that is required, so that there is little to say of it.
+/// A configuration with all required fields, so that there are few warnings.
 pub(crate) const CONFIG: &str = r#"{"version":"v1","auth_config":{"subscription_id":"s"},
   "cluster_config":{"resource_group":"g","location":"eastus",
     "cluster_network_config":{"vnet_name":"n","route_table":"r"}},
   "api_server_config":{"api_server_name":"x.example"}}"#;
 
-/// The checks leave nothing behind, and may have more or less to say to the log.
+/// The checks create no files, and the number of their log lines varies.
 const NO_CHECKS: &str = "--preflight=off";
 
-/// Every run is written down, and one beside another as well. They take a while.
+/// Scripts that take a while and record every run, and every concurrent run.
 pub(crate) const RECORD: &str =
     "mkdir $R/running || touch $R/beside; echo begun >>$R/runs; sleep 0.1";
 
@@ -27,7 +27,7 @@ pub(crate) const SUCCESS: &str = "echo '{\"ExitCode\":\"0\",\"Output\":\"\"}' >$
 pub(crate) const FAILURE: &str = "echo '{\"ExitCode\":\"50\",\"Output\":\"x\"}' >$L/aks/provision.json; rmdir $R/running; touch $C/provision.complete; exit 50";
 pub(crate) const NO_RESULT: &str = "rmdir $R/running; exit 77";
 
-/// A machine, and what is to happen on it.
+/// A machine, and the behaviour of its scripts.
 pub(crate) struct Life {
     pub(crate) machine: Machine,
     pub(crate) flag: String,
@@ -45,13 +45,13 @@ impl Life {
         self.machine.at("/").display().to_string().trim_end_matches('/').to_owned()
     }
 
-    /// `provision`, killed at a step of a process; what it ended with, and the steps it took.
+    /// Runs `provision`, killed at a step of a process; returns its output, and the steps that it took.
     pub(crate) fn killed_at(&self, role: &str, step: usize) -> (Output, Vec<String>) {
         let steps = self.machine.at("/steps");
         let _ = fs::remove_file(&steps);
         let mut command = self.machine.command(&["provision", &self.flag, NO_CHECKS]);
         let kill = format!("{role}:{step}:{}", steps.display());
-        // What the scripts leave running holds no pipe of ours.
+        // Processes that the scripts leave running must not hold our pipes open.
         command.env("BRINGUP_NODE_TEST_KILL", kill).stdout(Stdio::null()).stderr(Stdio::null());
         let output = command.output().unwrap();
         let root = self.root();
@@ -59,7 +59,7 @@ impl Life {
         (output, text.lines().map(|line| line.replace(&root, "")).collect())
     }
 
-    /// All steps of a process, when no process is killed.
+    /// All steps of a process when no process is killed.
     pub(crate) fn steps(&self, role: &str) -> Vec<String> {
         self.killed_at(role, 0).1
     }
@@ -68,22 +68,22 @@ impl Life {
         self.machine.run(&["provision", &self.flag, NO_CHECKS]).code
     }
 
-    /// `provision-wait`, when no agent provisions.
+    /// Runs `provision-wait` while no agent provisions.
     pub(crate) fn wait_meanwhile(&self) -> Ended {
         let flags = ["provision-wait", "--timeout=240s", "--start-timeout=1s"];
         let mut command = self.machine.command(&flags);
-        // It waits in vain for what was killed: here, time passes.
+        // The waiter waits in vain for the killed process: here, real time passes.
         command.env_remove("BRINGUP_NODE_TEST_CLOCK");
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         Ended::of_child(child.unwrap())
     }
 
-    /// How often something is in the list of the runs.
+    /// How often an entry is in the list of runs.
     pub(crate) fn count(&self, what: &str) -> usize {
         self.machine.read("/runs").lines().filter(|line| *line == what).count()
     }
 
-    /// Ends every process of this machine; which they are can be seen by its name.
+    /// Ends every process of this machine; the processes are found by the machine's name.
     pub(crate) fn end_all(&self) {
         let root = self.root();
         let begun = Instant::now();
@@ -94,13 +94,13 @@ impl Life {
             }
             assert!(begun.elapsed() < LONG, "{pids:?} do not end");
             for pid in pids {
-                // It may be gone already.
+                // The process may have ended already.
                 let _ = Command::new("kill").args(["-9", &pid]).stderr(Stdio::null()).status();
             }
         }
     }
 
-    /// Everything ends, `/run` is empty, and the boot has another name.
+    /// Ends all processes, empties `/run`, and changes the boot ID.
     pub(crate) fn reboot(&self) {
         self.end_all();
         let _ = fs::remove_dir_all(self.machine.at("/run"));
@@ -108,7 +108,7 @@ impl Life {
         self.machine.file("/proc/sys/kernel/random/boot_id", "fedcba9876543210\n");
     }
 
-    /// What holds after every attempt that has ended, however often it was begun.
+    /// Checks the conditions that hold after every ended attempt, however often it was begun.
     pub(crate) fn assert_ended_with(&self, code: i32, told: &str) {
         let machine = &self.machine;
         assert!(!machine.at("/beside").exists(), "{told}: two runs at once");
@@ -132,7 +132,7 @@ impl Drop for Life {
     }
 }
 
-/// The processes that have a text in their command line.
+/// The processes with a text in their command lines.
 pub(crate) fn processes_with(text: &str) -> Vec<String> {
     let this = std::process::id().to_string();
     let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -145,7 +145,7 @@ pub(crate) fn processes_with(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Does something for each number up to a limit, many side by side.
+/// Runs `job` for each number up to a limit, many in parallel.
 pub(crate) fn for_each(limit: usize, job: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(1);
     std::thread::scope(|scope| {
@@ -164,7 +164,7 @@ pub(crate) fn for_each(limit: usize, job: impl Fn(usize) + Sync) {
 }
 
 impl Life {
-    /// The same, where the process ends with another number than the result has.
+    /// Like [`Self::assert_ended_with`], where the exit code of the process differs from the result.
     pub(crate) fn assert_ended_with_status(&self, result: i32, told: &str) {
         assert!(!self.machine.at("/beside").exists(), "{told}: two runs at once");
         assert_eq!(self.machine.result()["ExitCode"], result.to_string(), "{told}");
@@ -173,7 +173,7 @@ impl Life {
     }
 }
 
-/// Ends the processes of a machine that have a word in their command line, among others.
+/// Ends the machine's processes that have a word in their command lines.
 pub(crate) fn end_those_with(life: &Life, word: &str) {
     let root = life.root();
     for pid in processes_with(word) {

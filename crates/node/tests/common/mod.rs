@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Where the agent finds the time that a test has set, in milliseconds.
+/// The file with the time that a test has set, in milliseconds.
 pub(crate) const CLOCK: &str = "/clock";
 
-/// What ends at all ends within this time, however busy the machine: only a hang takes longer.
+/// The limit of every wait in a test: even on a busy machine, only a hang takes longer.
 pub(crate) const LONG: Duration = Duration::from_mins(4);
 
 pub(crate) struct Machine {
@@ -28,7 +28,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// With everything that the checks look for, oras included.
+    /// A machine with everything that the checks look for, including oras.
     pub(crate) fn new() -> Self {
         let machine = Self { folder: tempfile::tempdir().unwrap() };
         let programs = [
@@ -69,7 +69,7 @@ impl Machine {
         path
     }
 
-    /// cloud-init ends: it keeps its result on the disk, and links to it from memory.
+    /// Ends cloud-init: it stores its result on the disk, and a link to it in memory.
     pub(crate) fn cloud_init_ends(&self, result: &str) {
         self.file("/var/lib/cloud/data/result.json", result);
         let link = self.at("/run/cloud-init/result.json");
@@ -86,7 +86,7 @@ impl Machine {
         fs::remove_file(self.at(path)).unwrap();
     }
 
-    /// The script that stands for the bootstrap. `$R` is the machine.
+    /// Writes the script that replaces the bootstrap. `$R` is the folder of the machine.
     pub(crate) fn script(&self, text: &str) -> PathBuf {
         let root = self.folder.path().display();
         self.file(
@@ -95,12 +95,12 @@ impl Machine {
         )
     }
 
-    /// The configuration, where it is delivered.
+    /// Writes the configuration to its standard path.
     pub(crate) fn configuration(&self, text: &str) -> PathBuf {
         self.file("/opt/azure/containers/aks-node-controller-config.json", text)
     }
 
-    /// The script that a configuration starts. `$R` is the machine.
+    /// Writes the script that a configuration starts. `$R` is the folder of the machine.
     pub(crate) fn start_script(&self, text: &str) {
         let root = self.folder.path().display();
         self.file(
@@ -109,7 +109,7 @@ impl Machine {
         );
     }
 
-    /// `provision` with a configuration and the script that it starts.
+    /// Runs `provision` with a configuration and the script that it starts.
     pub(crate) fn provision_configured(&self, text: &str, script: &str, more: &[&str]) -> Ended {
         self.start_script(script);
         let path = self.configuration(text);
@@ -129,13 +129,13 @@ impl Machine {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bringup-node"));
         command.arg("--root").arg(self.folder.path()).args(arguments);
         command.env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
-        // Limits are reached when the test says so, and not because this machine is busy.
+        // Only the test makes limits end, not a busy machine.
         command.env("BRINGUP_NODE_TEST_CLOCK", self.at(CLOCK));
         command.env("BRINGUP_NODE_TEST_PATIENCE", "600");
         command
     }
 
-    /// A command of a stub program that moves the clock of the agent on by milliseconds.
+    /// A shell command that advances the agent's clock by milliseconds.
     pub(crate) fn time_passes(&self, by: u64) -> String {
         let clock = self.at(CLOCK).display().to_string();
         format!(
@@ -143,7 +143,7 @@ impl Machine {
         )
     }
 
-    /// Sets the clock of the agent.
+    /// Sets the agent's clock.
     pub(crate) fn set_clock(&self, time: Duration) {
         let beside = self.file(&format!("{CLOCK}.new"), &time.as_millis().to_string());
         fs::rename(beside, self.at(CLOCK)).unwrap();
@@ -157,14 +157,14 @@ impl Machine {
         self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// `provision` with the stub script.
+    /// Runs `provision` with the stub script.
     pub(crate) fn provision(&self, script: &str, more: &[&str]) -> Ended {
         let path = self.script(script);
         let flag = format!("--nbc-cmd={}", path.display());
         self.run(&[&["provision", &flag], more].concat())
     }
 
-    /// `provision-wait` with limits that only a hang reaches.
+    /// Runs `provision-wait` with limits that only a hang reaches.
     pub(crate) fn wait(&self) -> Ended {
         self.run(&["provision-wait", "--timeout=240s", "--start-timeout=240s"])
     }
@@ -198,7 +198,7 @@ impl Machine {
         text.map(|text| serde_json::from_str(&text).unwrap()).collect()
     }
 
-    /// Everything that the agent wrote anywhere, to look for what must not be there.
+    /// The content of all files that the agent wrote, to search for texts that must not be there.
     pub(crate) fn everything_but(&self, given: &Path) -> String {
         fn all(folder: &Path, given: &Path, text: &mut String) {
             for entry in fs::read_dir(folder).unwrap() {
@@ -224,7 +224,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Waits for a child whose output is piped. One that hangs is killed.
+    /// Waits for a child whose output is piped. A child that hangs is killed.
     pub(crate) fn of_child(child: Child) -> Self {
         let (ended, end) = mpsc::channel::<()>();
         let pid = child.id().to_string();
@@ -247,7 +247,7 @@ impl Ended {
         }
     }
 
-    /// The one JSON document on the standard output, within its bounds.
+    /// The JSON document on the standard output; checks its length.
     pub(crate) fn document(&self) -> Value {
         assert!(self.out.len() <= 3_500, "{} bytes", self.out.len());
         assert!(self.out.starts_with("{\"ExitCode\":\""), "{}", self.out);
@@ -255,7 +255,7 @@ impl Ended {
         serde_json::from_str(&self.out).unwrap()
     }
 
-    /// The summary line, within its bounds.
+    /// The summary line; checks its length.
     pub(crate) fn summary(&self) -> Value {
         assert!(self.err.len() <= 1_500, "{} bytes", self.err.len());
         let line = self.err.lines().last().unwrap();
@@ -267,7 +267,7 @@ impl Ended {
     }
 }
 
-/// Waits for something that comes, however busy this machine is.
+/// Waits until `holds` is true, however busy this machine is.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
@@ -276,7 +276,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Ends a child however the test ends.
+/// Kills a child when dropped, however the test ends.
 pub(crate) struct Killed(pub(crate) Child);
 
 impl Drop for Killed {
@@ -286,7 +286,7 @@ impl Drop for Killed {
     }
 }
 
-/// Makes a named pipe: a process that opens it for reading waits until another one writes.
+/// Creates a named pipe: a process that opens it for reading blocks until another process writes.
 pub(crate) fn pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }

@@ -1,5 +1,5 @@
-//! A guest agent in a folder: unpacks a handler, writes its settings, calls its commands by the
-//! manifest and reads its status, as strictly as the real one.
+//! A simulated guest agent: unpacks a handler, writes its settings, calls its commands according to the
+//! manifest and reads its status, as strictly as the real agent.
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
@@ -23,14 +23,14 @@ pub(crate) const RESULT: &str = "/run/cloud-init/result.json";
 pub(crate) const FOLDER: &str = "/var/lib/bringup-node/ext";
 pub(crate) const RECORD: &str = "/var/lib/bringup-node/ext/state.json";
 
-/// The agent, and its machine.
+/// The simulated guest agent and its machine.
 pub(crate) struct Agent {
     pub(crate) machine: Machine,
-    /// Another mount namespace, in which the commands run.
+    /// A process in another mount namespace, in which the commands run.
     inside: Option<Killed>,
 }
 
-/// A handler that is unpacked.
+/// An unpacked handler.
 #[derive(Debug, Clone)]
 pub(crate) struct Handler {
     pub(crate) root: PathBuf,
@@ -56,7 +56,7 @@ impl Agent {
         Self { machine: Machine::new(), inside: None }
     }
 
-    /// Unpacks a version. The zip's files come as 0644, and the agent makes them executable.
+    /// Unpacks a version. The files of the zip get mode 0644, and the agent makes them executable.
     pub(crate) fn unpack(&self, version: &str) -> Handler {
         let root = self.machine.at(&format!("/var/lib/waagent/{NAME}-{version}"));
         for entry in entries(System::Linux, &[]).unwrap() {
@@ -69,7 +69,7 @@ impl Agent {
         if fs::hard_link(built, root.join(program)).is_err() {
             fs::copy(built, root.join(program)).unwrap();
         }
-        // Whatever machine this test runs on, it has the program under its own name.
+        // The package contains the program for every processor, whatever machine this test runs on.
         let _ = fs::hard_link(root.join(program), root.join("bin/bringup-node-arm64"));
         let log = self.machine.at(&format!("/var/log/azure/{NAME}"));
         for folder in [&root.join("config"), &root.join("status"), &log] {
@@ -92,7 +92,7 @@ impl Agent {
         handler
     }
 
-    /// Calls a command as the agent does: by the manifest, in a group of its own that is killed
+    /// Calls a command like the agent: according to the manifest, in a process group that is killed
     /// afterwards.
     pub(crate) fn call(&self, handler: &Handler, command: &str, number: u64) -> Ended {
         let text = fs::read_to_string(handler.root.join("HandlerManifest.json")).unwrap();
@@ -108,7 +108,7 @@ impl Agent {
                 shell
             }
         };
-        // Agents leave descriptors open.
+        // Guest agents leave descriptors open.
         let line = format!("exec 7</dev/zero; {line}");
         shell.arg("-c").arg(line).current_dir(&handler.root).process_group(0);
         shell
@@ -116,14 +116,14 @@ impl Agent {
             .env("PATH", "/usr/bin:/bin")
             .env("BRINGUP_NODE_ROOT", self.machine.at(""));
         shell.env("BRINGUP_NODE_TEST_PAUSE", "50");
-        // Limits are reached when the test says so, and not because this machine is busy.
+        // Only the test makes limits end, not a busy machine.
         shell.env("BRINGUP_NODE_TEST_CLOCK", self.machine.at(CLOCK));
         shell.env("ConfigSequenceNumber", number.to_string());
         shell.env("AZURE_GUEST_AGENT_EXTENSION_PATH", &handler.root);
         shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = shell.spawn().unwrap();
         let group = child.id();
-        // Its end is the end of its output: a process that stays must not keep it open.
+        // This waits for the end of the output, so a background process must not keep the pipe open.
         let output = child.wait_with_output().unwrap();
         let _ = Command::new("kill")
             .args(["-KILL", "--", &format!("-{group}")])
@@ -132,7 +132,7 @@ impl Agent {
         Ended::of(&output)
     }
 
-    /// The way from one version to another. `updater` is whose `update` runs.
+    /// Replaces one version by another. `updater` is the handler whose `update` runs.
     pub(crate) fn replace(&self, old: &Handler, new: &Handler, updater: &Handler, number: u64) {
         self.call(old, "disable", number);
         for folder in ["config", "status"] {
@@ -149,7 +149,7 @@ impl Agent {
         assert_eq!(self.call(new, "enable", number).code, 0);
     }
 
-    /// Processes of the extension of this machine: those with this word.
+    /// The processes of this machine's extension with this word in their command lines.
     pub(crate) fn processes(&self, word: &str) -> Vec<u32> {
         let root = self.machine.at("");
         let root = root.to_str().unwrap().trim_end_matches('/').as_bytes();
@@ -165,7 +165,7 @@ impl Agent {
         ours.collect()
     }
 
-    /// The one process that waits, as soon as there is one.
+    /// The only waiter, as soon as there is one.
     pub(crate) fn waiter(&self) -> u32 {
         let mut found = Vec::new();
         until(|| {
@@ -175,20 +175,20 @@ impl Agent {
         found[0]
     }
 
-    /// Waits until there is one guard and one waiter. For a moment, a process that is about to
-    /// become another program still looks like the process that started it.
+    /// Waits until there is one guard and one waiter. For a moment, a process that is about to execute
+    /// another program still looks like its parent.
     pub(crate) fn is_waited_for_once(&self) {
         until(|| (self.processes("wait").len(), self.processes("guard").len()) == (1, 1));
     }
 
-    /// The waiter has got so far that it is the one.
+    /// Whether the waiter holds its lock.
     fn locked(&self) -> bool {
         let folder = self.machine.at(FOLDER);
         let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
         entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("wait-")).count() > 0
     }
 
-    /// What a loss of power does to processes.
+    /// Kills all processes, as a power failure does.
     pub(crate) fn kill_all(&self) {
         loop {
             let all = [self.processes("guard"), self.processes("wait")].concat();
@@ -208,8 +208,8 @@ impl Agent {
         until(|| self.processes("guard").is_empty() && self.processes("wait").is_empty());
     }
 
-    /// From now on, commands see a small file system in a folder, which can be filled.
-    /// Nothing where that cannot be.
+    /// From now on, commands see a small file system in a folder, which a test can fill. `None` if that is
+    /// impossible.
     pub(crate) fn small_disk(&mut self, folder: &Path) -> Option<SmallDisk> {
         fs::create_dir_all(folder).unwrap();
         let script = "mount -t tmpfs -o size=64k none \"$0\" && echo ready && exec sleep 1000";
@@ -230,7 +230,7 @@ impl Agent {
     }
 }
 
-/// A small file system, as it is seen from outside.
+/// A small file system, by its path outside the mount namespace.
 pub(crate) struct SmallDisk(pub(crate) PathBuf);
 
 impl SmallDisk {
@@ -256,7 +256,7 @@ impl Handler {
         fs::write(self.root.join(format!("config/{number}.settings")), text).unwrap();
     }
 
-    /// Waits for a word in the status.
+    /// Waits until the status is this word.
     pub(crate) fn becomes(&self, number: u64, word: &str) -> Status {
         until(|| self.status(number).is_some_and(|status| status.word == word));
         self.status(number).unwrap()
@@ -270,13 +270,13 @@ impl Handler {
         fs::read(self.status_path(number)).unwrap_or_default()
     }
 
-    /// The status of a number, if there is a file.
+    /// The status of a sequence number, if the file exists.
     pub(crate) fn status(&self, number: u64) -> Option<Status> {
         fs::read_to_string(self.status_path(number)).ok().map(|text| read_status(&text))
     }
 }
 
-/// Reads a status as the agent does, and complains of everything that it would not take.
+/// Parses a status like the agent, and rejects everything that the agent would reject.
 pub(crate) fn read_status(text: &str) -> Status {
     let items: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let item = &items[0];
@@ -304,7 +304,7 @@ pub(crate) fn read_status(text: &str) -> Status {
 }
 
 impl Status {
-    /// The summary line, as the controller reads it.
+    /// The summary line, parsed like in the controller.
     pub(crate) fn node(&self) -> bringup_contract::cse::NodeSummary {
         bringup_contract::cse::read(&self.message).node.unwrap()
     }

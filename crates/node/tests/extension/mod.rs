@@ -1,4 +1,4 @@
-//! What the tests of the extension have in common.
+//! Helpers that the tests of the extension share.
 
 pub(crate) mod agent;
 #[path = "../../examples/extension_package/package.rs"]
@@ -10,7 +10,7 @@ pub(crate) mod zip;
 
 pub(crate) use agent::*;
 
-/// Settings of a wait that ends by itself long before any of its limits.
+/// Settings with such long limits that a wait ends before them.
 pub(crate) fn patient() -> serde_json::Value {
     serde_json::json!({ "timeout": "10m", "startTimeout": "10m", "settle": "0s" })
 }

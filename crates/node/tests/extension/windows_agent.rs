@@ -1,4 +1,4 @@
-//! A guest agent for Windows in a folder, under wine, in the layout of Windows.
+//! A simulated guest agent for Windows, with wine and the folders of Windows.
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
@@ -15,14 +15,14 @@ use crate::package::{System, entries};
 pub(crate) const NAME: &str = "Bringup.BringupNodeWindows";
 pub(crate) const FOLDER: &str = "ProgramData/bringup-node/ext";
 
-/// The agent, and its machine.
+/// The simulated guest agent and its machine.
 pub(crate) struct Agent {
     pub(crate) machine: Machine,
-    /// The extension runs on the machine itself, and not in a folder that stands for one.
+    /// Whether the extension runs on the machine itself, and not under a root.
     pub(crate) bare: bool,
 }
 
-/// A handler that is unpacked, in a path with spaces.
+/// An unpacked handler, in a path with spaces.
 #[derive(Debug, Clone)]
 pub(crate) struct Handler {
     pub(crate) root: PathBuf,
@@ -36,7 +36,7 @@ impl Drop for Agent {
 }
 
 impl Agent {
-    /// Nothing where there can be no Windows.
+    /// `None` if Windows programs cannot run here.
     pub(crate) fn new() -> Option<Self> {
         Some(Self { machine: crate::machine::machine()?, bare: false })
     }
@@ -74,7 +74,7 @@ impl Agent {
         handler
     }
 
-    /// Calls a command by the manifest. Without a number, the registry has to name it.
+    /// Calls a command according to the manifest. Without a sequence number, the registry must contain it.
     pub(crate) fn call(&self, handler: &Handler, command: &str, number: Option<u64>) -> i32 {
         let text = fs::read_to_string(handler.root.join("HandlerManifest.json")).unwrap();
         let manifest: Value = serde_json::from_str(&text).unwrap();
@@ -100,12 +100,12 @@ impl Agent {
         self.machine.disk().join("out")
     }
 
-    /// What the last command printed.
+    /// The output of the last command.
     pub(crate) fn printed(&self) -> String {
         fs::read_to_string(self.out()).unwrap()
     }
 
-    /// Runs a program of Windows.
+    /// Runs a Windows program.
     pub(crate) fn run(&self, words: &[&str]) {
         let ended = self.machine.wine().args(words).status().unwrap();
         assert!(ended.success(), "{words:?}");
@@ -126,7 +126,7 @@ impl Agent {
         assert_eq!(self.call(new, "enable", Some(number)), 0);
     }
 
-    /// Deletes a handler as Windows does, which refuses as long as something of it runs.
+    /// Deletes a handler like Windows, which refuses while a program of the handler runs.
     pub(crate) fn delete(&self, handler: &Handler) {
         self.run(&["cmd", "/c", "rmdir", "/s", "/q", &handler.told]);
         assert!(!handler.root.exists());
@@ -141,7 +141,7 @@ impl Agent {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// Processes of this machine with a word, by their numbers here.
+    /// The process IDs on this host of the machine's processes with a word in their command lines.
     pub(crate) fn processes(&self, word: &str) -> Vec<u32> {
         let prefix = self.machine.disk().parent().unwrap().to_owned();
         let prefix = format!("WINEPREFIX={}", prefix.display());
@@ -192,7 +192,7 @@ impl Agent {
         until(|| words.iter().all(|word| self.processes(word).is_empty()));
     }
 
-    /// What the agent writes into the registry.
+    /// Writes the agent's registry values.
     pub(crate) fn register(&self, version: &str, kind: &str, number: &str) {
         let key = format!(r"HKLM\SOFTWARE\Microsoft\Windows Azure\HandlerState\{NAME}_{version}");
         self.run(&["reg", "add", &key, "/v", "SequenceNumber", "/t", kind, "/d", number, "/f"]);
@@ -207,7 +207,7 @@ impl Handler {
     }
 
     pub(crate) fn raw_settings(&self, number: u64, text: &str) {
-        // Windows writes a mark before it.
+        // Windows writes a byte order mark first.
         let text = if text.is_empty() { String::new() } else { format!("\u{feff}{text}") };
         fs::write(self.root.join(format!("RuntimeSettings/{number}.settings")), text).unwrap();
     }

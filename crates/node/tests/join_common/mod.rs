@@ -1,5 +1,5 @@
-//! A plain image in a folder: stub programs that behave like those of a machine, as far as a join
-//! sees them. What they were called with stands in `/calls`.
+//! A plain image in a folder: stub programs that behave like the real programs, as far as a join observes
+//! them. `/calls` records their arguments.
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
@@ -36,7 +36,7 @@ const STUBS: &[(&str, &str)] = &[
     ("journalctl", "cat $R/journal 2>/dev/null || true"),
 ];
 
-/// A checksum as configurations have it.
+/// A checksum in the format of configurations.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
@@ -79,7 +79,7 @@ impl Plain {
         plain
     }
 
-    /// A stub program. `$R` is the machine.
+    /// Writes a stub program. `$R` is the folder of the machine.
     pub(crate) fn stub(&self, path: &str, body: &str) -> PathBuf {
         let name = path.rsplit('/').next().unwrap();
         let root = self.machine.at("/").display().to_string();
@@ -90,7 +90,7 @@ impl Plain {
         path
     }
 
-    /// Everything that can be downloaded, and the configuration that says so.
+    /// Creates all downloads, and a configuration that refers to them.
     fn serve_all(&mut self) {
         let containerd = include_str!("containerd.sh");
         let ctr = "[ -e $R/no-cri ] && { echo TYPE; exit 0; }; printf 'TYPE ID PLATFORMS STATUS\\nio.containerd.grpc.v1 cri - ok\\n'";
@@ -136,12 +136,12 @@ impl Plain {
                 "kubelet": artifact("kubelet", "1.34.2"),
                 "kubectl": artifact("kubectl", "1.34.2")
             },
-            // Pauses are a part of these.
+            // These limits determine the pauses of the steps.
             "limits": {"containerd": 30, "runtime": 30, "join": 30, "ready": 30}
         });
     }
 
-    /// Delivers the configuration.
+    /// Writes the configuration to its standard path.
     pub(crate) fn deliver(&self) -> PathBuf {
         let path = self.machine.file(CONFIG, &self.config.to_string());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -155,13 +155,13 @@ impl Plain {
         command
     }
 
-    /// Delivers the configuration and joins.
+    /// Writes the configuration and joins.
     pub(crate) fn join(&self) -> Ended {
         self.deliver();
         self.join_again()
     }
 
-    /// Joins with what is there.
+    /// Joins with the existing files.
     pub(crate) fn join_again(&self) -> Ended {
         Ended::of_child(self.command().spawn().unwrap())
     }
@@ -170,7 +170,7 @@ impl Plain {
         self.machine.json("/var/log/bringup-node/join-report.json")
     }
 
-    /// What a step came to.
+    /// The report of a step.
     pub(crate) fn step(&self, name: &str) -> Value {
         let report = self.report();
         let steps = report["steps"].as_array().unwrap().clone();
@@ -186,7 +186,8 @@ impl Plain {
         self.machine.file("/calls", "");
     }
 
-    /// It failed in this step with this number and cause; the evidence says these words.
+    /// Checks that the join failed in this step with this exit code and cause, and that the evidence contains
+    /// these words.
     pub(crate) fn assert_failed(&self, ended: &Ended, code: i32, cause: &str, words: &str) {
         assert_eq!(ended.code, code, "{}\n{}", ended.err, self.machine.read("/calls"));
         let summary = ended.summary();
@@ -216,7 +217,7 @@ impl Plain {
         assert!(!self.machine.at("/run/bringup-node/join/join.json").exists());
     }
 
-    /// The token, or its secret half, is in no file that is left.
+    /// Checks that no remaining file contains the token or its secret half.
     pub(crate) fn assert_silent(&self, but: &Path, ended: &Ended) {
         fs::remove_dir_all(self.machine.at("/seen")).ok();
         let all = self.machine.everything_but(but);

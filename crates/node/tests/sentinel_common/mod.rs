@@ -1,4 +1,4 @@
-//! What the tests of `wait` have in common.
+//! Helpers that the tests of `wait` share.
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
@@ -20,14 +20,14 @@ pub(crate) const RESULT: &str = "/run/cloud-init/result.json";
 pub(crate) const RUNCMD: &str = "/var/lib/cloud/instance/scripts/runcmd";
 pub(crate) const OUTPUT: &str = "/var/log/cloud-init-output.log";
 
-/// A wait that ends by itself long before any of its limits.
+/// Limits so long that a wait ends before them.
 pub(crate) const PATIENT: [&str; 3] = ["--timeout=10m", "--start-timeout=10m", "--settle=0s"];
 
 pub(crate) fn wait(machine: &Machine, flags: &[&str]) -> Ended {
     machine.run(&[&["wait"], flags].concat())
 }
 
-/// Starts a wait and returns when it waits.
+/// Starts a wait and returns once it is waiting.
 pub(crate) fn start(machine: &Machine, flags: &[&str]) -> Killed {
     let _ = fs::remove_file(machine.at(STATE));
     let child = Killed(machine.start(&[&["wait"], flags].concat()));
@@ -62,7 +62,7 @@ pub(crate) fn terminate(child: &Child) {
     assert!(told.success());
 }
 
-/// The summary: the last line of the standard output; the standard error has one line.
+/// The summary: the last line of the standard output; checks that the standard error has one line.
 pub(crate) fn summary(ended: &Ended) -> Value {
     assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
     assert!(ended.out.ends_with('\n'), "{}", ended.out);
@@ -80,7 +80,7 @@ pub(crate) fn warned(ended: &Ended, of: &str) -> bool {
     })
 }
 
-/// A folder on a disk, as long as the build is on one.
+/// A folder on a disk, provided that the build folder is on one.
 pub(crate) fn on_disk() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -93,7 +93,7 @@ pub(crate) fn flag(name: &str, path: &Path) -> String {
     format!("--{name}={}", path.display())
 }
 
-/// A `systemctl` that says this of every unit.
+/// Writes a `systemctl` that reports this state for every unit.
 pub(crate) fn systemd_says(machine: &Machine, active: &str, sub: &str, result: &str) {
     machine.program("/usr/bin/systemctl", 0o755);
     let script = format!(
@@ -102,7 +102,7 @@ pub(crate) fn systemd_says(machine: &Machine, active: &str, sub: &str, result: &
     fs::write(machine.at("/usr/bin/systemctl"), script).unwrap();
 }
 
-/// Puts the start of a wait into the past.
+/// Moves the start of a wait into the past.
 pub(crate) fn move_back(machine: &Machine, seconds: i64) {
     let mut state = machine.json(STATE);
     for key in ["began", "saved"] {

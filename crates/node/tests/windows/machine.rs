@@ -24,13 +24,13 @@ pub(crate) const REPORT: &str = "ProgramData/bringup-node/report.json";
 pub(crate) const LOG: &str =
     "Program Files/Cloudbase Solutions/Cloudbase-Init/log/cloudbase-init.log";
 
-/// A wait that ends by itself long before any of its limits.
+/// Limits so long that a wait ends before them.
 pub(crate) const PATIENT: [&str; 3] = ["--timeout=10m", "--start-timeout=10m", "--settle=0s"];
 
-/// Longer than anything takes here that does not wait for a limit.
+/// Longer than every operation here that does not wait for a limit.
 pub(crate) const SOON: Duration = Duration::from_mins(4);
 
-/// What is needed to run a program for Windows.
+/// The tools to run a Windows program.
 struct Tools {
     wine: PathBuf,
     libraries: PathBuf,
@@ -38,7 +38,7 @@ struct Tools {
     random: PathBuf,
 }
 
-/// The tools, made once; or what is missing.
+/// The tools, created once; or the missing requirement.
 fn tools() -> Result<&'static Tools, String> {
     static TOOLS: OnceLock<Result<Tools, String>> = OnceLock::new();
     TOOLS.get_or_init(find_tools).as_ref().map_err(Clone::clone)
@@ -74,7 +74,7 @@ fn in_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// Builds the program for Windows, beside the one for this system.
+/// Builds the program for Windows, next to the program for this system.
 fn build() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let built = Command::new(env!("CARGO"))
@@ -106,7 +106,7 @@ pub(crate) struct Machine {
     folder: TempDir,
 }
 
-/// The machine, or nothing where there can be none.
+/// The machine; `None` if Windows programs cannot run here.
 pub(crate) fn machine() -> Option<Machine> {
     let tools = match tools() {
         Ok(tools) => tools,
@@ -121,7 +121,7 @@ pub(crate) fn machine() -> Option<Machine> {
 }
 
 impl Drop for Machine {
-    /// wine's server stays for a while and writes into the folder that is about to go.
+    /// wine's server runs on for a while and writes into the folder that is about to be deleted.
     fn drop(&mut self) {
         let beside = self.tools.wine.with_file_name("wineserver");
         let server = in_path("wineserver").unwrap_or(beside);
@@ -131,7 +131,7 @@ impl Drop for Machine {
 }
 
 impl Machine {
-    /// Makes a world for wine from links alone: its own way makes copies of several hundred MB.
+    /// Creates a wine prefix from links alone: wine itself would copy several hundred MB.
     fn install(&self) {
         let at = |path: &str| self.folder.path().join(path);
         let system = at("wine/drive_c/windows/system32");
@@ -173,7 +173,7 @@ impl Machine {
         command
     }
 
-    /// The disk C of the machine, which is used where no root is given.
+    /// The disk C of the machine, for runs without a root.
     pub(crate) fn disk(&self) -> PathBuf {
         self.folder.path().join("wine/drive_c")
     }
@@ -203,8 +203,8 @@ impl Machine {
         self.ended(self.command(arguments))
     }
 
-    /// Runs a command to its end. Its output goes to files: of a pipe, what wine leaves running
-    /// would keep the other end for a while.
+    /// Runs a command to its end. The output is written to files: processes that wine leaves running would
+    /// keep a pipe open for a while.
     fn ended(&self, mut command: Command) -> Ended {
         let at = |name: &str| self.folder.path().join(name);
         command.stdout(File::create(at("out")).unwrap());
@@ -214,7 +214,7 @@ impl Machine {
         Ended::of(&Output { status, stdout: read("out"), stderr: read("err") })
     }
 
-    /// The same, with the machine itself as its root.
+    /// Like a normal run, without a root: the program uses the machine itself.
     pub(crate) fn run_without_root(&self, arguments: &[&str]) -> Ended {
         self.ended(self.rootless_command(arguments))
     }
@@ -223,7 +223,7 @@ impl Machine {
         self.run(&[&["wait"], flags].concat())
     }
 
-    /// Starts a wait and returns when it waits.
+    /// Starts a wait and returns once it is waiting.
     pub(crate) fn start(&self, flags: &[&str]) -> Killed {
         let _ = fs::remove_file(self.at(STATE));
         let child = Killed(self.command(&[&["wait"], flags].concat()).spawn().unwrap());
@@ -231,7 +231,7 @@ impl Machine {
         child
     }
 
-    /// Waits for a wait.
+    /// Waits for the end of a wait; returns its exit code.
     pub(crate) fn end_of(mut child: Killed) -> i32 {
         let mut ended = None;
         until(|| {
@@ -260,7 +260,7 @@ pub(crate) fn summary(ended: &Ended) -> Value {
     value
 }
 
-/// What Windows calls Ctrl+C.
+/// Sends the event that Windows calls Ctrl+C.
 pub(crate) fn interrupt(child: &Killed) {
     let told = Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
     assert!(told.success());

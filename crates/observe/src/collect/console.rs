@@ -1,4 +1,4 @@
-//! The console of a VM, read at an address that is valid for a while only and is never stored.
+//! The serial console of a VM. Its address is valid only for a short time and is never stored.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use crate::observation::Observation;
 use crate::profile::Profile;
 use crate::workers::{Room, Workers};
 
-/// How much of a serial log is read.
+/// The most bytes to read of a serial log.
 const CONSOLE_BYTES: usize = 4 * 1024 * 1024;
-/// How much of it is read while it is watched.
+/// The most bytes to read of a serial log while it is watched.
 const WATCHED_BYTES: usize = 256 * 1024;
-/// How long the address of a serial log is to be good for, in minutes.
+/// The requested lifetime of a serial log's address, in minutes.
 const ADDRESS_MINUTES: u16 = 5;
-/// How long it is used: not until its last moment.
+/// How long an address is used: shorter than its lifetime, so that it does not expire during a read.
 const ADDRESS_USED: SignedDuration = SignedDuration::from_mins(4);
 
-/// The console cannot be read now.
+/// Boot diagnostics or the serial log cannot be read now.
 #[derive(Debug)]
 pub(super) struct Unreadable;
 
-/// Reads consoles.
+/// Reads the serial consoles of VMs.
 #[derive(Clone)]
 pub struct Console {
     arm: Arm,
@@ -39,17 +39,17 @@ pub struct Console {
 }
 
 impl Console {
-    /// Asks with these.
+    /// A reader that uses these clients.
     pub fn new(arm: Arm, clock: Arc<dyn Clock>, hook: EffectHook) -> Self {
         Self { arm, clock, hook, workers: Workers::default() }
     }
 
-    /// The threads on which what it reads is cleaned and judged.
+    /// The threads on which console text is cleaned and judged.
     pub(super) fn workers(&self) -> Workers {
         self.workers.clone()
     }
 
-    /// Looks at a VM and its console, and at nothing else.
+    /// Reads the VM and its console, and no other source.
     pub async fn look(&self, id: &InstanceId, profile: &Profile) -> Observation {
         let (turn, now) = (Priority::Event.since(self.clock.now()), self.clock.now());
         let seen = Observation { script: profile.script, ..Observation::default() };
@@ -64,8 +64,8 @@ impl Console {
         }
     }
 
-    /// Adds what the console shows, or what came of asking for it. The room that its text takes in
-    /// memory is held until it is an excerpt.
+    /// Adds the text of the console, or the reason why it could not be read. The returned room in memory is
+    /// held until the text is cut to an excerpt.
     pub(super) async fn read(
         &self,
         id: &InstanceId,
@@ -114,7 +114,7 @@ impl Console {
         (seen, room)
     }
 
-    /// What the console shows, if that is not what it showed last time.
+    /// The text of the console, if it has changed since the last read.
     pub(super) async fn read_if_changed(
         &self,
         id: &InstanceId,
@@ -157,7 +157,7 @@ impl Console {
         let asked = self.arm.boot_diagnostics(id, ADDRESS_MINUTES, turn).await;
         let addresses = self.asked(asked).await?;
         let Some(address) = addresses.serial_log else { return Ok((SerialLog::Absent, None)) };
-        // Only now: waiting for a turn to ask for the address needs no room.
+        // Acquired late: waiting for a turn to request the address needs no room.
         let room = self.workers.room_for_console().await;
         let log = self.asked(self.arm.serial_log(&address, CONSOLE_BYTES).await).await?;
         Ok((log, room))
@@ -170,13 +170,13 @@ impl Console {
 }
 
 impl Observation {
-    /// Notes whether there is a console to read.
+    /// Records whether the VM has a console to read.
     pub(super) fn with_diagnostics(mut self, vm: &VirtualMachine) -> Self {
         self.console = Some(vm.boot_diagnostics != BootDiagnostics::Disabled);
         self
     }
 
-    /// Whether the VM was seen to have no console.
+    /// Whether boot diagnostics are disabled on the VM.
     fn is_console_off(&self) -> bool {
         self.console == Some(false)
     }

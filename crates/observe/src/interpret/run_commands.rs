@@ -1,4 +1,4 @@
-//! What managed run commands of a machine say: `bringup-node wait` may run in one of them.
+//! Managed run commands of a machine: `bringup-node wait` may run in one of them.
 
 use bringup_azure::model::{RunCommand, VirtualMachine};
 use bringup_diagnosis::{Piece, Source};
@@ -10,11 +10,11 @@ use super::{collected, collector};
 use crate::diagnosed::SUMMARY;
 use crate::observation::{Cse, Observation};
 
-/// How much of what a command printed is read: Azure keeps less.
+/// The most bytes to read of a command's output. Azure stores less than this.
 const READ: usize = 16 * 1024;
 
-/// Whether the agent of a VM knows of managed run commands. Azure does not say that it names them, so
-/// that it does not proves nothing.
+/// Whether the VM's instance view lists managed run commands. Azure does not document this list, so its
+/// absence proves nothing.
 pub(super) fn are_shown(vm: &VirtualMachine) -> bool {
     let mut handlers = vm.agent.iter().flat_map(|agent| &agent.handlers);
     handlers.any(|handler| {
@@ -24,8 +24,8 @@ pub(super) fn are_shown(vm: &VirtualMachine) -> bool {
 }
 
 impl Observation {
-    /// What managed run commands printed, of those in which bringup-node waited. All others belong
-    /// to the user, and say nothing of the bootstrap.
+    /// Adds the output of run commands in which bringup-node waited. All other commands belong to the user,
+    /// and do not affect the bootstrap.
     #[must_use]
     pub fn with_run_commands(mut self, commands: &[RunCommand]) -> Self {
         let waits = commands.iter().filter_map(|command| Some((command, said(command)?)));
@@ -34,13 +34,14 @@ impl Observation {
             let name = format!("run command {}", command.name);
             self.add(Piece::seen(Source::RunCommand, &name, text));
         }
-        // Of several waits the one counts that ended last.
+        // Of several waits, the one that ended last decides.
         if let Some((command, text)) = waits.iter().max_by_key(|(command, _)| command.ended)
             && self.cse == Cse::Absent
         {
             let at = command.ended.or(Some(self.at));
             let whole = waited([*text]);
-            // The number is the wait's where its line was cut: that it is one is known.
+            // The command's exit code is that of bringup-node, also where the line that contains it was cut
+            // off.
             let number = command.exit_code.and_then(|code| i32::try_from(code).ok());
             if let Some(exit) = whole.or(number) {
                 self.cse = told(exit, at);
@@ -62,7 +63,7 @@ impl Observation {
     }
 }
 
-/// The end of what bringup-node printed in a command, if it is its.
+/// The end of the command's output, if bringup-node printed it.
 fn said(command: &RunCommand) -> Option<&str> {
     let texts = [command.output.as_deref(), command.error.as_deref()];
     let text = texts.into_iter().flatten().find(|text| text.contains(SUMMARY))?;

@@ -1,4 +1,4 @@
-//! What a VM shows: its extension, what it is, what it says.
+//! Facts and evidence from a VM's model and instance view: extensions, statuses, properties.
 
 use bringup_azure::error::ArmFailure;
 use bringup_azure::model::{Extension, ImageReference, OsType, Status, VirtualMachine};
@@ -11,7 +11,7 @@ use super::AGENT_PIECE;
 use crate::diagnosed::SUMMARY;
 use crate::observation::{Cse, Facts};
 
-/// The extension that runs the bootstrap; of several, the one that failed.
+/// The extension that runs the bootstrap script. If the VM has several such extensions, the one that failed.
 pub(super) fn script(vm: &VirtualMachine) -> Option<&Extension> {
     let scripts = vm.extensions.iter().filter(|extension| extension.is_custom_script());
     scripts.max_by_key(|extension| match state(extension) {
@@ -22,9 +22,9 @@ pub(super) fn script(vm: &VirtualMachine) -> Option<&Extension> {
     })
 }
 
-/// The extension that tells how the bootstrap of a machine of Cluster API ended: one in which
-/// bringup-node waited; or the provider's own, which only tells that it failed. Whatever else is on
-/// it is its user's, and says nothing of the bootstrap.
+/// The extension that shows how the bootstrap of a Cluster API machine ended: an extension in which
+/// bringup-node waited, or else the provider's own, which shows only that the bootstrap failed. All other
+/// extensions belong to the user, and do not affect the bootstrap.
 pub(super) fn waiter(vm: &VirtualMachine) -> Option<&Extension> {
     let provided = |extension: &&Extension| {
         is_providers(extension) && matches!(state(extension), Cse::Failed { .. })
@@ -32,21 +32,20 @@ pub(super) fn waiter(vm: &VirtualMachine) -> Option<&Extension> {
     vm.extensions.iter().find(|one| says_ours(one)).or_else(|| vm.extensions.iter().find(provided))
 }
 
-/// Whether bringup-node speaks in an extension.
+/// Whether the extension contains output of bringup-node.
 fn says_ours(extension: &Extension) -> bool {
     let statuses = extension.statuses.iter().chain(&extension.substatuses);
     statuses.filter_map(|status| status.message.as_deref()).any(|text| text.contains(SUMMARY))
 }
 
-/// Whether an extension is the one of Cluster API's Azure provider: that it failed means that there
-/// was no sentinel in time, and never why.
+/// Whether this is the extension of Cluster API's Azure provider. Its failure means that the sentinel file
+/// did not appear in time, and never shows why.
 pub(super) fn is_providers(extension: &Extension) -> bool {
     let name = extension.name.to_ascii_lowercase();
     name.starts_with("capz.") && name.ends_with(".bootstrapping")
 }
 
-/// Whether a VM of Cluster API has failed by extensions of its user's alone: what they do has nothing to
-/// do with how it joins.
+/// Whether only the user's own extensions failed on a VM of Cluster API: they do not affect how the VM joins.
 pub(super) fn only_users_extensions_failed(vm: &VirtualMachine) -> bool {
     let mut failed =
         vm.extensions.iter().filter(|one| matches!(state(one), Cse::Failed { .. })).peekable();
@@ -65,14 +64,14 @@ pub(super) fn exit_of_wait(extension: &Extension) -> Option<i32> {
     waited(statuses.filter_map(|status| status.message.as_deref()))
 }
 
-/// The exit code with which bringup-node ended its wait, wherever one of these texts tells.
+/// The exit code with which bringup-node ended its wait, if one of these texts contains it.
 pub(super) fn waited<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<i32> {
     let mut said = texts.into_iter().filter_map(|text| cse::read(text).node);
     said.find(|node| node.waited && node.whole).and_then(|node| node.exit)
 }
 
-/// What a wait that ended so says of the bootstrap: 3 is a node that joined without its sentinel, 75
-/// a wait that goes on elsewhere.
+/// The bootstrap's result according to the exit code of a wait: 3 is a node that joined without its sentinel
+/// file, 75 is a wait that continues elsewhere.
 pub(super) fn told(exit: i32, at: Option<Timestamp>) -> Cse {
     match exit {
         0 | 3 => Cse::Succeeded { at },
@@ -81,7 +80,8 @@ pub(super) fn told(exit: i32, at: Option<Timestamp>) -> Cse {
     }
 }
 
-/// The guest's word goes before the model's: the model follows it.
+/// The extension's state. The guest's status takes precedence over the model's, because Azure updates the
+/// model later.
 pub(super) fn state(extension: &Extension) -> Cse {
     let reported = extension.statuses.first();
     let at = reported.and_then(|status| status.time);
@@ -99,7 +99,7 @@ pub(super) fn state(extension: &Extension) -> Cse {
     }
 }
 
-/// A state that Azure does not date is dated by when it was first seen.
+/// A state without a time from Azure gets the time at which it was first seen.
 pub(super) fn dated(new: Cse, known: &Cse, now: Timestamp) -> Cse {
     match (new, known) {
         (Cse::Running { since: None }, Cse::Running { since: Some(since) }) => {
@@ -153,7 +153,7 @@ pub(super) fn word_of(kind: OsType) -> &'static str {
     }
 }
 
-/// Everything on the VM that says something: extensions, and what has failed.
+/// All texts on the VM as pieces of evidence: extensions, and failed statuses.
 pub(super) fn pieces(vm: &VirtualMachine) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for extension in vm.extensions.iter().filter(|extension| !is_providers(extension)) {
@@ -192,7 +192,7 @@ pub(super) fn said(status: &Status) -> String {
     format!("{code}: {message}")
 }
 
-/// A failure and what lies beneath it, as one text.
+/// A failure and its inner errors as one text.
 pub(super) fn words(failure: &ArmFailure) -> String {
     let said = failure.chain().into_iter().map(|failure| {
         let code = failure.code.as_deref().unwrap_or_default();

@@ -11,7 +11,7 @@ use super::records::{InfraRecord, MachineRecord};
 use super::shared::PoolRecord;
 use crate::subject::Place;
 
-/// Where the VM is: as a provider ID tells, or, before there is one, as follows from its name.
+/// Where the VM is: from the provider ID, or, until that exists, derived from the machine's name.
 pub(super) fn place(
     machine: &MachineRecord,
     infra: Option<&InfraRecord>,
@@ -25,7 +25,7 @@ pub(super) fn place(
     }
     let (Some(infra), Some(site)) = (infra, site) else { return Place::NotSaid };
     let whole = !site.subscription_id.is_empty() && !site.resource_group.is_empty();
-    // An instance of a scale set has no name before it is made.
+    // An instance of a scale set has no name before Azure creates it.
     if machine.infra_ref.kind != INFRA_KINDS[0] || !whole {
         return Place::NotSaid;
     }
@@ -36,8 +36,8 @@ pub(super) fn place(
     ))
 }
 
-/// An instance of a flexible scale set is a VM of its own, also where its id is written as Azure lists
-/// it: under the scale set.
+/// Corrects the ID of an instance of a flexible scale set: the instance is a VM of its own, even if Azure
+/// lists it under the scale set.
 fn standing_alone(place: Place) -> Place {
     let Place::Known(id) = place else { return place };
     let instance = match id.instance {

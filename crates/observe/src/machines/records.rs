@@ -1,4 +1,5 @@
-//! The fields of Machines and infrastructure machines that are kept: a fleet has thousands of them.
+//! The fields of Machines and infrastructure machines that are stored in memory. All other fields are
+//! dropped, because a fleet has thousands of Machines.
 
 use bringup_objects::cluster_api::{
     AnyCondition, AzureMachine, CONTROL_PLANE_LABEL, DEPLOYMENT_LABEL, InfrastructureReference,
@@ -10,20 +11,19 @@ use kube::api::ObjectMeta;
 
 use super::shared::POOL;
 
-/// The conditions that are ours on a Machine.
+/// The conditions that bringup writes on a Machine.
 const OURS: [&str; 2] = [BOOTSTRAP_SUCCEEDED, REPLACEMENT_USEFUL];
 
-/// The provider's conditions that tell of a VM or a scale set that failed, and of a bootstrap.
+/// The provider's conditions that show a failed VM, scale set or bootstrap.
 const TELLING: [&str; 3] = ["VMRunning", "ScaleSetRunning", BOOTSTRAP_SUCCEEDED];
-/// The reasons with which it tells of a failure, whatever severity it gives them.
+/// The reasons that mean a failure, regardless of the condition's severity.
 const FAILED: [&str; 3] = ["VMProvisionFailed", "ScaleSetProvisionFailed", "BootstrapFailed"];
 
-/// The bootstrap data of a Machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum BootstrapData {
-    /// It is not there yet, or the Machine has none of its own.
+    /// The data does not exist yet, or the Machine has none of its own.
     Missing,
-    /// It is there; since when, if that is said.
+    /// The data exists, since this time if known.
     There(Option<Timestamp>),
 }
 
@@ -37,29 +37,26 @@ pub struct MachineRecord {
     pub(super) deleting: Option<Timestamp>,
     pub(super) deployment: Option<String>,
     pub(super) cluster: String,
-    /// It is of the control plane.
     pub(super) is_control_plane: bool,
-    /// Controllers must not write to it.
+    /// Whether the Machine itself is paused.
     pub(super) is_paused: bool,
     pub(super) infra_ref: InfrastructureReference,
     pub(super) provider_id: Option<String>,
     pub(super) node: Option<String>,
-    /// Whether there is something to make it from.
     pub(super) data: BootstrapData,
-    /// When its Node was said to be well.
+    /// When the Node was first reported as healthy.
     pub(super) healthy_since: Option<Timestamp>,
-    /// When its VM was said to be there.
+    /// When the VM was first reported as provisioned.
     pub(super) ready_since: Option<Timestamp>,
-    /// Its VM is there.
+    /// Whether the VM is provisioned.
     pub(super) is_made: bool,
-    /// The conditions on it that are ours.
     pub(super) conditions: Vec<Condition>,
-    /// How many conditions of others there are.
+    /// The number of conditions from other writers.
     pub(super) others: usize,
 }
 
 impl MachineRecord {
-    /// What a Machine says; none if it does not even say which it is.
+    /// The fields of a Machine; none if it has no uid.
     pub(super) fn of(machine: Machine) -> Option<Self> {
         let Machine { metadata, spec, status } = machine;
         let all = &status.conditions;
@@ -103,8 +100,8 @@ impl MachineRecord {
         })
     }
 
-    /// The same, which was known before: its VM was there when that was first said, however often its
-    /// provider takes it back.
+    /// Keeps the earliest time at which the VM was reported as provisioned, even if the provider withdraws
+    /// and repeats that report.
     pub(super) fn known_as(mut self, before: Option<&Self>) -> Self {
         let first = before.filter(|before| before.uid == self.uid).and_then(|it| it.ready_since);
         self.ready_since = match (first, self.ready_since) {
@@ -114,12 +111,13 @@ impl MachineRecord {
         self
     }
 
-    /// Whether it takes our conditions where there may be so many: those that are there do not count.
+    /// Whether our conditions fit on the Machine if it may have `most` conditions. Our own existing
+    /// conditions do not count.
     pub(super) fn has_room(&self, most: Option<usize>) -> bool {
         most.is_none_or(|most| self.others + OURS.len() <= most)
     }
 
-    /// Whether this is its infrastructure machine.
+    /// Whether the Machine refers to this infrastructure machine.
     pub(super) fn has_infra_machine(&self, kind: &str, name: &str) -> bool {
         self.infra_ref.kind == kind && self.infra_ref.name == name
     }
@@ -132,15 +130,14 @@ pub struct InfraRecord {
     pub(super) provider_id: Option<String>,
     pub(super) size: Option<String>,
     pub(super) zone: Option<String>,
-    /// Its system, in small letters.
+    /// The operating system, in lower case.
     pub(super) os: Option<String>,
-    /// The pool that it is an instance of.
+    /// The pool, if the machine is an instance of one.
     pub(super) pool: Option<String>,
-    /// Controllers must not write to it.
+    /// Whether the infrastructure machine itself is paused.
     pub(super) is_paused: bool,
-    /// What is ours on it.
     pub(super) condition: Option<AnyCondition>,
-    /// Since when the provider says that something has failed.
+    /// The time of the failure that the provider reports.
     pub(super) failed_since: Option<Timestamp>,
 }
 
@@ -162,21 +159,21 @@ impl InfraRecord {
     }
 }
 
-/// The pool of an instance: its owner, which a label names too.
+/// The pool of an instance: its owner, or else the pool in its label.
 fn pool(metadata: ObjectMeta) -> Option<String> {
     let owners = metadata.owner_references.into_iter().flatten();
     let owner = owners.into_iter().find(|owner| owner.kind == POOL).map(|owner| owner.name);
     owner.or_else(|| metadata.labels.and_then(|mut all| all.remove(POOL_LABEL)))
 }
 
-/// Since when the provider says that something has failed.
+/// The time of the latest failure that the provider reports.
 pub(super) fn failed_since(conditions: &[AnyCondition]) -> Option<Timestamp> {
     let failed = conditions.iter().filter(|one| is_failure(one));
     failed.filter_map(AnyCondition::since).max()
 }
 
-/// Whether the provider says by a condition that the VM or its bootstrap has failed. What it says while
-/// it makes them is no error.
+/// Whether a condition reports a failed VM or bootstrap. Conditions that report progress do not count as
+/// failures.
 fn is_failure(condition: &AnyCondition) -> bool {
     let is_named = condition.reason.as_deref().is_some_and(|reason| FAILED.contains(&reason));
     let is_error = match condition.severity.as_deref() {

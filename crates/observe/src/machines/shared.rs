@@ -1,5 +1,5 @@
-//! Objects shared by many Machines: Cluster, AzureCluster, AzureMachinePool. Of each, only the fields that
-//! a decision needs are kept.
+//! Objects shared by many Machines: Cluster, AzureCluster, AzureMachinePool. Only the fields that a decision
+//! needs are stored.
 
 use std::collections::HashMap;
 
@@ -33,16 +33,16 @@ pub struct SharedObjects {
 pub trait SharedObject: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope> {
     /// The kind's name in the Kubernetes API.
     const KIND: &'static str;
-    /// The fields that are kept.
+    /// The fields that are stored.
     type Record: PartialEq;
 
-    /// The fields of one object that are kept.
+    /// The fields of one object that are stored.
     fn record(self) -> Self::Record;
 
-    /// The records of this kind.
+    /// The stored records of this kind.
     fn of_kind(all: &mut SharedObjects) -> &mut HashMap<Named, Self::Record>;
 
-    /// Whether this object is shared by a Machine with this infrastructure machine.
+    /// Whether a Machine with this infrastructure machine shares this object.
     fn affects(
         all: &SharedObjects,
         this: &Named,
@@ -50,7 +50,7 @@ pub trait SharedObject: Resource<DynamicType = ApiResource, Scope = DynamicResou
         infra: Option<&InfraRecord>,
     ) -> bool;
 
-    /// Logs what an operator needs to know of a change.
+    /// Logs a change that an operator needs to know.
     fn log_change(_this: &Named, _before: Option<&Self::Record>, _now: &Self::Record) {}
 }
 
@@ -66,7 +66,7 @@ pub struct ClusterRecord {
 /// The fields of an AzureCluster.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AzureClusterRecord {
-    /// The name of its Cluster, from its label; if absent, the Cluster has the same name.
+    /// The name of the AzureCluster's Cluster, from a label; if absent, the Cluster has the same name.
     cluster: Option<String>,
     pub(super) spec: AzureClusterSpec,
 }
@@ -74,13 +74,13 @@ pub struct AzureClusterRecord {
 /// The fields of an AzureMachinePool.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PoolRecord {
-    /// Its instances are VMs of their own.
+    /// Whether instances of the scale set are VMs of their own (flexible orchestration).
     pub(super) is_flexible: bool,
-    /// Their system, in small letters.
+    /// The instances' operating system, in lower case.
     pub(super) os: Option<String>,
     pub(super) size: Option<String>,
     pub(super) region: Option<String>,
-    /// Since when the provider says that something has failed.
+    /// The time of the failure that the provider reports.
     pub(super) failed_since: Option<Timestamp>,
 }
 
@@ -182,17 +182,16 @@ impl SharedObject for AzureMachinePool {
 }
 
 impl SharedObjects {
-    /// A Cluster by its name.
     pub(super) fn cluster(&self, namespace: &str, name: &str) -> Option<&ClusterRecord> {
         self.clusters.get(&(namespace.to_owned(), name.to_owned()))
     }
 
-    /// Where a Cluster is in Azure.
+    /// The subscription, resource group and location of a Cluster.
     pub(super) fn site(&self, namespace: &str, cluster: &str) -> Option<&AzureClusterSpec> {
         self.site_named(namespace, cluster).map(|(_, site)| &site.spec)
     }
 
-    /// The one that the Cluster names. As long as it names none, the one that bears its name.
+    /// The AzureCluster to which the Cluster refers, or else the one with the Cluster's name.
     fn site_named(&self, namespace: &str, cluster: &str) -> Option<(&Named, &AzureClusterRecord)> {
         let known = self.cluster(namespace, cluster);
         if let Some(reference) = known.and_then(|known| known.infrastructure.as_ref()) {
@@ -205,7 +204,7 @@ impl SharedObjects {
         })
     }
 
-    /// The pool of which this is an instance.
+    /// The pool to which an infrastructure machine belongs.
     pub(super) fn pool(&self, namespace: &str, infra: Option<&InfraRecord>) -> Option<&PoolRecord> {
         let name = infra?.pool.clone()?;
         self.pools.get(&(namespace.to_owned(), name))

@@ -18,14 +18,14 @@ use crate::profile::{Kind, NodeLocation};
 use crate::subject::Subject;
 use crate::writer::Written;
 
-/// How soon after a new report it is seen whether there are too many.
+/// How soon after a new report the limits on reports are checked.
 const SWEEP_SOON: SignedDuration = SignedDuration::from_secs(5);
 
-/// The longest name of an object.
+/// The most bytes in the name of a Kubernetes object.
 const LONGEST_NAME: usize = 253;
 
 impl Observer {
-    /// Creates the report, unless the subject or its Node has changed since.
+    /// Creates the report, unless the subject or its Node has changed since the verdict.
     pub(super) async fn publish(
         &self,
         subject: &Subject,
@@ -42,7 +42,8 @@ impl Observer {
         match self.writer.create_report(&report).await? {
             Written::Done(report) => {
                 self.cluster.report_seen(report);
-                // Soon, and once for all subjects that are reported meanwhile: it looks at every report.
+                // Delayed, so that one sweep covers all subjects that are reported meanwhile: a sweep reads
+                // every report.
                 self.agenda.plan(Key::Sweep, self.clock.now().plus(SWEEP_SOON));
             }
             Written::Stale(report) => drop(self.cluster.report_seen(report)),
@@ -51,7 +52,7 @@ impl Observer {
         Ok(Next::Now)
     }
 
-    /// Stores an object that was read as the present state of its subject.
+    /// Stores an object that was just read as the present state of its subject.
     fn seen(&self, kind: Kind, object: DynamicObject) {
         if let Some(subject) = self.watches.kinds.subject(kind, object) {
             self.cluster.seen(subject);
@@ -82,7 +83,7 @@ impl Observer {
         if subject.profile.node == NodeLocation::WorkloadCluster {
             return Ok(false); // its Node is in another cluster
         }
-        // No Node has a longer name, and none can be asked for.
+        // No Node has a longer name, and the API server refuses requests for longer names.
         let name = report.spec.node_name.as_ref().filter(|name| name.len() <= LONGEST_NAME);
         let Some(name) = name else { return Ok(false) };
         let node = self.writer.node(&name.to_ascii_lowercase()).await?;
@@ -120,7 +121,7 @@ impl Observer {
         conditions: Vec<Condition>,
     ) -> kube::Result<Next> {
         let now = self.clock.now();
-        // Either another writer has dropped what was there before, or it is new.
+        // The verdict is either new, or another writer had dropped it.
         let verdict = find(&conditions, BOOTSTRAP_SUCCEEDED);
         let uid = &subject.uid;
         let times = match self.memories.applied(uid) {
@@ -164,8 +165,8 @@ impl Observer {
         Ok(Next::Now)
     }
 
-    /// After conditions could not be written: the next attempt comes later, and later each time. The
-    /// subject is observed and reported meanwhile.
+    /// Handles a failed write of conditions: each further attempt comes later. Meanwhile the subject is still
+    /// observed and reported.
     pub(super) fn unless_refused(&self, uid: &str, written: kube::Result<Next>) -> Next {
         let refused = match written {
             Ok(next) => {
@@ -183,7 +184,7 @@ impl Observer {
         Next::Now
     }
 
-    /// Writes the verdict on the infrastructure machine too.
+    /// Writes the verdict to the infrastructure machine as well.
     pub(super) async fn mirror(
         &self,
         subject: &Subject,
@@ -194,7 +195,7 @@ impl Observer {
         }
         let Some(mirror) = &subject.mirror else { return Ok(Next::Never) };
         let Some(written) = self.writer.mirror(subject, mirror, condition).await? else {
-            // It is gone, and the watch will say so.
+            // The infrastructure machine was deleted; the watch will deliver the deletion.
             return Ok(Next::At(self.clock.now().plus(SHORTEST_PAUSE)));
         };
         if let Some(object) = kinds::read(written)
@@ -206,7 +207,8 @@ impl Observer {
         Ok(Next::Now)
     }
 
-    /// Creates the Events, then notes that they exist. Each is the same, whichever replica creates it.
+    /// Creates the Events, then records in the report that they exist. The Events are the same, whichever
+    /// replica creates them.
     pub(crate) async fn announce(&self, report: &BootstrapReport) -> kube::Result<Next> {
         let now = self.clock.now();
         let instance = &self.settings.identity;
@@ -220,7 +222,7 @@ impl Observer {
             let count = self.reports_sharing_event(report);
             self.writer.create_or_count_event(&event, count).await?;
         }
-        // Logged and counted by the replica that noted it: a second one finds it noted.
+        // Only the replica that recorded the announcement logs and counts it.
         if self.replace(report::announced(report, now)).await? {
             log::verdict(report);
             self.metrics.announced(report, now);
@@ -228,7 +230,8 @@ impl Observer {
         Ok(Next::Now)
     }
 
-    /// How many reports share one Event: counted from the reports, so that none counts twice.
+    /// How many reports share one Event. The number comes from the reports themselves, so that no report
+    /// counts twice.
     fn reports_sharing_event(&self, report: &BootstrapReport) -> i32 {
         let wanted = events::shared(report);
         let reports = self.cluster.reports();

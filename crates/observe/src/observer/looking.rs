@@ -1,5 +1,5 @@
-//! A look at a subject's VM or console: given up when something else has to be done first. A refusal of
-//! reads that lasts for minutes is reported on the subject.
+//! Reads of a subject's VM or console, cancelled when another step becomes more urgent. A refusal of reads
+//! that lasts for minutes is shown on the subject.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::plan::Step;
 use crate::snapshot::Signal;
 use crate::subject::Subject;
 
-/// A refusal of reads that ends sooner than this is not reported on the subject.
+/// A refusal of reads that ends sooner than this is not shown on the subject.
 const SHORT_REFUSAL: SignedDuration = SignedDuration::from_secs(30);
 
 impl Observer {
-    /// Reads a console, unless something else is to be done first by now.
+    /// Reads a console, unless another step is more urgent by now.
     pub(super) async fn read_console(&self, subject: &Subject) -> Next {
         let uid = &subject.uid;
         let console = self.consoles.start(uid);
@@ -29,10 +29,10 @@ impl Observer {
         Next::Now
     }
 
-    /// What a look brought. Nothing: something else has to be done first.
+    /// The result of a look, or none if another step is more urgent.
     ///
-    /// `turn` is how urgent it is, since when it waits, and the end of the refusal of reads that the
-    /// subject already tells of: that one is waited for.
+    /// `turn` is the priority of the look, the time since which it waits, and the end of the refusal of reads
+    /// that the subject already shows: the look waits for that end.
     pub(super) async fn look(
         &self,
         subject: &Subject,
@@ -51,7 +51,7 @@ impl Observer {
         };
         let goes_on = |step: &Step| match step {
             Step::Look(other) => *other >= priority,
-            // What is about to be gone is read before anything is written.
+            // A resource that is about to be deleted is read before anything is written.
             Step::Apply(_) => priority < Priority::Forced,
             _ => false,
         };

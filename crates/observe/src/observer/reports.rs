@@ -1,5 +1,5 @@
-//! Reports whose subject may be gone: lost evidence is looked for in the activity log, and reports beyond
-//! the limits of age and number are deleted.
+//! Reports whose subject may no longer exist. Searches the activity log for lost evidence, and deletes
+//! reports beyond the limits on age and number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,29 +22,28 @@ use crate::outputs::report;
 use crate::profile::{Kind, Scope};
 use crate::watch::Listed;
 
-/// When the activity log is first asked: entries come no earlier.
+/// When to query the activity log first: entries do not appear earlier.
 const FIRST: SignedDuration = SignedDuration::from_mins(3);
-/// How often a resource group is asked, however many of its VMs are lost.
+/// The pause between two queries for one resource group, however many of its VMs are lost.
 const PAUSE: SignedDuration = SignedDuration::from_mins(1);
-/// When it is given up.
+/// When to stop searching the activity log.
 const LAST: SignedDuration = SignedDuration::from_mins(25);
-/// How often old reports are looked for.
+/// The pause between two sweeps of old reports.
 const SWEEP: SignedDuration = SignedDuration::from_mins(10);
 
-/// What the activity log of a resource group said, and when.
+/// The time and the result of a query of one resource group's activity log.
 type Answered = (Timestamp, Arc<Result<ActivityLog, ArmError>>);
 
-/// One answer for all of a resource group.
+/// The last result for each resource group, shared by all of its lost VMs.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityMemo(Mutex<HashMap<(String, String), Answered>>);
 
 impl Observer {
-    /// A report: if its evidence was lost, the activity log is asked.
+    /// Reconciles one report: if its evidence was lost, searches the activity log.
     pub(crate) async fn report(&self, key: &ReportKey) -> kube::Result<Next> {
         let Some(report) = self.cluster.report(key) else { return Ok(Next::Never) };
         let target = &report.spec.target_ref;
-        // As long as the subject is observed, its own reconciliation announces the report, and
-        // nothing else does.
+        // As long as the subject is observed, only the subject's own reconciliation announces the report.
         let is_orphan = self.cluster.subject(&target.uid).is_none();
         if !report.is_announced() && is_orphan {
             return self.announce(&report).await;
@@ -118,7 +117,7 @@ impl Observer {
             resource.subscription().to_string().to_ascii_lowercase(),
             resource.resource_group().to_string().to_ascii_lowercase(),
         );
-        // Held while asking: a second caller gets the same answer.
+        // Locked during the query: a second caller gets the same result.
         let mut memo = self.activity.0.lock().await;
         if let Some((at, answer)) = memo.get(&group)
             && self.clock.now() < at.plus(PAUSE)
@@ -138,8 +137,7 @@ impl Observer {
         answer
     }
 
-    /// Deletes reports that are too old, and of each parent those that are too many; only of subjects
-    /// that are gone.
+    /// Deletes reports that are too old or, for one parent, too many. Reports of existing subjects stay.
     pub(crate) async fn sweep(&self) -> kube::Result<Next> {
         let now = self.clock.now();
         let mut reports = self.cluster.reports();
@@ -158,9 +156,9 @@ impl Observer {
     }
 }
 
-/// Whether a report is to stay, however old it is and however many there are: of a subject that
-/// still exists, which would be judged anew without it, or may exist, for all that is known yet; or
-/// of a Machine that another controller looks after.
+/// Whether a report must stay, regardless of its age and of the number of reports: its subject still exists,
+/// and would be judged anew without the report; or its subject may exist, because the first list is not
+/// complete; or its subject is a Machine that another controller handles.
 fn is_kept(
     report: &BootstrapReport,
     cluster: &Cluster,
@@ -179,7 +177,7 @@ fn is_kept(
     is_others || is_there
 }
 
-/// Whether a resource is the VM or part of it.
+/// Whether a resource is this VM or part of it.
 fn is_within(id: &ResourceId, vm: &str) -> bool {
     let id = id.to_string().to_ascii_lowercase();
     id.strip_prefix(vm).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -197,7 +195,7 @@ fn overdue(reports: Vec<Arc<BootstrapReport>>, oldest: Timestamp, most: usize) -
     }
     let mut keys = Vec::new();
     for mut reports in by_parent.into_values() {
-        // What still waits for something is worth more than what is over.
+        // Reports that still wait for something sort before finished ones.
         reports.sort_by_key(|report| {
             let open = report.phase() == Phase::Lost || !report.is_announced();
             std::cmp::Reverse((open, report.finished_at()))
@@ -240,7 +238,7 @@ mod tests {
         Arc::new(report)
     }
 
-    /// A cluster with one claim whose creation was refused, and that is still there.
+    /// A cluster with one existing claim whose VM Azure refused to create.
     fn cluster() -> Cluster {
         let claim: NodeClaim = serde_json::from_value(json!({
             "metadata": { "name": "a", "uid": "there" },

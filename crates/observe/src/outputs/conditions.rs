@@ -1,5 +1,5 @@
-//! The conditions that a subject should have. A pure function of what is known: if another writer
-//! drops one, it comes back the same, with the moment of its transition.
+//! The conditions that a subject should have, as a pure function. If another writer drops a condition, the
+//! same condition is written again, with the same transition time.
 
 use bringup_contract::bounds;
 use bringup_contract::exit_code::{Catalogue, Lookup};
@@ -17,14 +17,15 @@ use crate::observation::{Cse, Observation};
 use crate::profile::Script;
 use crate::subject::{Place, Subject};
 
-/// So often a cause that may be gone with its machine is met before it is believed to stay.
+/// After this many earlier failures with a cause that may depend on the machine, the cause is believed to be
+/// permanent.
 const ATTEMPTS: usize = 2;
-/// What a condition says of a node that is there.
+/// The message for a node that has joined.
 const JOINED: &str = "The node has joined the cluster.";
-/// What a condition says while nothing is known.
+/// The message until the result is known.
 const WAITING: &str = "The node has not joined yet.";
 
-/// The conditions that the subject should bear now.
+/// The conditions that the subject should have now.
 pub fn desired(
     subject: &Subject,
     observation: Option<&Observation>,
@@ -45,7 +46,7 @@ pub fn desired(
     let wanted = wanted.into_iter().filter(|wanted| subject.profile.bears(&wanted.type_));
     let settled = wanted.map(|wanted| {
         let present = find(&subject.conditions, &wanted.type_);
-        // A report carries the moments itself.
+        // Conditions in a report already have their transition times.
         let mut settled = if report.is_some() { wanted } else { settle(wanted, present) };
         settled.observed_generation = subject.generation.filter(|_| !subject.shape.has_severity);
         settled
@@ -53,14 +54,14 @@ pub fn desired(
     settled.collect()
 }
 
-/// What the provider's object is to say, if it does not say so yet. Only a verdict is an error: the
-/// provider folds every condition into its own.
+/// The condition to write on the provider's object, if it differs from the present one. Only a verdict has
+/// the severity of an error, because the provider computes a condition of its own from all others.
 pub fn mirrored(subject: &Subject, wanted: &[Condition]) -> Option<AnyCondition> {
     let mirror = subject.mirror.as_ref()?;
     let verdict = find(wanted, BOOTSTRAP_SUCCEEDED)?;
     let wanted = AnyCondition {
         kind: NODE_BOOTSTRAP_SUCCEEDED.to_owned(),
-        // The subject's, and not that of this object.
+        // The generation is the subject's, not this object's.
         observed_generation: None,
         ..mirror.shape.shaped(verdict)
     };
@@ -73,7 +74,7 @@ pub fn mirrored(subject: &Subject, wanted: &[Condition]) -> Option<AnyCondition>
     (!says_so).then_some(wanted)
 }
 
-/// Whether the subject bears exactly these.
+/// Whether the subject already has exactly these conditions.
 pub fn are_borne(subject: &Subject, wanted: &[Condition]) -> bool {
     wanted.iter().all(|wanted| find(&subject.conditions, &wanted.type_) == Some(wanted))
 }
@@ -85,8 +86,8 @@ fn of_report(report: &BootstrapReport) -> Vec<Condition> {
     conditions.iter().filter(ours).map(storable).collect()
 }
 
-/// The condition as the API server keeps it: whole seconds, and no letters that it refuses in a patch. One
-/// that came back different would be written again and again.
+/// The condition as the API server stores it: whole seconds, and no characters that the API server refuses in
+/// a patch. A condition that changed on the way would be written again and again.
 fn storable(held: &Condition) -> Condition {
     let since = bounds::time(held.last_transition_time.0);
     Condition {
@@ -95,7 +96,7 @@ fn storable(held: &Condition) -> Condition {
     }
 }
 
-/// Whether another machine would help, while there is no failure.
+/// Whether a replacement would help, while no failure is known.
 pub(super) fn not_asked(verdict: &Condition) -> Condition {
     let (status, message) = if verdict.status == Status::True.word() {
         (Status::False, JOINED)
@@ -106,8 +107,8 @@ pub(super) fn not_asked(verdict: &Condition) -> Condition {
     condition(REPLACEMENT_USEFUL, status, &verdict.reason, message, since)
 }
 
-/// Whether another machine would help after a failure: where the cause may be gone with the machine,
-/// and has not been met again and again.
+/// Whether a replacement would help after a failure: if the cause may be specific to the machine, and has not
+/// occurred repeatedly.
 pub fn replacement(
     diagnosis: &Diagnosis,
     observation: Option<&Observation>,
@@ -117,7 +118,7 @@ pub fn replacement(
     let blame = &diagnosis.cause;
     let is_unanswered = observation.is_some_and(|seen| seen.denied.is_some());
     let (status, why) = match blame.retryable {
-        // An outage of Azure must not cost machines.
+        // An outage of Azure must not replace machines.
         _ if blame.reason == Cause::Unknown && is_unanswered => {
             (Status::Unknown, "Azure could not be read".to_owned())
         }
@@ -140,14 +141,14 @@ pub fn replacement(
     condition(REPLACEMENT_USEFUL, status, blame.reason.reason(), &message, now)
 }
 
-/// The Node is there.
+/// The condition of a subject whose Node exists.
 pub fn up(subject: &Subject, warning: Option<&str>, now: Timestamp) -> Condition {
     let since = subject.registered.unwrap_or(now);
     let present = find(&subject.conditions, BOOTSTRAP_SUCCEEDED);
     let present = present.filter(|it| it.status == Status::True.word());
     let message = match (warning, present) {
         (Some(warning), _) => format!("{JOINED} But {warning}."),
-        // What it was warned of before is not looked for again.
+        // An earlier warning stays, because the bootstrap is not examined again.
         (None, Some(present)) if subject.profile.script == Script::Waiter => {
             present.message.clone()
         }
@@ -166,17 +167,17 @@ fn underway(subject: &Subject, observation: Option<&Observation>) -> Condition {
     condition(BOOTSTRAP_SUCCEEDED, Status::Unknown, reason::DIAGNOSING, &detail, since)
 }
 
-/// What the extension says, or what it said when it was last seen.
+/// The condition for the extension's result; if the extension is no longer shown, the last one.
 fn cse(subject: &Subject, observation: Option<&Observation>, now: Timestamp) -> Option<Condition> {
     let present = find(&subject.conditions, CSE_PROVISIONED).filter(|held| {
-        // What the script said of a VM before this one is not what it says of this one.
+        // The condition may be about an earlier VM of this subject.
         let is_failure = held.status == Status::False.word();
         let launched = subject.launched();
         !(is_failure && launched.is_some_and(|launched| held.last_transition_time.0 < launched))
     });
     let Some(seen) = observation else { return present.cloned() };
     match seen.cse {
-        // Only a report says that it failed.
+        // Only a report sets the condition to failed.
         Cse::Absent | Cse::Failed { .. } => present.cloned(),
         Cse::Running { since } => {
             let message = "The bootstrap script is running.";
@@ -192,7 +193,7 @@ fn succeeded(at: Timestamp) -> Condition {
     condition(CSE_PROVISIONED, Status::True, reason::CSE_SUCCEEDED, message, at)
 }
 
-/// The conditions of a failure, as its report keeps them.
+/// The conditions of a failure, as the report stores them.
 pub fn of_failure(
     diagnosis: &Diagnosis,
     observation: Option<&Observation>,
@@ -216,7 +217,7 @@ pub fn of_failure(
             Some(condition(CSE_PROVISIONED, Status::Unknown, reason::CSE_RUNNING, message, since))
         }
         Some(Cse::Failed { .. }) => Some(cse_failed(diagnosis, report, now)),
-        // The code is known from elsewhere: an error of ARM, the activity log.
+        // The exit code comes from another source: an error of ARM, or the activity log.
         Some(Cse::Absent) | None => diagnosis
             .exit_code
             .filter(|code| *code != 0)
@@ -230,8 +231,8 @@ fn cse_failed(diagnosis: &Diagnosis, report: &str, now: Timestamp) -> Condition 
     condition(CSE_PROVISIONED, Status::False, reason::CSE_FAILED, &message, now)
 }
 
-/// `CSE exited with code 211 (ERR_ORAS_PULL_NETWORK_TIMEOUT): …`, then our cause where it
-/// differs, then where the report is.
+/// `CSE exited with code 211 (ERR_ORAS_PULL_NETWORK_TIMEOUT): …`, then our cause if it differs, then a
+/// reference to the report.
 pub fn cse_message(diagnosis: &Diagnosis, report: &str) -> String {
     let said = match diagnosis.exit_code {
         Some(code) => format!("{} {}", exited(diagnosis, code), meaning(diagnosis, code)),
@@ -249,7 +250,7 @@ fn exited(diagnosis: &Diagnosis, code: i32) -> String {
     }
 }
 
-/// The constant, or all it can be.
+/// The name of the exit code, or all names that the code may have.
 pub fn name(diagnosis: &Diagnosis) -> Option<String> {
     match (&diagnosis.constant, diagnosis.constant_candidates.as_slice()) {
         (Some(constant), _) => Some(constant.clone()),
@@ -258,7 +259,7 @@ pub fn name(diagnosis: &Diagnosis) -> Option<String> {
     }
 }
 
-/// What the code says, as the catalogue has it.
+/// The meaning of the exit code in the catalogue.
 fn meaning(diagnosis: &Diagnosis, code: i32) -> String {
     let os = match diagnosis.platform {
         Some(Platform::Windows) => Os::Windows,
@@ -286,7 +287,7 @@ fn sentence(text: &str) -> String {
     format!("{text}.")
 }
 
-/// What happened, the line that proves it, what to do, and where the report is.
+/// The failure, the line that proves it, the remedy, and a reference to the report.
 pub fn verdict_message(diagnosis: &Diagnosis, report: &str) -> String {
     let proof = diagnosis.proof.first().map(|proof| {
         let line = proof.text.truncated(300);

@@ -1,5 +1,5 @@
-//! The Events of a verdict. Their names are the same, whichever replica creates them: a second
-//! attempt to create one finds the first.
+//! The Events of a verdict. Their names are the same, whichever replica creates them: a second attempt to
+//! create an Event finds the first one.
 
 use bringup_contract::Open;
 use bringup_objects::condition::{CSE_PROVISIONED, cut, find, reason};
@@ -15,17 +15,16 @@ use kube::api::ObjectMeta;
 use crate::profile::{Kind, Scope};
 use crate::subject::Subject;
 
-/// Failures of one pool with the same cause and image are one Event for this long.
+/// For this long, failures in one pool with the same cause and image share one Event.
 const POOL_WINDOW: SignedDuration = SignedDuration::from_mins(10);
 
-/// What an Event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventType {
     Warning,
     Normal,
 }
 
-/// The Event on the target.
+/// The Event on the subject itself.
 pub fn on_target(report: &BootstrapReport, instance: &str, now: Timestamp) -> Option<Event> {
     let target = &report.spec.target_ref;
     let (reason, event_type) = reason_of(report)?;
@@ -46,7 +45,7 @@ pub fn on_target(report: &BootstrapReport, instance: &str, now: Timestamp) -> Op
     Some(event(name, reason, event_type, note(report)?, regarding, related, instance, now))
 }
 
-/// The Event on what the target belongs to, because the target vanishes.
+/// The Event on the subject's parent, because the subject will be deleted.
 pub fn on_parent(
     report: &BootstrapReport,
     parent_uid: &str,
@@ -69,7 +68,7 @@ pub fn on_parent(
     Some(event(name, reason, event_type, note(report)?, regarding, None, instance, now))
 }
 
-/// The Event on a subject that holds as many conditions as it can: nothing of ours is on it.
+/// The Event on a subject that already has the most conditions it may have, so that ours do not fit.
 pub fn no_room(subject: &Subject, instance: &str, now: Timestamp) -> Event {
     let reason = "NoRoomForConditions";
     let regarding = ObjectReference {
@@ -90,7 +89,7 @@ pub fn no_room(subject: &Subject, instance: &str, now: Timestamp) -> Event {
     event(name, reason, EventType::Warning, note, regarding, None, instance, now)
 }
 
-/// `CSEFailed` where the extension said so, `BootstrapFailed` where there was none.
+/// The Event's reason: `CSEFailed` if the extension failed, `BootstrapFailed` if the VM has no extension.
 fn reason_of(report: &BootstrapReport) -> Option<(&'static str, EventType)> {
     let status = report.status.as_ref()?;
     let cse = find(&status.conditions, CSE_PROVISIONED);
@@ -137,7 +136,7 @@ fn note(report: &BootstrapReport) -> Option<String> {
     Some(format!("{}{place}", cut(&text, LONGEST_NOTE.saturating_sub(place.len()))))
 }
 
-/// The namespace of what a report is about: its own, unless that is a claim, which is in none.
+/// The namespace of a report's subject; none for a claim, which is cluster-scoped.
 fn namespace_of(report: &BootstrapReport) -> Option<String> {
     let kind = Kind::named(&report.spec.target_ref.kind);
     let is_cluster_scoped = kind.is_some_and(|kind| kind.profile().scope == Scope::Cluster);
@@ -192,7 +191,7 @@ fn event(
     }
 }
 
-/// What reports have in common that share one Event on their parent.
+/// The fields that reports with a shared Event on their parent have in common.
 pub fn shared(report: &BootstrapReport) -> Option<(&str, &str, Option<&str>, i64)> {
     let window = report.finished_at()?.as_second() / POOL_WINDOW.as_secs();
     let parent = report.spec.parent_ref.as_ref()?;

@@ -1,4 +1,5 @@
-//! The report of a failure, whole: it is written once, and everything else is told from it.
+//! The report of a failure. It is written once as a whole, and conditions, Events and log lines are derived
+//! from it.
 
 use std::collections::BTreeSet;
 
@@ -26,10 +27,10 @@ use crate::observation::{Cse, Observation};
 use crate::profile::{Kind, Script};
 use crate::subject::{Place, Subject};
 
-/// How much of what was overruled a report keeps.
+/// The most overruled causes in a report.
 const MOST_CONTRIBUTING: usize = 4;
 
-/// The report of a subject's failure at one of the attempts to make its VM.
+/// The report of a subject's failure in one attempt to create its VM.
 pub fn of_failure(
     subject: &Subject,
     attempt: u32,
@@ -39,7 +40,7 @@ pub fn of_failure(
     earlier: usize,
     now: Timestamp,
 ) -> BootstrapReport {
-    // The namespace of the subject: the owner of the report has to be in the same one.
+    // A subject's own namespace takes precedence: a report must be in the same namespace as its owner.
     let namespace = subject.namespace.as_deref().unwrap_or(namespace);
     let spec = spec(subject, attempt, observation, &failure.diagnosis);
     let name = name(subject, &spec);
@@ -59,13 +60,13 @@ pub fn of_failure(
     report
 }
 
-/// The name of the report of a VM: the same, whichever replica creates it.
+/// The name of a VM's report: the same, whichever replica creates it.
 fn name(subject: &Subject, spec: &ReportSpec) -> String {
     let vm = spec.vm_id.as_deref().unwrap_or_default();
     names::stable(&subject.name, '-', &[&subject.uid, vm, &spec.attempt.to_string()])
 }
 
-/// The report with a better verdict, in its old place.
+/// The report with a better verdict. Name and namespace stay.
 #[must_use]
 pub fn improved(
     old: &BootstrapReport,
@@ -78,11 +79,11 @@ pub fn improved(
     let place = format!("{}/{}", old.namespace().unwrap_or_default(), old.name_any());
     let held = old.status.clone().unwrap_or_default();
     let mut status = status(Some(observation), failure, now);
-    // Collectors that were asked before stay; those that were asked again have a new answer.
+    // Earlier collectors stay, except those that were run again.
     let asked: Vec<String> = status.collectors.iter().map(|asked| asked.name.clone()).collect();
     let before = held.collectors.into_iter().filter(|known| !asked.contains(&known.name));
     status.collectors = before.chain(status.collectors).collect();
-    // The same that it bore before, and the script's, of which more may be known now.
+    // The conditions that the report already had, and the script's condition, which may be known only now.
     let kind = Kind::named(&old.spec.target_ref.kind);
     let mut new =
         conditions::of_failure(&failure.diagnosis, Some(observation), &place, earlier, now);
@@ -103,7 +104,7 @@ pub fn improved(
     improved
 }
 
-/// The report of a node that came up after all.
+/// The report of a node that joined after its verdict.
 #[must_use]
 pub fn superseded(old: &BootstrapReport, subject: &Subject, now: Timestamp) -> BootstrapReport {
     let mut closed = old.clone();
@@ -113,7 +114,7 @@ pub fn superseded(old: &BootstrapReport, subject: &Subject, now: Timestamp) -> B
     let warning = format!("its bootstrap was said to have failed: {cause}");
     let warning = Some(warning).filter(|_| subject.profile.script == Script::Waiter);
     let up = conditions::up(subject, warning.as_deref(), now);
-    // A machine that is up needs no replacement.
+    // A machine that joined needs no replacement.
     let useful = conditions::not_asked(&up);
     for condition in &mut status.conditions {
         for new in [&up, &useful] {
@@ -125,7 +126,7 @@ pub fn superseded(old: &BootstrapReport, subject: &Subject, now: Timestamp) -> B
     closed
 }
 
-/// The report with the mark that its verdict has been told.
+/// The report with the record that its verdict was announced.
 #[must_use]
 pub fn announced(old: &BootstrapReport, now: Timestamp) -> BootstrapReport {
     let mut told = old.clone();
@@ -137,7 +138,7 @@ pub fn announced(old: &BootstrapReport, now: Timestamp) -> BootstrapReport {
     told
 }
 
-/// The report of lost evidence that cannot be found any more.
+/// The report whose lost evidence can no longer be found.
 #[must_use]
 pub fn given_up(old: &BootstrapReport, seen: &Observation) -> BootstrapReport {
     let mut closed = old.clone();
@@ -150,7 +151,7 @@ pub fn given_up(old: &BootstrapReport, seen: &Observation) -> BootstrapReport {
     closed
 }
 
-/// Makes what outlives the subject the report's owner.
+/// Makes the subject's parent, which outlives the subject, the owner of the report.
 pub fn own(report: &mut BootstrapReport, api_version: &str, kind: &str, name: &str, uid: &str) {
     report.metadata.owner_references = Some(vec![OwnerReference {
         api_version: api_version.to_owned(),
@@ -228,7 +229,7 @@ fn status(observation: Option<&Observation>, failure: &Failure, now: Timestamp) 
         phase: if failure.lost { Phase::Lost } else { Phase::Final }.into(),
         verdict: Some(verdict(diagnosis)),
         cse: cse(diagnosis, observation),
-        // Without a proof there are lines all the same, to look at.
+        // Without a proof, lines are still shown, for a person to read.
         root_evidence: diagnosis.proof.first().zip(lines.first()).map(|(proof, line)| {
             let (before, after) = (around(&proof.before), around(&proof.after));
             EvidenceLine { before, after, ..line.clone() }
@@ -245,7 +246,7 @@ fn status(observation: Option<&Observation>, failure: &Failure, now: Timestamp) 
     within_limits(status)
 }
 
-/// Cuts what is least needed until the report is small enough.
+/// Cuts the least important fields until the report is small enough.
 fn within_limits(mut status: ReportStatus) -> ReportStatus {
     let size = |status: &ReportStatus| serde_json::to_vec(status).map_or(0, |text| text.len());
     while size(&status) > MOST_TEXT && status.evidence.len() > 1 {
@@ -335,7 +336,7 @@ fn lines(diagnosis: &Diagnosis, evidence: &Evidence, at: Timestamp) -> Vec<Evide
     lines
 }
 
-/// What stands around a line.
+/// The lines before or after a line.
 fn around(lines: &[Redacted]) -> Vec<String> {
     lines.iter().map(|line| cut(line.as_str().trim(), LONGEST_LINE)).collect()
 }
@@ -362,7 +363,7 @@ fn timeline(
     moments.into_iter().take(20).map(|(at, what)| Moment { at: Time(at), what }).collect()
 }
 
-/// The marks that redaction left.
+/// The number of redaction marks by kind.
 fn redactions(evidence: &Evidence) -> Redactions {
     const MARK: &str = "[redacted ";
     let mut count = 0;

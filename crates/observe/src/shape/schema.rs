@@ -1,5 +1,5 @@
-//! Shapes out of what the API server publishes: which versions it serves, and for each a document
-//! with the schemas. All authenticated users may read both.
+//! Shapes from the schema documents that the API server publishes: one index, and for each version one
+//! document with the schemas. All authenticated users may read these documents.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,10 +12,10 @@ use serde::Deserialize;
 
 use super::{FOLLOWED, List, Shape, Shapes};
 
-/// Where the documents are, by group and version.
+/// The path of the index of documents, by group and version.
 const DOCUMENTS: &str = "/openapi/v3/apis";
 
-/// The schemas of one version of a group.
+/// The schemas of one version of an API group.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Document {
@@ -28,7 +28,7 @@ struct Components {
     schemas: BTreeMap<String, Schema>,
 }
 
-/// As much of a schema as is looked at.
+/// The fields of a schema that a shape needs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Schema {
@@ -58,7 +58,7 @@ struct Named {
 }
 
 impl Schema {
-    /// The shape of the conditions in its status; none if there are none.
+    /// The shape of the conditions in the object's status, if the status has conditions.
     fn shape(&self, resource: &ApiResource) -> Option<Shape> {
         let status = self.properties.status.as_ref()?;
         let conditions = status.properties.conditions.as_ref()?;
@@ -74,7 +74,7 @@ impl Schema {
 }
 
 impl Document {
-    /// Lets go of the schemas of kinds that are not followed.
+    /// Drops the schemas of all other kinds, to save memory.
     fn trimmed(mut self) -> Self {
         self.components.schemas.retain(|_, schema| {
             schema.kinds.retain(|named| FOLLOWED.contains(&(&named.group, &named.kind)));
@@ -83,7 +83,7 @@ impl Document {
         self
     }
 
-    /// The shape of a kind; none if it is not in here.
+    /// The shape of a kind, if this document contains the kind.
     fn shape(&self, resource: &ApiResource) -> Option<Shape> {
         let ApiResource { group, version, kind, .. } = resource;
         let is_it = |named: &Named| {
@@ -94,28 +94,26 @@ impl Document {
     }
 }
 
-/// What was read of what is published, so that nothing is sent twice that has not changed.
+/// The documents that were read. Each is read again only after it has changed.
 #[derive(Debug, Default)]
 pub struct Schemas {
-    /// By group and version.
     documents: HashMap<String, Read>,
 }
 
-/// A document that was read.
 #[derive(Debug)]
 struct Read {
-    /// By which the API server knows whether it has changed.
+    /// The etag of the document, with which the API server detects a change.
     tag: Option<HeaderValue>,
     document: Document,
 }
 
 impl Schemas {
-    /// Reads what has changed. Of a kind that is served in several versions the best counts; what is
-    /// not served at all stays as it was. Whether every kind that is served has its schema is answered:
-    /// for a moment after a definition was made it has not, and what is known of its version is assumed.
+    /// Reads the documents that have changed. For a kind that is served in several versions, the best version
+    /// counts; the shape of a kind that is not served stays. Returns whether every served kind has a schema:
+    /// right after a definition was created, its schema is missing, and a shape is assumed for its version.
     ///
     /// # Errors
-    /// The API server did not answer, or forbids it.
+    /// The API server did not answer, or forbids the read.
     pub async fn refresh(&mut self, client: &Client, shapes: &Shapes) -> kube::Result<bool> {
         let mut served = Vec::new();
         for group in [GROUP, INFRASTRUCTURE] {
@@ -145,7 +143,7 @@ impl Schemas {
         read.map(|()| is_complete)
     }
 
-    /// Reads the document of a version, if it has changed.
+    /// Reads the document of a version, if the document has changed.
     async fn read(&mut self, client: &Client, version: &str) -> kube::Result<()> {
         let mut request = Request::get(format!("{DOCUMENTS}/{version}"));
         if let Some(tag) = self.documents.get(version).and_then(|read| read.tag.as_ref()) {

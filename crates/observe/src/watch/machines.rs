@@ -25,16 +25,16 @@ use crate::profile::Kind;
 use crate::shape::{MACHINE, Schemas, Shape};
 use crate::subject::Subject;
 
-/// The definitions whose absence is said.
+/// The definitions whose absence is reported.
 const SAID: [&str; 2] = [MACHINE, INFRA_KINDS[0]];
-/// How often it is seen whether definitions have changed, if nothing hints at it.
+/// The longest pause between two reads of the published schemas.
 const SCHEMAS_EACH: SignedDuration = SignedDuration::from_mins(5);
-/// How soon, if one that is served is not published yet.
+/// The pause if a served kind has no published schema yet.
 const SCHEMAS_SOON: SignedDuration = SignedDuration::from_secs(5);
 
 impl Watches {
-    /// Watches everything of Cluster API, for ever. Where it is not installed, that is said, and it is
-    /// noticed when it is.
+    /// Watches all objects of Cluster API until the returned future is dropped. If Cluster API is not
+    /// installed, the watches report that, and start once it is installed.
     pub(super) async fn cluster_api(&self) {
         let mut schemas = Schemas::default();
         let next = self.learn(&mut schemas).await;
@@ -49,8 +49,8 @@ impl Watches {
         );
     }
 
-    /// Reads how conditions look, and returns when to do so again. If that cannot be read, what was
-    /// known stays.
+    /// Reads the schemas of conditions, and returns when to read them again. If the read fails, the earlier
+    /// schemas stay.
     async fn learn(&self, schemas: &mut Schemas) -> Timestamp {
         let learnt = schemas.refresh(&self.client, &self.kinds.machines.shapes).await;
         match &learnt {
@@ -88,7 +88,7 @@ impl Watches {
             }
             Seen::Apply(machine) => self.plan_subject(machines.machine_seen(machine)),
             Seen::Delete(machine) => {
-                // Its last state, with the moment of its deletion, counts.
+                // The Machine's last state contains the time of its deletion.
                 if let Some(subject) = machines.machine_seen(machine.clone()) {
                     self.cluster.seen(subject);
                 }
@@ -123,7 +123,7 @@ impl Watches {
         .await;
     }
 
-    /// Watches a kind of object that many Machines share.
+    /// Watches one kind of object that many Machines share.
     async fn shared_objects<A: SharedObject + Followed>(&self, right: Right) {
         let machines = &self.kinds.machines;
         let mut names = HashSet::new();
@@ -137,7 +137,8 @@ impl Watches {
                     names.insert(name_of(&object));
                     machines.shared_seen(object)
                 }
-                // What was known of it stays: it may be paused.
+                // The object cannot be parsed. Its last record stays, because that record may show that the
+                // Cluster is paused.
                 Seen::Unread(metadata) => {
                     names.insert(name_in(&metadata));
                     Vec::new()
@@ -166,8 +167,8 @@ impl Watches {
         self.plan(subject.and_then(|subject| self.cluster.seen(subject)));
     }
 
-    /// Follows one kind of object, in the version that is served: from the start again whenever its
-    /// definition says something else.
+    /// Watches one kind of object in the version that is served. Starts again whenever the kind's definition
+    /// changes.
     async fn follow_any<K>(&self, kind: &'static str, right: Right, mut handle: impl FnMut(Seen<K>))
     where
         K: Followed,
@@ -197,7 +198,7 @@ impl Watches {
         while let Some(next) = stream.next().await {
             match next {
                 Ok(event) => {
-                    // `Init` comes before anything was asked.
+                    // `Init` arrives before any request is sent.
                     if !matches!(event, Event::Init) {
                         self.health.may(right);
                         self.health.waits(right.name(), None);
@@ -207,14 +208,15 @@ impl Watches {
                 Err(error) => {
                     let is_absent = is_answered(&error, &[404]);
                     if is_answered(&error, &[403, 404]) {
-                        // Nothing is waited for that cannot be had.
+                        // A kind that cannot be listed counts as listed, so that no decision waits for it.
                         self.plan_subjects(self.kinds.machines.listed(&resource.kind));
                     }
                     if is_absent {
-                        // It may be served in another version.
+                        // The kind may be served in another version.
                         self.kinds.machines.shapes.doubt();
                     }
-                    // What comes with another definition is not said beside it.
+                    // Several definitions are installed together, so one message about their absence is
+                    // enough.
                     if !is_absent || SAID.contains(&resource.kind.as_str()) {
                         self.trouble(right, &resource.kind, error);
                     }
@@ -224,7 +226,7 @@ impl Watches {
     }
 }
 
-/// What can be followed in whichever version it is served.
+/// A kind that can be watched in any version that is served.
 trait Followed:
     Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
     + Clone
@@ -253,7 +255,7 @@ fn name_in(metadata: &ObjectMeta) -> Named {
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
-/// The API server answered with one of these.
+/// Whether the API server answered with one of these status codes.
 fn is_answered(error: &Error, codes: &[u16]) -> bool {
     let (Error::InitialListFailed(error)
     | Error::WatchStartFailed(error)

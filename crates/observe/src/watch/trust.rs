@@ -1,5 +1,5 @@
-//! Which reports are believed. A tenant who may create reports in one namespace could otherwise have
-//! bringup say anything about any object, and have it deleted.
+//! Which reports bringup believes. Otherwise a tenant who may create reports in one namespace could make
+//! bringup publish anything about any object, and delete that object.
 
 use std::collections::HashSet;
 
@@ -10,13 +10,13 @@ use tracing::warn;
 use crate::cluster::ReportKey;
 use crate::profile::{Kind, Scope};
 
-/// Field managers whose reports are ours: our own, and that of `clusterctl move`, which takes reports
-/// along to another cluster.
+/// Field managers whose reports bringup believes: its own, and that of `clusterctl move`, which moves reports
+/// to another cluster.
 const WRITERS: [&str; 2] = [MANAGER, "clusterctl"];
-/// How many reports that are not ours are logged, each once.
+/// The most foreign reports that are logged, each once.
 const LOGGED: usize = 1000;
 
-/// Why a report is not ours.
+/// Why a report is not believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     Kind,
@@ -34,12 +34,12 @@ impl Reason {
     }
 }
 
-/// Reports that are not ours: ignored, logged once each, never changed and never deleted.
+/// Reports that bringup does not believe: ignored, logged once each, never changed and never deleted.
 #[derive(Debug, Default)]
 pub(super) struct Foreign(HashSet<ReportKey>);
 
 impl Foreign {
-    /// Whether a report is ours, kept where such reports belong.
+    /// Whether bringup wrote a report, and the report is in the namespace where it belongs.
     pub(super) fn ours(&mut self, report: &BootstrapReport, namespace: &str) -> bool {
         let Some(reason) = refused(report, namespace) else { return true };
         let key = ReportKey::of(report);

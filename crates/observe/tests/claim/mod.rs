@@ -1,4 +1,4 @@
-//! A claim, and what is seen of it.
+//! A claim, and observations of its VM.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -76,7 +76,6 @@ pub(crate) fn snapshot(
     }
 }
 
-/// What Karpenter said.
 pub(crate) fn said(seconds: i64, text: &str) -> Signal {
     Signal { stamped: at(seconds), heard: at(seconds), text: text.to_owned() }
 }
@@ -106,7 +105,6 @@ pub(crate) fn report() -> BootstrapReport {
     }
 }
 
-/// The conditions as the API server would hold them, and what Karpenter knows of them.
 pub(crate) fn bear(mut subject: Subject, conditions: &[Condition]) -> Subject {
     subject.conditions = conditions.to_vec();
     subject

@@ -1,4 +1,4 @@
-//! Everything that reads a stored report, for the property in `hostile.rs` and for the fuzzer.
+//! All code that reads a stored report, for the property test in `hostile.rs` and for the fuzzer.
 
 use bringup_objects::condition::LONGEST_MESSAGE;
 use bringup_objects::report::BootstrapReport;
@@ -14,9 +14,9 @@ use k8s_openapi::api::events::v1::Event;
 
 use crate::claim::{at, failed_cse, snapshot, subject};
 
-/// How much larger a report may become than it was.
+/// The most bytes by which a report may grow.
 const GROWTH: usize = 64 * 1024;
-/// The longest note and the longest name that an API server takes.
+/// The longest note and the longest name that an API server accepts.
 const LONGEST_NOTE: usize = 1024;
 const LONGEST_NAME: usize = 253;
 
@@ -24,7 +24,8 @@ fn size(report: &BootstrapReport) -> usize {
     serde_json::to_string(report).map_or(0, |text| text.len())
 }
 
-/// The subjects that a report can be about: a claim, a Machine, one that Azure refused, one that is up.
+/// The subjects that a report can be about: a claim, a Machine, a claim that Azure refused, a claim whose
+/// Node joined.
 fn subjects(uid: &str) -> [Subject; 4] {
     let claim = Subject { uid: uid.to_owned(), ..subject() };
     let namespace = Some("team-a".to_owned());
@@ -44,10 +45,10 @@ fn check_event(event: Option<Event>) {
     assert!(!name.is_empty() && name.len() <= LONGEST_NAME, "{name}");
 }
 
-/// Reads a report wherever one is read: nothing panics, and what is made of it is bounded.
+/// Passes a report to all code that reads reports. No code may panic, and all outputs must be bounded.
 pub(crate) fn read_everywhere(stored: &BootstrapReport) {
     let mut stored = stored.clone();
-    // Only the API server itself writes these, and it takes no longer ones.
+    // Only the API server writes these fields, and it accepts no longer values.
     let metadata = &mut stored.metadata;
     for name in metadata.name.iter_mut().chain(&mut metadata.namespace) {
         name.truncate(name.floor_char_boundary(LONGEST_NAME));
@@ -56,7 +57,7 @@ pub(crate) fn read_everywhere(stored: &BootstrapReport) {
     let most = size(stored) + GROWTH;
     let cluster = Cluster::default();
     let keys = cluster.report_seen(stored.clone());
-    // As it is stored, and as it is once it has come through the door.
+    // The report with its times as they are, and with bounded times.
     let seen: Vec<_> = keys
         .iter()
         .filter_map(|key| match key {

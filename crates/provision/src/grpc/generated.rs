@@ -1,4 +1,5 @@
-//! What is compiled from `proto/`: a module for each package, as they refer to each other.
+//! The code that is generated from `proto/`: one module for each package, nested because they refer to each
+//! other.
 
 #![allow(
     missing_docs,
@@ -12,7 +13,7 @@ use std::fmt;
 
 include!(concat!(env!("OUT_DIR"), "/services.rs"));
 
-/// Everything but the token, which is for no log.
+/// All fields but the token, which must not be logged.
 impl fmt::Debug for kubeadm::Config {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Config")

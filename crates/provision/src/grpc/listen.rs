@@ -1,8 +1,8 @@
-//! Listens for gRPC clients: on a unix socket for processes of the same user, or on a port with TLS 1.3 on
-//! which both sides show a certificate.
+//! Listens for gRPC clients: on a unix socket for processes of the same user, or on a port with TLS 1.3 where
+//! both sides present a certificate.
 //!
-//! Of the certificates of the authority, only those are accepted that are for clients (extended key
-//! usage clientAuth) and carry an allowed name. Each service has its own list: [`Restricted`].
+//! A client's certificate must come from the authority, be meant for clients (extended key usage clientAuth),
+//! and contain an allowed name. Each service has its own list of names: [`Restricted`].
 
 mod access;
 mod address;
@@ -40,20 +40,20 @@ use self::limit::Limited;
 use self::socket::SocketFile;
 pub use self::tls::{AUTHORITY_OPTION, CERTIFICATE_OPTION, KEY_OPTION, TlsError, TlsFiles};
 
-/// How long any call may take. Karpenter's provider does not wait longer.
+/// The longest duration of a call. Karpenter's provider does not wait longer.
 pub const LIMIT: Duration = Duration::from_secs(10);
-/// The largest message that is accepted; it is tonic's default, which each service sets itself.
+/// The most bytes in a message: tonic's default, which each service sets itself.
 pub const LARGEST: usize = 4 << 20;
-/// How long a client may take to show its certificate.
+/// The timeout of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How often an idle connection is probed.
+/// The pause between two probes of an idle connection.
 const QUIET: Duration = Duration::from_secs(30);
-/// The pause when no client can be accepted, as when file descriptors have run out.
+/// The pause after a failed accept, for example without free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A bound address on which clients connect. No client is accepted before [`GrpcListener::serve`].
+/// A bound address on which clients connect. [`GrpcListener::serve`] accepts them.
 ///
-/// Dropped, it accepts no more connections, and the file of its socket is removed.
+/// Dropping the listener stops accepting connections, and removes the socket's file.
 #[derive(Debug)]
 pub struct GrpcListener {
     incoming: Incoming,
@@ -73,8 +73,8 @@ struct Tls {
 }
 
 impl GrpcListener {
-    /// Binds the address; a port needs the files of TLS, which are loaded at once. Over a port, no
-    /// client is accepted before [`GrpcListener::allowing`].
+    /// Binds the address. A port needs TLS files, which are loaded at once. On a port, no client is accepted
+    /// before [`GrpcListener::allowing`].
     pub async fn bind(address: Address, tls: Option<TlsFiles>) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Bind { address: address.to_string(), source };
         match (&address, tls) {
@@ -96,8 +96,8 @@ impl GrpcListener {
         }
     }
 
-    /// The same, where these clients are accepted over TLS: those of all its services. [`Restricted`]
-    /// decides which service each of them may use.
+    /// Sets the clients that are accepted over TLS: those of all services together. [`Restricted`] decides
+    /// which service each client may use.
     #[must_use]
     pub fn allowing(mut self, allowed: AllowedClients) -> Self {
         if let Incoming::Tls(_, tls) = &mut self.incoming {
@@ -111,7 +111,7 @@ impl GrpcListener {
         &self.address
     }
 
-    /// Serves clients until `stop`; calls that are under way then are completed.
+    /// Serves clients until `stop` completes, then finishes the calls that are under way.
     pub async fn serve(
         self,
         routes: Routes,
@@ -122,7 +122,7 @@ impl GrpcListener {
             stop.await;
             let _ = stopping.send(());
         };
-        // A client that keeps its connection open does not prevent the stop.
+        // A client that holds its connection open does not prevent the stop.
         let patience = async move {
             match stopped.await {
                 Ok(()) => tokio::time::sleep(LIMIT).await,
@@ -168,7 +168,7 @@ fn unix_clients(
     })
 }
 
-/// Clients that have shown a certificate. A slow one delays no other.
+/// Clients whose TLS handshake has succeeded. A slow handshake delays no other.
 fn tls_clients(
     listener: TcpListener,
     tls: Arc<Tls>,

@@ -1,7 +1,7 @@
 //! The plugin of aks-flex: pools of one Azure VM each, stored by an implementation of [`Pools`].
 //!
-//! Items of aks-flex can be of any type. Pools of single VMs are handled here; items of other types are
-//! left alone and not shown.
+//! Items of aks-flex can have any type. The plugin handles pools of single VMs; items of other types stay
+//! unchanged and are not shown.
 
 mod agent_pools;
 mod instances;

@@ -1,5 +1,5 @@
-//! Refusals: a gRPC status for clients that read codes, with a [`Trouble`](v1::Trouble) among its
-//! details for clients that decide by it.
+//! Refusals: a gRPC status for clients that read codes, with a [`Trouble`](v1::Trouble) in its details for
+//! clients that decide by it.
 
 use bringup_flex::trouble::{Class, Trouble};
 use bringup_objects::flex::machine::Failure;
@@ -11,10 +11,11 @@ use tonic::{Code, Status};
 use crate::grpc::v1;
 use crate::grpc::v1::trouble::Class as Word;
 
-/// How much of the message goes into the status itself, which is sent as a header. The detail has all.
+/// The most characters of the message in the status itself, which is sent as a header. The details contain
+/// the whole message.
 const WORDS: usize = 300;
 
-/// The status with details, as gRPC carries it in `grpc-status-details-bin`.
+/// A status with details, as gRPC sends it in `grpc-status-details-bin`.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Detailed {
     #[prost(int32, tag = "1")]
@@ -25,7 +26,7 @@ struct Detailed {
     details: Vec<Any>,
 }
 
-/// An error of Azure.
+/// The refusal for an error of Azure.
 pub fn of(trouble: &Trouble) -> Status {
     refuse(&v1::Trouble {
         class: word(trouble.class).into(),
@@ -36,10 +37,10 @@ pub fn of(trouble: &Trouble) -> Status {
     })
 }
 
-/// An error of Azure, as a machine stores it.
+/// The refusal for an error of Azure that a machine has stored.
 pub fn of_failure(failure: &Failure) -> Status {
     refuse(&v1::Trouble {
-        // A machine that did not join has failed for good; its cause says why.
+        // A machine that did not join has failed permanently; the cause tells why.
         class: failure.class.known().map_or(Word::Request, word).into(),
         cause: failure.cause.to_string(),
         arm_code: failure.arm_code.clone().unwrap_or_default(),
@@ -48,27 +49,27 @@ pub fn of_failure(failure: &Failure) -> Status {
     })
 }
 
-/// The object does not exist in Azure: only where that is certain.
+/// The refusal for an object that certainly does not exist in Azure.
 pub fn not_found(message: impl Into<String>) -> Status {
     refuse(&plain(Word::NotFound, message.into()))
 }
 
-/// No machine can be created from the class as it is.
+/// The refusal if no machine can be created from the class now.
 pub fn class_not_ready(reason: impl Into<String>) -> Status {
     refuse(&plain(Word::NotReady, reason.into()))
 }
 
-/// The request is wrong.
+/// The refusal of a wrong request.
 pub fn wrong_request(message: impl Into<String>) -> Status {
     refuse(&plain(Word::Request, message.into()))
 }
 
-/// The request failed now and may succeed later.
+/// The refusal of a request that failed now and may succeed later.
 pub fn not_now(message: impl Into<String>) -> Status {
     refuse(&plain(Word::Transient, message.into()))
 }
 
-/// The trouble among the details of a status, as a client reads it.
+/// The `Trouble` in the details of a status, as a client reads it.
 pub fn trouble_in(status: &Status) -> Option<v1::Trouble> {
     let detailed = Detailed::decode(status.details()).ok()?;
     detailed.details.iter().find_map(|detail| detail.to_msg().ok())
@@ -83,7 +84,7 @@ fn word(class: Class) -> Word {
         Class::Capacity => Word::Capacity,
         Class::Request => Word::Request,
         Class::Network => Word::Network,
-        // Both pass when something else has ended.
+        // Both end when another operation has ended.
         Class::Wait | Class::Conflict => Word::Conflict,
         Class::Throttle => Word::Throttle,
         Class::Access => Word::Access,
@@ -106,7 +107,7 @@ fn code(class: Word) -> Code {
 
 fn refuse(trouble: &v1::Trouble) -> Status {
     let code = code(trouble.class());
-    // Clients of the plugin look for Azure's code in the message.
+    // Clients of the plugin search for Azure's code in the message.
     let parts = [&trouble.arm_code, &trouble.message].map(String::as_str);
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let message: String = parts.join(": ").chars().take(WORDS).collect();
@@ -169,7 +170,7 @@ mod tests {
         for (class, word, code) in rows {
             let status = of(&trouble(class));
             assert_eq!((trouble_in(&status).unwrap().class(), status.code()), (word, code));
-            // The same, once it was stored.
+            // The same error, once a machine has stored it.
             let stored = of_failure(&trouble(class).stored());
             assert_eq!((trouble_in(&stored).unwrap().class(), stored.code()), (word, code));
         }

@@ -7,7 +7,7 @@ use bringup_objects::flex::FlexNodeClassSpec;
 
 use crate::grpc::plugin::PoolError;
 
-/// Refuses a pool that would use anything outside the scopes.
+/// Refuses a pool that would use a resource outside the scopes.
 pub(super) fn check(scopes: &Scopes, class: &FlexNodeClassSpec) -> Result<(), PoolError> {
     let place: Result<(Name, Name), _> = class
         .subscription_id
@@ -19,7 +19,7 @@ pub(super) fn check(scopes: &Scopes, class: &FlexNodeClassSpec) -> Result<(), Po
     }
     check_id(scopes, "spec.subnet_id", &class.subnet_id)?;
     match class.image_id.as_deref() {
-        // Images of galleries that their owners share are in no subscription.
+        // IDs of shared gallery images contain no subscription.
         Some(id) if is_in_subscription(id) => check_id(scopes, "spec.image_id", id),
         _ => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! The state of a pool, and what is next for it. Pure.
+//! The state of a pool, and the next step for it. Pure.
 
 use std::collections::BTreeMap;
 
@@ -17,41 +17,41 @@ use crate::reconciler::classes::why_not_ready;
 
 /// The label of the class and the machine of a pool; its value is the name of both.
 pub const LABEL: &str = "flex.aks.azure.com/agent-pool";
-/// The annotation with the id of the pool, as its client wrote it.
+/// The annotation with the ID of the pool, as its client wrote it.
 pub const ID: &str = "flex.aks.azure.com/agent-pool-id";
-/// The annotation with the type of an item; none: a pool.
+/// The annotation with the type of an item; without it, the item is a pool.
 pub const TYPE: &str = "flex.aks.azure.com/agent-pool-type";
 
 /// The cluster that machines join.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
-    /// Its API server, as a URL.
+    /// The URL of the cluster's API server.
     pub server: String,
-    /// Its authority, as PEM.
+    /// The cluster's certificate authority, as PEM.
     pub authority: Vec<u8>,
 }
 
-/// The class and the machine of a pool, as they were read.
+/// The class and the machine of a pool, as just read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PoolState {
     pub(super) class: Option<DynamicObject>,
     pub(super) machine: Option<DynamicObject>,
 }
 
-/// What is next for a pool that a client requests.
+/// The next step for a pool that a client requests.
 #[derive(Debug)]
 pub(super) enum Step {
     MakeClass(Box<AzureFlexNodeClass>),
     MakeMachine(Box<AzureFlexMachine>),
-    /// Azure has not answered yet; this is stored so far.
+    /// Azure has not answered yet; the pool as stored so far.
     Wait(Box<Stored>),
     Answer(Box<Stored>),
     Refuse(PoolError),
-    /// Azure refused it, or its class: it is deleted.
+    /// Azure refused the pool or its class: delete the pool.
     Remove(PoolError),
 }
 
-/// Whether Azure has accepted or refused the VM of a machine, or the machine is deleted.
+/// Whether Azure has accepted or refused the VM of a machine, or the machine is being deleted.
 pub(super) fn is_settled(machine: Option<&AzureFlexMachine>) -> bool {
     machine.is_none_or(|machine| {
         machine.metadata.deletion_timestamp.is_some()
@@ -60,7 +60,7 @@ pub(super) fn is_settled(machine: Option<&AzureFlexMachine>) -> bool {
     })
 }
 
-/// Whether no machine can be created from a class, by conditions of its present generation.
+/// Whether no machine can be created from a class, according to the conditions of its present generation.
 pub(super) fn is_refused(class: Option<&AzureFlexNodeClass>) -> bool {
     let status = class.and_then(|class| class.status.as_ref());
     let generation = class.and_then(|class| class.metadata.generation);
@@ -68,20 +68,20 @@ pub(super) fn is_refused(class: Option<&AzureFlexNodeClass>) -> bool {
     ready.is_some_and(|ready| ready.status == "False" && ready.observed_generation == generation)
 }
 
-/// The VM, once Azure has accepted it.
+/// The ID of the VM, once Azure has accepted it.
 fn vm_of(machine: &AzureFlexMachine) -> Option<String> {
     let status = machine.status.as_ref()?;
     let there = status.accepted_at.is_some() && status.phase != Phase::Gone;
     status.place.as_ref().filter(|_| there).map(vm_id)
 }
 
-/// Why the last attempt failed, unless another is under way.
+/// The failure of the last attempt, unless another attempt is under way.
 fn failure_of(machine: &AzureFlexMachine) -> Option<Failure> {
     let status = machine.status.as_ref()?;
     status.failure.clone().filter(|_| status.phase.is_cleaning())
 }
 
-/// Whether an object is of the pool of an id.
+/// Whether an object belongs to the pool with this ID.
 pub(super) fn is_of(object: &DynamicObject, id: &str) -> bool {
     object.annotations().get(ID).is_some_and(|known| known == id)
 }
@@ -93,7 +93,7 @@ fn read<K: DeserializeOwned>(object: Option<&DynamicObject>) -> Result<Option<K>
 }
 
 impl PoolState {
-    /// Puts classes and machines of the same name together.
+    /// Pairs classes and machines with the same name.
     pub(super) fn all(classes: Vec<DynamicObject>, machines: Vec<DynamicObject>) -> Vec<Self> {
         let mut all: BTreeMap<String, Self> = BTreeMap::new();
         for class in classes {
@@ -111,12 +111,12 @@ impl PoolState {
         self.class.iter().chain(&self.machine)
     }
 
-    /// Whether one of its objects is of the pool of an id.
+    /// Whether one of the objects belongs to the pool with this ID.
     pub(super) fn is_of(&self, id: &str) -> bool {
         self.objects().any(|object| is_of(object, id))
     }
 
-    /// The id of the pool; where the annotation is lost, the name of its objects.
+    /// The ID of the pool; if the annotation is missing, the name of its objects.
     pub(super) fn id(&self) -> String {
         let known = self.objects().find_map(|object| object.annotations().get(ID).cloned());
         known.or_else(|| self.objects().next().map(ResourceExt::name_any)).unwrap_or_default()
@@ -130,7 +130,7 @@ impl PoolState {
         read(self.machine.as_ref())
     }
 
-    /// What is stored.
+    /// The item that is stored.
     pub(super) fn record(&self, cluster: &Cluster) -> Record {
         if self.objects().any(|object| object.annotations().contains_key(TYPE)) {
             return Record::Other;
@@ -163,7 +163,7 @@ impl PoolState {
         })
     }
 
-    /// What is next, where a client requests this pool.
+    /// The next step when a client requests this pool.
     pub(super) fn next_step(&self, pool: &Pool, cluster: &Cluster) -> Step {
         if let Some(foreign) = self.objects().find(|object| !is_of(object, &pool.id)) {
             let kind = foreign.types.as_ref().map_or("object", |types| types.kind.as_str());
@@ -342,7 +342,7 @@ mod tests {
         // Another attempt is under way.
         let step = with(failed(Phase::NicPut)).next_step(&pool(), &cluster());
         assert!(matches!(step, Step::Wait(_)), "{step:?}");
-        // The reason for the deletion is not known.
+        // The reason for the deletion is unknown.
         let mut deleting = with(FlexMachineStatus::default());
         let class = deleting.class.as_mut().unwrap();
         class.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
@@ -391,7 +391,7 @@ mod tests {
             pool.labels.insert("a".to_owned(), "b".to_owned());
         });
         assert!(refusal.contains("spec.vm_size and spec.kubeadm.node_labels"), "{refusal}");
-        // Written otherwise, it is the same.
+        // The same pool in another notation.
         let mut same = pool();
         same.class.location = "East US 2".to_owned();
         let step = with(FlexMachineStatus::default()).next_step(&same, &cluster());

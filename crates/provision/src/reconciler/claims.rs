@@ -1,4 +1,4 @@
-//! `NodeClaim`s in Kubernetes, and the plain values that decisions are made from.
+//! `NodeClaim`s in Kubernetes, and their conversion to the plain values that decisions use.
 
 use std::sync::Arc;
 
@@ -17,18 +17,16 @@ use super::kubernetes::{exactly, store_error};
 
 /// The API group of our classes.
 pub(super) const GROUP: &str = "flex.aks.azure.com";
-/// Their kind.
 pub(super) const KIND: &str = "AzureFlexNodeClass";
-/// The reason with which Karpenter's Azure provider announces the same.
+/// The reason with which Karpenter's Azure provider announces such failures.
 const FAILED: &str = "AsyncProvisioningError";
 
-/// Whether a claim is of one of our classes.
 pub(super) fn is_of_our_class(claim: &NodeClaim) -> bool {
     let class = &claim.spec.node_class_ref;
     class.group == GROUP && class.kind == KIND
 }
 
-/// The plain value of a claim.
+/// Converts a claim to its plain value.
 pub(super) fn plain(claim: &NodeClaim) -> Claim {
     let conditions = claim.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let registered = find(conditions, karpenter::REGISTERED);
@@ -51,7 +49,6 @@ pub(super) fn plain(claim: &NodeClaim) -> Claim {
     }
 }
 
-/// `NodeClaim`s in Kubernetes.
 pub(super) struct KubeClaims {
     api: Api<NodeClaim>,
     recorder: Recorder,

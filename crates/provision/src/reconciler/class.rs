@@ -20,7 +20,7 @@ use super::kubernetes::pause;
 use crate::joining;
 
 impl<B: Bootstrap> Flex<B> {
-    /// Reconciles a class. Answers when it is due again.
+    /// Reconciles a class. Returns when the class is due again.
     pub(super) async fn reconcile_class(&self, name: &str) -> Option<Timestamp> {
         match self.reconcile_known_class(name).await {
             Ok(next) => next,
@@ -53,8 +53,8 @@ impl<B: Bootstrap> Flex<B> {
         self.classes.write_status(&class, &findings, now).await.map(Some)
     }
 
-    /// The names of the claims and machines of a class. They are listed from the API server: one
-    /// that the watch has not shown yet uses the class all the same.
+    /// The names of the claims and machines that use a class. They are listed from the API server, because
+    /// the watch may not have delivered a new one yet.
     async fn users_of_class(&self, class: &str) -> Result<Vec<String>, kube::Error> {
         let all = ListParams::default();
         let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
@@ -69,7 +69,7 @@ impl<B: Bootstrap> Flex<B> {
         };
         let claims = claims.iter().filter(|claim| match &claim.0 {
             Ok(claim) => is_of_our_class(claim) && claim.spec.node_class_ref.name == class,
-            // It may be one of this class.
+            // An unreadable machine may use this class.
             Err(_) => true,
         });
         let names: BTreeSet<String> =

@@ -1,5 +1,5 @@
-//! Whether the failure of a machine is the fault of its class. Only then the class is not ready: one
-//! machine with a size or a zone that Azure refuses must not stop all the others.
+//! Whether a machine failed because of its class. Only then the class is not ready: one machine with a size
+//! or zone that Azure refuses must not block all others.
 
 use bringup_contract::Cause;
 use bringup_contract::flex::FailureCause;
@@ -12,7 +12,8 @@ use tracing::warn;
 use super::flex::{Flex, Key};
 use super::memory::ClassFailure;
 
-/// Codes about what only the class names: image, subnet, resource group, region, and our rights there.
+/// Error codes about fields that only the class contains (image, subnet, resource group, region), and about
+/// bringup's permissions for them.
 const OF_CLASS: [&str; 13] = [
     "AuthorizationFailed",
     "LinkedAuthorizationFailed",
@@ -29,8 +30,8 @@ const OF_CLASS: [&str; 13] = [
     "ResourcePurchaseValidationFailed",
 ];
 
-/// Decides it from the refusal, the size that the machine names, and whether the VM had been requested:
-/// a NIC is made from fields of the class alone, a VM also from fields of the machine.
+/// Decides from the refusal, the machine's size, and whether the VM had been requested: a NIC depends only on
+/// fields of the class, a VM also on fields of the machine.
 fn is_fault_of_class(failure: &Failure, size: &str, is_of_vm: bool) -> bool {
     let message = failure.message.to_ascii_lowercase();
     if !size.is_empty() && message.contains(&size.to_ascii_lowercase()) {
@@ -43,7 +44,7 @@ fn is_fault_of_class(failure: &Failure, size: &str, is_of_vm: bool) -> bool {
         || ["imagereference", "galleryimage", "/subnets/"].iter().any(|it| message.contains(it))
 }
 
-/// The failure of a machine, if it is the fault of its class at this generation.
+/// The failure of a machine, if the class at this generation caused it.
 fn class_failure(machine: &AzureFlexMachine, generation: Option<i64>) -> Option<ClassFailure> {
     let status = machine.status.as_ref().filter(|status| status.phase.is_cleaning())?;
     let failure = status.failure.as_ref()?;
@@ -66,8 +67,8 @@ fn class_failure(machine: &AzureFlexMachine, generation: Option<i64>) -> Option<
 }
 
 impl<B: Bootstrap> Flex<B> {
-    /// Remembers the failure of a machine that is the fault of its class: then no other machine is
-    /// created from the class for a while.
+    /// Records the failure of a machine that the class caused. For a while, no other machine is created from
+    /// the class.
     pub(super) fn note_class_failure_of(&self, machine: &AzureFlexMachine) {
         let class = &machine.spec.node_class;
         let known = self.index().classes.get(class).and_then(|class| class.metadata.generation);
@@ -76,7 +77,7 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// Remembers that the image of a class cannot be resolved, if that is the fault of the class.
+    /// Records that the image of a class cannot be resolved, if the class is the cause.
     pub(super) fn note_image_failure(
         &self,
         class: &str,

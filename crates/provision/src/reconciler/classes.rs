@@ -1,5 +1,5 @@
-//! The finalizer and the conditions of a class: whether machines can be created from it, and when it
-//! may be deleted.
+//! The finalizer and the conditions of a class: whether machines can be created from the class, and when the
+//! class may be deleted.
 
 use bringup_flex::class::Class;
 use bringup_flex::time::later;
@@ -14,24 +14,25 @@ use kube::{Api, Client, ResourceExt as _};
 use super::memory::ClassFailure;
 use crate::inquiries::Found;
 
-/// The fields of the class are valid.
+/// The condition that the fields of the class are valid.
 const VALIDATED: &str = "ValidationSucceeded";
-/// Azure grants access to what the class names.
+/// The condition that bringup has access to the Azure resources in the class.
 const ACCESS: &str = "AzureAccess";
-/// Machines can be created from the class.
+/// The condition that machines can be created from the class.
 const READY: &str = "Ready";
 const OURS: [&str; 3] = [VALIDATED, ACCESS, READY];
-/// The reason where Azure refused a machine, and the fields of its class or our permissions are the
-/// only possible cause.
+/// The reason if Azure refused a machine, and only the fields of the class or our permissions can be the
+/// cause.
 const REFUSED: &str = "MachineRefused";
-/// How long after that no other machine is created from the class.
+/// How long after the refusal no other machine is created from the class.
 const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(5);
-/// How often a class that waits for its claims is reconciled, and how often the Event is created.
+/// How often a class that waits for the deletion of its claims is reconciled, and how often the Event is
+/// created.
 const WAITING: SignedDuration = SignedDuration::from_mins(1);
 const EVENT_EACH: SignedDuration = SignedDuration::from_mins(10);
-/// So many claims are named in the Event.
+/// The most claims that the Event names.
 const NAMED: usize = 5;
-/// How soon a class is checked again.
+/// The pauses between two checks of a class.
 const UNANSWERED: SignedDuration = SignedDuration::from_secs(30);
 const UNUSABLE: SignedDuration = SignedDuration::from_mins(1);
 const USABLE: SignedDuration = SignedDuration::from_mins(10);
@@ -42,18 +43,18 @@ pub(super) struct Classes {
     recorder: Recorder,
 }
 
-/// What was found out about a class, beside the object itself.
+/// The results of checks of a class.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// What Azure answers about it; none: Azure was not asked.
+    /// Azure's answer about the class; none if Azure was not queried.
     pub(super) azure: Option<Found>,
-    /// What is wrong with its version of Kubernetes in this cluster.
+    /// The problem with the class's version of Kubernetes in this cluster, if any.
     pub(super) version: Option<String>,
-    /// The last failure of a machine that was the fault of the class.
+    /// The last failure of a machine that the class caused.
     pub(super) failure: Option<ClassFailure>,
 }
 
-/// Whether machines can be created from a class now, by conditions of its present generation.
+/// Whether machines can be created from a class now, according to the conditions of its present generation.
 pub fn is_ready(class: &AzureFlexNodeClass) -> bool {
     let conditions = class.status.as_ref().map_or(&[][..], |status| &status.conditions);
     class.metadata.deletion_timestamp.is_none()
@@ -109,8 +110,7 @@ impl Classes {
         PostParams { field_manager: Some(MANAGER.to_owned()), dry_run: false }
     }
 
-    /// Keeps a class that is being deleted while claims or machines use it. Answers when it is due
-    /// again.
+    /// Blocks the deletion of a class while claims or machines use it. Returns when the class is due again.
     pub(super) async fn finalize(
         &self,
         class: &AzureFlexNodeClass,
@@ -123,7 +123,8 @@ impl Classes {
         if users.is_empty() {
             let mut class = class.clone();
             class.finalizers_mut().retain(|held| held != FINALIZER);
-            // If another client has written meanwhile, this fails, and the new state is decided on.
+            // If another client has changed the class meanwhile, the write fails, and the new state is
+            // reconciled.
             self.api.replace(&class.name_any(), &Self::parameters(), &class).await?;
             return Ok(None);
         }
@@ -143,7 +144,7 @@ impl Classes {
         Ok(Some(later(now, WAITING)))
     }
 
-    /// Adds the finalizer. Whether it was missing.
+    /// Adds the finalizer. Returns whether it was missing.
     pub(super) async fn add_finalizer(
         &self,
         class: &AzureFlexNodeClass,
@@ -153,12 +154,12 @@ impl Classes {
         }
         let mut class = class.clone();
         class.finalizers_mut().push(FINALIZER.to_owned());
-        // The watch shows the change, and the class is reconciled again.
+        // The watch delivers the change, and the class is reconciled again.
         self.api.replace(&class.name_any(), &Self::parameters(), &class).await?;
         Ok(true)
     }
 
-    /// Writes the conditions of a class. Answers when it is due again.
+    /// Writes the conditions of a class. Returns when the class is due again.
     pub(super) async fn write_status(
         &self,
         class: &AzureFlexNodeClass,
@@ -181,7 +182,7 @@ impl Classes {
     }
 }
 
-/// The conditions of a class, with those of others kept. Times move with the status only.
+/// The conditions of a class; those of other writers stay. The transition time changes only with the status.
 fn conditions(class: &AzureFlexNodeClass, findings: &Findings, now: Timestamp) -> Vec<Condition> {
     let present = class.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let one = |kind: &str, status: Status, reason: &str, message: &str| {
@@ -255,7 +256,7 @@ fn access(
         Some(Found::Denied(trouble)) => {
             (Status::False, trouble.cause.reason().to_owned(), trouble.message.clone())
         }
-        // What was written of this generation still holds.
+        // The condition for this generation stays as written.
         Some(Found::Unanswered(_)) | None
             if before.is_some_and(|one| one.observed_generation == class.metadata.generation) =>
         {
@@ -278,8 +279,8 @@ fn access(
     }
 }
 
-/// A recent failure of a machine that was the fault of the class at its present generation: by memory,
-/// or by the condition that was written before a restart.
+/// A recent failure of a machine that the class at its present generation caused: from memory, or from the
+/// condition that was written before a restart.
 fn recent_failure(
     class: &AzureFlexNodeClass,
     findings: &Findings,

@@ -1,4 +1,4 @@
-//! The work loop: each key that is due (a class, a machine or a Node) is reconciled.
+//! The work loop: reconciles each key that is due (a class, a machine or a Node).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,7 +28,7 @@ use crate::tokens::Tokens;
 /// How many keys are reconciled at once.
 const WORKERS: usize = 32;
 
-/// What can be due.
+/// A unit of work that the reconciler handles.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Class(String),
@@ -36,10 +36,10 @@ pub(super) enum Key {
     Node(String),
 }
 
-/// The cluster of the machines, and where this replica keeps its records.
+/// The cluster of the machines, and the location of this replica's ledger.
 #[derive(Debug, Clone)]
 pub struct Replica {
-    /// The cluster's id, in the tags of every resource in Azure.
+    /// The cluster's ID, in the tags of every resource in Azure.
     pub cluster: String,
     /// The namespace of the ledger.
     pub namespace: String,
@@ -58,7 +58,7 @@ pub struct Flex<B> {
     memory: Mutex<Memory>,
     pub(super) engine: Engine<KubeStore, RecordingCloud<Arc<B>>, KubeClaims>,
     pub(super) bootstrap: Arc<B>,
-    /// The uid of the namespace kube-system, in the names of every resource in Azure.
+    /// The uid of the namespace kube-system, from which the names of all resources in Azure are derived.
     pub(super) cluster_uid: OnceCell<String>,
     pub(super) store: KubeStore,
     pub(super) classes: Classes,
@@ -69,7 +69,7 @@ pub struct Flex<B> {
     pub(super) tokens: Tokens,
     pub(super) metrics: FlexMetrics,
     set_aside: SetAside<Key>,
-    /// A public key whose private half was dropped.
+    /// A public SSH key whose private key was dropped.
     pub(super) key: String,
 }
 
@@ -113,7 +113,7 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// The same, with the metrics of the process.
+    /// Sets the metrics of the process.
     #[must_use]
     pub fn with_metrics(mut self, metrics: FlexMetrics) -> Self {
         self.metrics = metrics;
@@ -128,8 +128,8 @@ impl<B: Bootstrap> Flex<B> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reconciles for ever, as the only replica that does. When the future is dropped, everything it
-    /// does is dropped.
+    /// Reconciles until the returned future is dropped, which cancels all work. Only one replica at a time
+    /// may run this.
     pub async fn run(&self) {
         let _running = self.metrics.run(self.index.clone());
         Box::pin(async { tokio::join!(self.watch(), self.work(), self.sweep_for_ever()) }).await;
@@ -147,7 +147,7 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// Reconciles what is due, and plans when it is due again.
+    /// Reconciles a key, and schedules it again.
     async fn reconcile(&self, key: Key) {
         let reconciled = async {
             match &key {

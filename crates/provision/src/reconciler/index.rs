@@ -1,4 +1,4 @@
-//! What the watches have shown, by name.
+//! The objects that the watches have delivered, by name.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,20 @@ use bringup_flex::claim::Claim;
 use bringup_objects::flex::machine::Phase;
 use bringup_objects::flex::{AzureFlexMachine, AzureFlexNodeClass};
 
-/// What the watches have shown, by name.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pub(super) classes: BTreeMap<String, AzureFlexNodeClass>,
     pub(super) machines: BTreeMap<String, Machine>,
     pub(super) claims: BTreeMap<String, Claim>,
-    /// Whether all claims have been listed once: before that, one that is not here may exist.
+    /// Whether all claims have been listed once. Until then, an unknown claim may exist.
     pub(super) claims_are_listed: bool,
-    /// The same of machines.
+    /// Whether all machines have been listed once.
     pub(super) machines_are_listed: bool,
-    /// The same of classes.
+    /// Whether all classes have been listed once.
     pub(super) classes_are_listed: bool,
 }
 
-/// What the index keeps of a machine.
+/// The fields of a machine that the index stores.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Machine {
     pub(super) class: String,
@@ -52,14 +51,13 @@ impl Machine {
 }
 
 impl Index {
-    /// The machines of a class.
     pub(super) fn of_class(&self, class: &str) -> Vec<String> {
         let of_class = self.machines.iter().filter(|(_, machine)| machine.class == class);
         of_class.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The claim that a machine refers to, if the watch has shown it; and whether claims have been
-    /// listed.
+    /// The claim that a machine refers to, if the watch has delivered the claim; and whether all claims have
+    /// been listed.
     pub(super) fn claim_of(&self, machine: &AzureFlexMachine) -> (Option<Claim>, bool) {
         let reference = machine.spec.claim_ref.as_ref();
         let claim = reference.and_then(|reference| {
@@ -68,8 +66,8 @@ impl Index {
         (claim.cloned(), self.claims_are_listed)
     }
 
-    /// The machines that refer to a claim; that of the claim's own name first, which is the one that
-    /// is created for it. Any client that may create machines can make another refer to it.
+    /// The machines that refer to a claim. The machine with the claim's own name is first: it was created for
+    /// the claim, while any client that may create machines can make another one refer to the claim.
     pub(super) fn machines_for(&self, claim: &str) -> Vec<&String> {
         let refers = |machine: &Machine| machine.claim.as_deref() == Some(claim);
         let mut all: Vec<&String> = self

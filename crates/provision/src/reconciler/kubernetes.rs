@@ -1,15 +1,14 @@
-//! Errors of Kubernetes, and when a request that failed is repeated.
+//! Errors of Kubernetes, and the pause before a failed request is repeated.
 
 use bringup_flex::engine::StoreError;
 use jiff::SignedDuration;
 use kube::api::{DeleteParams, Preconditions};
 
-/// The pause after a request to Kubernetes that failed.
+/// The pause after a failed request to Kubernetes.
 pub(super) const RETRY: SignedDuration = SignedDuration::from_secs(2);
-/// The pause after a request that is forbidden: the permission is not granted two seconds later either.
+/// The pause after a forbidden request: an operator must grant the permission first.
 pub(super) const FORBIDDEN: SignedDuration = SignedDuration::from_mins(1);
 
-/// The pause after an error of Kubernetes.
 pub(super) fn pause(error: &kube::Error) -> SignedDuration {
     match error {
         kube::Error::Api(status) if status.code == 403 => FORBIDDEN,
@@ -28,7 +27,7 @@ pub(super) fn store_error(action: &str, error: &kube::Error) -> StoreError {
     }
 }
 
-/// Deletes only the object with this uid, and only in this version if one is given.
+/// Parameters that delete only the object with this uid, and only in this version if one is given.
 pub(super) fn exactly(uid: Option<String>, resource_version: Option<String>) -> DeleteParams {
     let preconditions = Preconditions { uid, resource_version };
     DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }

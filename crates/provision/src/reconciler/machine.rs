@@ -1,4 +1,4 @@
-//! One machine: one snapshot, one decision, one effect, one memory, and when to decide again.
+//! Reconciles one machine: one snapshot, one decision, one effect, and the time of the next decision.
 
 use bringup_flex::claim::ClaimState;
 use bringup_flex::class::Class;
@@ -16,7 +16,7 @@ use super::flex::Flex;
 use super::kubernetes::{FORBIDDEN, RETRY, pause};
 
 impl<B: Bootstrap> Flex<B> {
-    /// Reconciles a machine: at most one effect. Answers when it is due again.
+    /// Reconciles a machine: at most one effect. Returns when the machine is due again.
     pub(super) async fn reconcile_machine(&self, name: &str) -> Option<Timestamp> {
         let now = self.clock.now();
         let machine = match self.store.read(name).await {
@@ -42,7 +42,7 @@ impl<B: Bootstrap> Flex<B> {
             memory: self.memory().take_machine(name),
             now,
         };
-        // Also where its claim cannot be read or deleted.
+        // The machine's own wait applies even if its claim cannot be read or deleted.
         let machine_due = snapshot.machine_wait();
         let passed = self.engine.pass(&mut snapshot).await;
         self.memory().keep_machine(name, snapshot.memory);
@@ -82,7 +82,7 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// The place of a machine that has none yet; and when to resolve it again, if that failed.
+    /// The place of a machine that has none yet; and, if the place could not be resolved, when to try again.
     async fn place_of(&self, machine: &AzureFlexMachine) -> (Option<Place>, Option<Timestamp>) {
         let phase = machine.status.as_ref().map_or(Phase::Planned, |status| status.phase);
         let class_name = &machine.spec.node_class;
@@ -113,7 +113,7 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// The uid of the namespace kube-system, which no other cluster has.
+    /// The uid of the namespace kube-system, which is unique to this cluster.
     pub(super) async fn cluster_uid(&self) -> Result<String, kube::Error> {
         let read = || async {
             let namespaces: Api<Namespace> = Api::all(self.client.clone());
@@ -123,10 +123,10 @@ impl<B: Bootstrap> Flex<B> {
     }
 }
 
-/// Logs that Kubernetes did not do what was decided. Answers when to decide again.
+/// Logs that a request to Kubernetes failed. Returns when to decide again.
 fn failed(name: &str, error: &StoreError, now: Timestamp) -> Timestamp {
     match error {
-        // Another client changed it first: it is read again at once.
+        // Another client changed the machine first: read it again at once.
         StoreError::Conflict => now,
         StoreError::Failed(error) => {
             warn!(machine = name, error, "AzureFlexMachine not reconciled");
@@ -139,7 +139,7 @@ fn failed(name: &str, error: &StoreError, now: Timestamp) -> Timestamp {
     }
 }
 
-/// The error of the last call to Azure, if it was not stored before.
+/// The error of the last call to Azure, if that error is new.
 fn new_error<'a>(before: &AzureFlexMachine, after: &'a FlexMachineStatus) -> Option<&'a str> {
     let error = |status: &'a FlexMachineStatus| status.call.as_ref()?.last_error.as_deref();
     let known = before.status.as_ref().and_then(|status| status.call.as_ref());

@@ -1,4 +1,4 @@
-//! Metrics of machines. Label values are words of bringup only.
+//! Metrics of machines. Label values are fixed words of bringup only.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,20 +34,19 @@ impl CauseLabel {
     }
 }
 
-/// Subscription and resource group.
 type Group = (String, String);
 
-/// What is shown besides counters.
+/// The values of metrics that are not counters.
 #[derive(Default)]
 struct Shown {
     index: Option<Arc<Mutex<Index>>>,
-    /// How many orphans the last sweep of each group found.
+    /// The number of orphans in each group at the last sweep.
     orphans: BTreeMap<Group, usize>,
-    /// Whether there was a sweep.
+    /// Whether a sweep has run.
     is_swept: bool,
 }
 
-/// Metrics of machines. Clones count together.
+/// Metrics of machines. Clones share one set of metrics.
 #[derive(Clone, Default)]
 pub struct FlexMetrics {
     failures: Family<CauseLabel, Counter>,
@@ -106,16 +105,16 @@ impl FlexMetrics {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows the machines and classes of an index until the returned value is dropped.
+    /// Exports the machines and classes of an index until the returned value is dropped.
     pub(super) fn run(&self, index: Arc<Mutex<Index>>) -> Running {
         self.shown().index = Some(index);
         Running(self.clone())
     }
 
-    /// A new status of a machine was stored: an attempt that failed by it is counted.
+    /// Counts the failed attempt if a machine's new status contains one.
     pub(super) fn status_stored(&self, before: &AzureFlexMachine, after: &FlexMachineStatus) {
         let was_cleaning = before.status.as_ref().is_some_and(|it| it.phase.is_cleaning());
-        // A machine that is being deleted is cleaned up as well, and has not failed.
+        // A machine that is being deleted is cleaned up too, but has not failed.
         let is_deleted = before.metadata.deletion_timestamp.is_some();
         let failure = after.failure.as_ref().filter(|_| after.phase.is_cleaning());
         if let Some(failure) = failure.filter(|_| !was_cleaning && !is_deleted) {
@@ -123,18 +122,18 @@ impl FlexMetrics {
         }
     }
 
-    /// A claim was deleted because its machine failed.
+    /// Counts a claim that was deleted because its machine failed.
     pub(super) fn claim_deleted(&self, cause: &str) {
         self.claims_deleted.get_or_create(&CauseLabel::of(cause)).inc();
     }
 
-    /// A group was swept: so many orphans were found, and so many of them deleted.
+    /// Records a sweep of a group: the orphans that were found, and how many were deleted.
     pub(super) fn swept(&self, group: Group, found: usize, deleted: u64) {
         self.swept.inc_by(deleted);
         self.shown().orphans.insert(group, found);
     }
 
-    /// Every group was swept. The findings of other groups are dropped.
+    /// Records that every group was swept. The findings of other groups are dropped.
     pub(super) fn swept_all(&self, groups: impl Fn(&Group) -> bool) {
         let mut shown = self.shown();
         shown.is_swept = true;
@@ -155,7 +154,7 @@ const PHASES: [Phase; 10] = [
     Phase::Gone,
 ];
 
-/// The statuses of the condition `Ready`.
+/// The values of the condition's status.
 const READINESS: [&str; 3] = ["True", "False", "Unknown"];
 
 impl Collector for FlexMetrics {
@@ -163,7 +162,8 @@ impl Collector for FlexMetrics {
         let gauge = MetricType::Gauge;
         let number = |count: usize| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
         let shown = self.shown();
-        // Only the process that reconciles machines has them; from others the series are absent, not zero.
+        // Only the process that reconciles machines has an index: from others the series are absent, not
+        // zero.
         let index = shown.index.as_ref();
         let index = index.map(|index| index.lock().unwrap_or_else(PoisonError::into_inner));
         let help = "Machines, by phase";
@@ -224,7 +224,7 @@ mod tests {
         stored(&flex, &requested, &cleaning);
         stored(&flex, &cleaning, &gone);
         stored(&flex, &gone, &gone);
-        // Another attempt, whose machine is deleted before it ends.
+        // Another attempt, whose machine is deleted before the attempt ends.
         let again = machine(Phase::NicPut, cause);
         stored(&flex, &gone, &again);
         let mut deleted = again;
@@ -289,7 +289,7 @@ mod tests {
         flex.swept_all(|_| true);
         assert!(metrics.text().contains("\nbringup_flex_leaks 5\n"), "{}", metrics.text());
         assert!(metrics.text().contains("\nbringup_flex_swept_total 4\n"), "{}", metrics.text());
-        // `a` could not be swept this time, and `b` is of no class any more.
+        // The sweep of `a` failed this time, and no class uses `b` any more.
         flex.swept_all(|one| *one == group("a"));
         assert!(metrics.text().contains("\nbringup_flex_leaks 2\n"), "{}", metrics.text());
     }

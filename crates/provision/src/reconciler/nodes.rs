@@ -1,5 +1,5 @@
-//! Nodes of machines: withdraws the bootstrap token of a Node that has joined, and sets the provider id
-//! of a Node that has none.
+//! Nodes of machines: deletes the bootstrap token of a Node that has joined, and sets the provider ID of a
+//! Node that has none.
 
 use bringup_azure::{Priority, ResourceId};
 use bringup_flex::engine::{Bootstrap, NETWORK};
@@ -20,15 +20,15 @@ use super::index::Machine;
 use super::kubernetes::pause;
 use crate::tokens::LIFE;
 
-/// The label with which a Node names its claim.
+/// The label of a Node that contains the name of its claim.
 pub(crate) const CLAIM_LABEL: &str = "karpenter.azure.com/node-claim";
-/// The pause until a Node of which something is not known yet is reconciled again.
+/// The pause before a Node is reconciled again whose machine or address is not known yet.
 const UNKNOWN: SignedDuration = SignedDuration::from_secs(30);
-/// The scheme of our provider ids.
+/// The scheme of our provider IDs.
 const SCHEME: &str = "azure-flex://";
 
 impl<B: Bootstrap> Flex<B> {
-    /// Whether a Node needs its token withdrawn or its provider id set. Each token is withdrawn once.
+    /// Whether a Node's token must be deleted or its provider ID set. Each token is deleted once.
     pub(super) fn needs_reconciling(&self, node: &Node) -> bool {
         let label = node.labels().get(CLAIM_LABEL);
         let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
@@ -42,7 +42,7 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// Reconciles a Node. Answers when it is due again.
+    /// Reconciles a Node. Returns when the Node is due again.
     pub(super) async fn reconcile_node(&self, name: &str) -> Option<Timestamp> {
         let nodes: Api<Node> = Api::all(self.client.clone());
         let node = match nodes.get_opt(name).await {
@@ -66,7 +66,7 @@ impl<B: Bootstrap> Flex<B> {
             (index.machines_for(&claim).first().copied().cloned(), index.machines_are_listed)
         };
         let again = Some(later(self.clock.now(), UNKNOWN));
-        // Before the machines have been listed, a machine that is not here may exist.
+        // Until the machines have been listed, an unknown machine may exist.
         let Some(machine) = machine else { return again.filter(|_| !is_certain) };
         let Ok(Some(machine)) = self.store.read(&machine).await else { return again };
         if id.is_empty() {
@@ -78,7 +78,7 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// The Node has joined: the bootstrap token of its machine is no longer needed.
+    /// Deletes the bootstrap token of a Node's machine: the Node has joined, and no longer needs the token.
     async fn withdraw_token(&self, node: &str, provider_id: &str) -> Option<Timestamp> {
         let (uid, is_certain) = {
             let index = self.index();
@@ -94,15 +94,15 @@ impl<B: Bootstrap> Flex<B> {
         match self.tokens.withdraw(&uid).await {
             Ok(()) => None,
             Err(error) => {
-                // It expires within the hour.
+                // The token expires within the hour.
                 warn!(node, %error, "cannot delete bootstrap token");
                 Some(later(self.clock.now(), LIFE.min(SignedDuration::from_mins(5))))
             }
         }
     }
 
-    /// Sets the provider id of a Node that names its claim, if its address is that of the machine's NIC,
-    /// which it cannot choose.
+    /// Sets the provider ID of a Node whose label names the claim, if the Node has an address of the
+    /// machine's NIC, which a Node cannot choose.
     async fn set_provider_id(&self, node: &Node, machine: &AzureFlexMachine) -> Option<Timestamp> {
         let later = Some(later(self.clock.now(), UNKNOWN));
         let status = machine.status.clone().unwrap_or_default();
@@ -117,7 +117,7 @@ impl<B: Bootstrap> Flex<B> {
         };
         match compare_address(node, &nic) {
             Address::Same => {}
-            // With a cloud provider of its own, a Node has addresses only after it has registered.
+            // With an external cloud provider, a Node has addresses only after it has registered.
             Address::Unknown => return later,
             Address::Another => {
                 let name = node.name_any();
@@ -157,12 +157,12 @@ impl<B: Bootstrap> Flex<B> {
     }
 }
 
-/// Whether a Node has an address of a NIC.
+/// The result of comparing a Node's addresses with those of a NIC.
 #[derive(Debug, PartialEq, Eq)]
 enum Address {
     Same,
     Another,
-    /// The Node or the NIC has no address yet: that proves nothing.
+    /// The Node or the NIC has no address yet, which proves nothing.
     Unknown,
 }
 

@@ -1,5 +1,5 @@
-//! Azure, with a record of what it refuses in the ledger: what was refused is not requested again at
-//! once, also after a restart. The record is written before the status of the machine.
+//! Sends requests to Azure, and records refusals in the ledger, so that bringup does not repeat a refused
+//! request at once, even after a restart. The refusal is recorded before the machine's status is written.
 
 use std::sync::Arc;
 
@@ -16,10 +16,9 @@ use tracing::warn;
 
 use crate::ledger::Ledger;
 
-/// No limit: how often scarce capacity is requested is decided where machines are created.
+/// No limit here: the service that creates machines limits the attempts at scarce capacity.
 const ANY: u32 = u32::MAX;
 
-/// Azure, with a record of what it refuses.
 pub(super) struct RecordingCloud<B> {
     cloud: ArmCloud<B>,
     ledger: Ledger,

@@ -1,4 +1,4 @@
-//! Machines in Kubernetes, as the engine stores them.
+//! Machines in Kubernetes: the store of the engine.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,8 @@ use tracing::warn;
 use super::kubernetes::{exactly, store_error};
 use crate::ledger::Ledger;
 
-/// Machines in Kubernetes, with a cache of what was last written or read of each: an own write need
-/// not be read back, and one that is based on something older is refused by its version.
+/// Machines in Kubernetes, with a cache of each machine as last written or read. Own writes need not be read
+/// back, and the API server refuses a write that is based on an older version.
 #[derive(Clone)]
 pub(super) struct KubeStore {
     api: Api<AzureFlexMachine>,
@@ -31,8 +31,8 @@ impl KubeStore {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The watch has shown this machine. If it differs from the cached one, which may be older or
-    /// newer, the machine is read again.
+    /// Compares a machine that the watch delivered with the cached one. If they differ, either may be the
+    /// newer one, so the machine is read again.
     pub(super) fn watched(&self, machine: &AzureFlexMachine) {
         let mut cache = self.cache();
         let name = machine.name_any();
@@ -48,7 +48,7 @@ impl KubeStore {
         self.cache().remove(name);
     }
 
-    /// Reads a machine; none: it does not exist.
+    /// Reads a machine; none if it does not exist.
     pub(super) async fn read(&self, name: &str) -> Result<Option<AzureFlexMachine>, StoreError> {
         if let Some(cached) = self.cache().get(name).cloned() {
             return Ok(Some(cached));
@@ -62,8 +62,8 @@ impl KubeStore {
         Ok(read)
     }
 
-    /// Writes the finalizers into the object as it is stored. Its spec may never change, and may hold
-    /// what bringup would write differently: an empty `labels: {}` is left out here.
+    /// Writes the finalizers into the object as it is stored. The object's spec is immutable, and may contain
+    /// fields that bringup would serialise differently, such as an empty `labels: {}`.
     async fn replace_finalizers(
         &self,
         name: &str,
@@ -73,7 +73,7 @@ impl KubeStore {
         let objects: Api<DynamicObject> = Api::all_with(self.api.clone().into_client(), &resource);
         let mut object = objects.get(name).await?;
         object.metadata.finalizers.clone_from(&machine.metadata.finalizers);
-        // Refused if it has changed meanwhile.
+        // The API server refuses the write if the object has changed meanwhile.
         object.metadata.resource_version.clone_from(&machine.metadata.resource_version);
         let written = objects.replace(name, &PostParams::default(), &object).await?;
         let written = serde_json::to_value(written).and_then(serde_json::from_value);
@@ -110,7 +110,7 @@ impl Store for KubeStore {
     async fn write_finalizers(&self, machine: &AzureFlexMachine) -> Result<(), StoreError> {
         let name = machine.name_any();
         let is_released = !machine.finalizers().iter().any(|held| held == FINALIZER);
-        // Counted before it is gone; a ledger that cannot be written does not keep the machine.
+        // Counted before the machine's deletion. A failed write of the ledger does not prevent the deletion.
         if is_released
             && let Err(error) = self.ledger.update(|content| content.tally.count(machine)).await
         {
@@ -125,7 +125,7 @@ impl Store for KubeStore {
         self.forget(&name);
         match self.api.delete(&name, &exactly(machine.uid(), None)).await {
             Ok(_) => Ok(()),
-            // It is gone already, or another machine has its name.
+            // The machine was deleted already, or another machine has its name.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
             Err(error) => Err(store_error(&format!("delete AzureFlexMachine {name}"), &error)),
         }

@@ -1,4 +1,4 @@
-//! The sweep: deletes orphaned resources in every resource group that classes or machines name.
+//! The sweep: deletes orphaned resources in the resource groups of all classes and machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,9 +21,9 @@ use tracing::{info, warn};
 
 use super::flex::{Flex, Key};
 
-/// After this time a VM must be in a list: lists are up to half a minute late.
+/// The age at which a VM must appear in a list: lists are up to half a minute late.
 const LISTED: SignedDuration = SignedDuration::from_mins(2);
-/// The pause while classes and machines have not been listed.
+/// The pause while classes and machines have not been listed yet.
 const UNLISTED: SignedDuration = SignedDuration::from_secs(5);
 /// The pause between two sweeps.
 const EACH: SignedDuration = SignedDuration::from_mins(5);
@@ -36,14 +36,14 @@ impl<B: Bootstrap> Flex<B> {
             let due = later(self.clock.now(), wait);
             tokio::select! {
                 () = self.clock.reach(due) => {}
-                // A clock that stands still is read again.
+                // Read the clock again in case it stands still.
                 () = tokio::time::sleep(Duration::from_hours(1)) => {}
             }
         }
     }
 
     async fn sweep_all(&self) {
-        // Before both have been listed, not all resource groups are known.
+        // Until classes and machines have been listed, not all resource groups are known.
         if !self.is_listed() {
             return;
         }
@@ -53,7 +53,7 @@ impl<B: Bootstrap> Flex<B> {
             let parsed = (subscription.parse::<Name>(), group.parse::<Name>());
             let (Ok(subscription), Ok(group)) = parsed else { continue };
             if let Err(why) = self.sweep(&subscription, &group, &mut audit).await {
-                // The other groups are swept all the same.
+                // The sweep continues with the other groups.
                 warn!(resource_group = %group, error = why, "cannot sweep resource group");
                 audit.miss(&group, &why);
             }
@@ -85,14 +85,13 @@ impl<B: Bootstrap> Flex<B> {
         index.classes_are_listed && index.machines_are_listed
     }
 
-    /// The regions of all classes.
     fn regions(&self) -> BTreeSet<(String, String)> {
         let index = self.index();
         let classes = index.classes.values().filter_map(|class| Class::of(&class.spec).ok());
         classes.map(|class| (class.subscription, class.location)).collect()
     }
 
-    /// The resource groups that may hold our resources: those of classes and those of machines.
+    /// The resource groups that may contain our resources: those of classes and machines.
     fn groups(&self) -> BTreeSet<(String, String)> {
         let index = self.index();
         let of_classes = index.classes.values().map(|class| {
@@ -113,7 +112,8 @@ impl<B: Bootstrap> Flex<B> {
         let now = self.clock.now();
         let resources =
             self.sweeper.list(subscription, group, now).await.map_err(|error| text(&error))?;
-        // After Azure: what was created in between has its machine.
+        // Machines are listed after Azure, so that a resource that was created in between has its machine in
+        // the list.
         let machines: Api<AzureFlexMachine> = Api::all(self.client.clone());
         let machines = machines.list(&ListParams::default()).await.map_err(|error| text(&error))?;
         self.check_missing_vms(&resources, &machines.items, (subscription, group), now);
@@ -142,7 +142,7 @@ impl<B: Bootstrap> Flex<B> {
         Ok(())
     }
 
-    /// The claims that exist, by uid; none where Karpenter is not installed.
+    /// The uids of all existing claims; none if Karpenter is not installed.
     async fn claims_that_exist(&self) -> kube::Result<BTreeSet<String>> {
         let claims: Api<NodeClaim> = Api::all(self.client.clone());
         match claims.list_metadata(&ListParams::default()).await {
@@ -152,8 +152,8 @@ impl<B: Bootstrap> Flex<B> {
         }
     }
 
-    /// Lets the VM of a machine that runs be read where the list does not show it: another client may
-    /// have deleted it.
+    /// Schedules a read of the VM of a running machine if the list does not show that VM: another client may
+    /// have deleted the VM.
     fn check_missing_vms(
         &self,
         resources: &[Resource],
@@ -174,7 +174,7 @@ impl<B: Bootstrap> Flex<B> {
                 continue;
             }
             let stored = status.vm_id.as_deref();
-            // A VM of the same name that was created later is another.
+            // A VM of the same name with another vmId was created later.
             let is_listed = listed.get(&id).is_some_and(|found| {
                 found.zip(stored).is_none_or(|(found, stored)| found.eq_ignore_ascii_case(stored))
             });

@@ -1,4 +1,4 @@
-//! Watches of everything that machines depend on: each change updates the index and makes keys due.
+//! Watches all objects that machines depend on: each change updates the index and makes keys due.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -19,19 +19,19 @@ use super::claims::{is_of_our_class, plain};
 use super::flex::{Flex, Key};
 use super::index::{Index, Machine};
 
-/// What a watch shows of an object.
+/// A change of an object, as a watch delivers it.
 enum Seen<K> {
-    /// It exists, in this state.
+    /// The object exists, in this state.
     Exists(K),
-    /// It was deleted; this was its last state.
+    /// The object was deleted; its last state.
     Deleted(K),
-    /// The one of this name was deleted; its last state cannot be read.
+    /// The object with this name was deleted; its last state cannot be parsed.
     DeletedUnread(String),
-    /// The names of all that exist.
+    /// The names of all existing objects.
     Listed(BTreeSet<String>),
 }
 
-/// Watches one kind of object for ever, with a pause after each error.
+/// Watches one kind of object until the returned future is dropped, with a pause after each error.
 async fn follow<K>(api: Api<Readable<K>>, mut handle: impl FnMut(Seen<K>))
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -54,7 +54,8 @@ where
                 names.insert(object.name_any());
                 handle(Seen::Exists(object));
             }
-            // What the index has of it stays: its VM must not be taken for an orphan.
+            // The object cannot be parsed. Its state in the index stays, so that its VM does not count as an
+            // orphan.
             unreadable::Seen::Unread(metadata) => names.extend(metadata.name),
             unreadable::Seen::InitDone => handle(Seen::Listed(std::mem::take(&mut names))),
             unreadable::Seen::Apply(object) => handle(Seen::Exists(object)),
@@ -158,7 +159,7 @@ impl<B: Bootstrap> Flex<B> {
                     }
                     let (name, known) = (claim.name_any(), plain(&claim));
                     let before = index.claims.insert(name.clone(), known.clone());
-                    // Most changes of a claim do not concern its machine.
+                    // Most changes of a claim do not affect its machine.
                     if before.as_ref() == Some(&known) {
                         return;
                     }
@@ -202,7 +203,7 @@ impl<B: Bootstrap> Flex<B> {
     }
 }
 
-/// Drops what is not among all that exist. Answers its names.
+/// Removes the objects that no longer exist, and returns their names.
 fn drop_missing<T>(
     known: &mut std::collections::BTreeMap<String, T>,
     all: &BTreeSet<String>,

@@ -17,22 +17,19 @@ use crate::grpc::v1;
 use crate::reconciler::nodes::CLAIM_LABEL;
 
 const GPU: &str = "nvidia.com/gpu";
-/// Labels of an offering.
 const PLACES: [&str; 3] =
     ["topology.kubernetes.io/region", "topology.kubernetes.io/zone", "karpenter.sh/capacity-type"];
-/// Labels that Karpenter knows, and that no Node of bringup has.
+/// Labels that Karpenter knows, but that no Node of bringup has.
 const NEVER: [&str; 1] = ["node.kubernetes.io/windows-build"];
 const GPU_COUNT: &str = "karpenter.azure.com/sku-gpu-count";
 /// The taint of a Node that Karpenter has not registered yet.
 const UNREGISTERED: &str = "karpenter.sh/unregistered:NoExecute";
 
-/// The requirements of a claim.
 pub(super) fn requirements(asked: &[v1::Requirement]) -> Result<Vec<Requirement>, String> {
     let read = |one: &v1::Requirement| Requirement::read(&one.key, &one.operator, &one.values);
     asked.iter().map(|one| read(one).map_err(|error| error.to_string())).collect()
 }
 
-/// The resources that the pods of a claim need.
 pub(super) fn needs(requests: &BTreeMap<String, String>) -> Result<Needs, String> {
     let text = |name: &str| requests.get(name).map_or("0", String::as_str);
     let wrong = |name: &str| format!("requests: `{}` of {name} is not a quantity", text(name));
@@ -50,7 +47,6 @@ pub(super) fn needs(requests: &BTreeMap<String, String>) -> Result<Needs, String
     })
 }
 
-/// The machine for a claim.
 pub(super) fn machine(
     claim: &v1::Claim,
     class: &Class,
@@ -106,7 +102,7 @@ pub(super) fn is_coming(machine: &AzureFlexMachine) -> bool {
     machine.status.as_ref().is_some_and(|status| status.phase < Phase::Running)
 }
 
-/// The instance that Karpenter knows a machine as.
+/// The instance that represents a machine to Karpenter.
 pub(super) fn instance(machine: &AzureFlexMachine) -> v1::Instance {
     let status = machine.status.clone().unwrap_or_default();
     let size = sizes::find(&machine.spec.vm_size);

@@ -1,4 +1,4 @@
-//! Authorities that live as long as a test.
+//! Certificate authorities for tests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,28 +14,28 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
 
-/// The name by which clients know the listener.
+/// The name of the listener in its certificate.
 pub(crate) const NAME: &str = "bringup";
 /// The client of the provider service.
 pub(crate) const KARPENTER: &str = "karpenter.karpenter.svc";
 /// The client of the plugin.
 pub(crate) const AKS_FLEX: &str = "spiffe://test/ns/aks-flex/sa/aks-flex";
 
-/// An authority with a folder for the files of a listener.
+/// A certificate authority, with a folder for the files of a listener.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: TempDir,
 }
 
-/// What a client shows.
+/// The certificate that a client presents.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shown {
     Nothing,
-    /// A certificate of Karpenter's, as it must be.
+    /// A valid certificate with Karpenter's name.
     Valid,
     /// A certificate for clients with these names.
     Named(&'static [&'static str]),
-    /// Karpenter's name, with these extended key usages.
+    /// A certificate with Karpenter's name and these extended key usages.
     ForUsages(&'static [ExtendedKeyUsagePurpose]),
     Expired,
 }
@@ -60,7 +60,7 @@ impl Authority {
         }
     }
 
-    /// Writes a new certificate for a listener into the folder of `of`, and this authority beside it.
+    /// Writes a new certificate for a listener into the folder of `of`, together with this authority.
     pub(crate) fn write_into(&self, of: &Authority) -> Result<TlsFiles> {
         let mut params = CertificateParams::new(vec![NAME.to_owned()])?;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -81,7 +81,7 @@ impl Authority {
         self.client_of(shown, trusted, &[&TLS13])
     }
 
-    /// The same as of years ago.
+    /// A client that supports only TLS 1.2.
     pub(crate) fn old_client(&self) -> Result<Arc<ClientConfig>> {
         self.client_of(&Shown::Valid, self, &[&TLS12])
     }
@@ -124,7 +124,7 @@ impl Authority {
     }
 }
 
-/// A name as it stands in a certificate.
+/// A name in the format of a certificate.
 fn san(name: &str) -> Result<SanType> {
     Ok(match name.split_once(':') {
         Some(("mail", address)) => SanType::Rfc822Name(address.try_into()?),

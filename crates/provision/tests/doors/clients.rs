@@ -1,4 +1,4 @@
-//! Doors that are open, and clients that come in.
+//! Running listeners, and clients of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tower::service_fn;
 
 use crate::certificates::NAME;
 
-/// A listener that is open until it is closed.
+/// A listener that serves until it is stopped.
 pub(crate) struct Open {
     pub(crate) address: Address,
     stop: oneshot::Sender<()>,
@@ -34,7 +34,7 @@ impl Open {
         Self { address, stop, task }
     }
 
-    /// Tells it to close; what comes back is ready when it is closed.
+    /// Stops the listener; the returned task ends once the listener has stopped.
     pub(crate) fn stop(self) -> JoinHandle<Result<(), ServeError>> {
         drop(self.stop);
         self.task

@@ -1,4 +1,4 @@
-//! Pools as a client writes them.
+//! Pools in the format of a client.
 
 #![expect(clippy::unnecessary_wraps, reason = "what may be missing is written as it travels")]
 
@@ -8,7 +8,7 @@ use bringup_provision::grpc::plugin::kubeadm::{Config, Taint};
 use prost::{Message as _, Name as _};
 use prost_types::Any;
 
-/// The secret of every pool here.
+/// The token of every pool in these tests.
 pub(crate) const TOKEN: &str = "abcdef.0123456789abcdef";
 /// The type of a pool.
 pub(crate) const POOL: &str = "type.googleapis.com/agentpools.azure.flexvm.AgentPool";
@@ -20,7 +20,7 @@ fn text(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// A pool that is as it must be.
+/// A valid pool.
 pub(crate) fn pool(id: &str) -> AgentPool {
     let taint = Taint { key: text("gpu"), value: text("h200"), effect: text("NoSchedule") };
     let kubeadm = Config {
@@ -50,7 +50,7 @@ pub(crate) fn pool(id: &str) -> AgentPool {
     }
 }
 
-/// The same with another spec.
+/// A valid pool with a changed spec.
 pub(crate) fn changed(change: impl FnOnce(&mut AgentPoolSpec, &mut Config)) -> AgentPool {
     let mut pool = pool("changed");
     let spec = pool.spec.get_or_insert_default();
@@ -64,7 +64,7 @@ pub(crate) fn packed(pool: &AgentPool) -> Option<Any> {
     Some(Any { type_url: POOL.to_owned(), value: pool.encode_to_vec() })
 }
 
-/// What an answer holds.
+/// The pool in an answer.
 pub(crate) fn unpacked(item: Option<&Any>) -> AgentPool {
     let item = item.expect("an item");
     assert_eq!(item.type_url, POOL);

@@ -1,4 +1,4 @@
-//! Both services, asked by clients over real sockets.
+//! Tests of both services with clients over real sockets.
 
 mod certificates;
 mod clients;

@@ -1,4 +1,4 @@
-//! Pools that are kept in memory.
+//! Pools in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use bringup_objects::flex::machine::Failure;
 use bringup_provision::grpc::plugin::{Pool, PoolError, Pools, Record, Stored};
 use jiff::Timestamp;
 
-/// Pools in memory. Those whose id is `scarce` have no capacity.
+/// Pools in memory. A pool with the ID `scarce` is refused for lack of capacity.
 #[derive(Default)]
 pub(crate) struct Memory {
     records: Mutex<BTreeMap<String, Record>>,

@@ -89,7 +89,7 @@ async fn a_pool_is_kept_shown_and_removed() -> Result<()> {
     let shown = unpacked(world.get("one").await?.as_ref());
     assert_eq!(made, shown);
     assert_eq!(world.list().await?.iter().map(id_of).collect::<Vec<_>>(), ["one"]);
-    // Everything that was said, but the token.
+    // All fields that the client sent, except the token.
     let mut expected = pool("one").spec.unwrap_or_default();
     expected.kubeadm.get_or_insert_default().token = None;
     assert_eq!(shown.spec, Some(expected));
@@ -148,7 +148,7 @@ async fn case_25_a_token_is_in_no_answer() -> Result<()> {
     for answer in answers {
         assert!(!holds(&answer.value));
     }
-    // Nor is it said in a refusal.
+    // A refusal does not contain the token either.
     let wrong = changed(|spec, _| spec.vm_size = Some("huge".to_owned()));
     let refused = world.put(packed(&wrong)).await.unwrap_err();
     assert!(!refused.message().contains(TOKEN) && !holds(refused.details()));
@@ -219,7 +219,7 @@ async fn each_field_that_is_wrong_is_named() -> Result<()> {
         assert_eq!(refused.code(), Code::InvalidArgument, "{field}");
         assert!(refused.message().starts_with(&format!("{field}: ")), "{}", refused.message());
     }
-    // All at once.
+    // One refusal names all wrong fields.
     let empty = AgentPool {
         metadata: Some(Metadata { id: Some("empty".to_owned()), ..Metadata::default() }),
         ..AgentPool::default()
@@ -329,7 +329,7 @@ fn an_authority_is_the_same_however_its_pem_is_laid_out() -> Result<()> {
     let (ours, foreign) = (Authority::new()?.pem(), Authority::new()?.pem());
     let windows = format!("# ours\r\n{}", ours.replace('\n', "\r\n"));
     assert!(same_authority(windows.as_bytes(), ours.as_bytes()));
-    // While it is renewed a cluster has two.
+    // While the authority is renewed, a cluster has two certificates.
     let both = format!("{ours}{foreign}");
     assert!(same_authority(ours.as_bytes(), both.as_bytes()));
     for other in [foreign.as_str(), both.as_str(), "", "ours"] {

@@ -35,8 +35,8 @@ async fn ask(channel: Channel) -> Result<()> {
     Ok(())
 }
 
-/// Whether a client is answered. A client without an accepted certificate may believe for a moment
-/// that the connection stands.
+/// Whether the server answers a client. A client without an accepted certificate may see an open connection
+/// for a moment.
 async fn answered(open: &Open, config: Arc<rustls::ClientConfig>) -> bool {
     match with_tls(&open.address, config).await {
         Ok(channel) => ask(channel).await.is_ok(),
@@ -75,7 +75,7 @@ async fn only_a_client_certificate_with_an_allowed_name_is_answered() -> Result<
     ] {
         assert!(!answered(&open, config).await, "{why}");
     }
-    // A client does not trust a server of an authority that it does not know.
+    // A client does not trust a server whose certificate authority is unknown to the client.
     assert!(!answered(&open, ours.client(&Shown::Valid, &foreign)?).await);
     assert!(answered(&open, ours.client(&Shown::Valid, &ours)?).await, "the listener goes on");
     open.close().await
@@ -131,7 +131,7 @@ async fn who_speaks_without_tls_is_turned_away() -> Result<()> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
     tokio::io::AsyncWriteExt::write_all(&mut stream, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await?;
     let mut heard = Vec::new();
-    // Closed, with at most the alert of TLS.
+    // The server closes the connection, with at most a TLS alert.
     let _ = stream.read_to_end(&mut heard).await;
     assert!(heard.len() < 16, "{heard:?}");
     open.close().await
@@ -146,8 +146,8 @@ async fn idle_connections_of_one_address_keep_no_client_out() -> Result<()> {
     for _ in 0..300 {
         idle.push(TcpStream::connect(("127.0.0.1", port)).await?);
     }
-    // The oldest are closed for the newest. A listener that lets 64 wait for ten seconds each would need
-    // 40 seconds for these.
+    // The newest handshakes end the oldest ones. A listener that let 64 handshakes wait for ten seconds each
+    // would need 40 seconds for these.
     let client = answered(&open, ours.client(&Shown::Valid, &ours)?);
     assert!(tokio::time::timeout(Duration::from_secs(25), client).await?);
     let ended = idle[0].read(&mut [0]).await;
@@ -168,7 +168,8 @@ async fn renewed_files_are_used_without_a_restart() -> Result<()> {
     assert!(!answered(&open, ours.client(&Shown::Valid, &next)?).await, "the old ones are out");
     ask(before.clone()).await?;
 
-    // Half written: no new client gets in, connected clients stay, and the next write repairs it.
+    // While a file is half written, no new client can connect, and connected clients stay. The next write
+    // repairs the file.
     std::fs::write(ours.file("server.key"), "")?;
     assert!(!answered(&open, next.client(&Shown::Valid, &next)?).await);
     ask(before).await?;
@@ -177,7 +178,7 @@ async fn renewed_files_are_used_without_a_restart() -> Result<()> {
     open.close().await
 }
 
-/// What is said of files that are not as they must be, with its cause.
+/// The error message about invalid files, with its cause.
 async fn error_of(files: TlsFiles) -> String {
     let refused = GrpcListener::bind(any_port(), Some(files)).await.expect_err("a refusal");
     format!("{:#}", anyhow::Error::from(refused))
@@ -204,7 +205,7 @@ async fn files_that_are_not_as_they_must_be_are_named_with_their_options() -> Re
         message.contains("--flex-cert-file") && message.contains("--flex-key-file"),
         "{message}"
     );
-    // The words of a key are in no message.
+    // No message contains parts of the key.
     let key = std::fs::read_to_string(&files.key)?;
     let line = key.lines().nth(1).unwrap_or_default();
     assert!(!message.contains(line), "{message}");

@@ -33,7 +33,7 @@ async fn a_socket_is_ours_alone_and_goes_with_its_door() -> Result<()> {
 async fn a_socket_that_no_process_listens_on_is_replaced() -> Result<()> {
     let folder = TempDir::new()?;
     let path = folder.path().join("flex.sock");
-    // As a process leaves it that was killed.
+    // A file like the one that a killed process leaves.
     drop(UnixListener::bind(&path)?);
     let stale = std::fs::symlink_metadata(&path)?;
     let listener = GrpcListener::bind(unix(&path), None).await?;
@@ -72,7 +72,7 @@ async fn a_door_does_not_take_the_socket_of_its_successor_along() -> Result<()> 
     let folder = TempDir::new()?;
     let path = folder.path().join("flex.sock");
     let first = GrpcListener::bind(unix(&path), None).await?;
-    // Kept apart, so that the number of its file is not given to the next.
+    // Moved instead of deleted, so that the next file does not get the same inode number.
     std::fs::rename(&path, folder.path().join("moved"))?;
     let second = GrpcListener::bind(unix(&path), None).await?;
     drop(first);

@@ -1,4 +1,4 @@
-//! A provider without an Azure: for what happens on the way.
+//! A provider without Azure, to test the transport.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) fn allowed(names: &[&str]) -> AllowedClients {
     names.iter().map(|name| name.parse().expect("a name of a client")).collect()
 }
 
-/// Answers `Get` with what it is asked for, and `Create` when it may.
+/// Answers `Get` with the requested ID, and `Create` when the test allows it.
 #[derive(Default, Clone)]
 pub(crate) struct StandIn {
     pub(crate) called: Arc<Notify>,
@@ -31,7 +31,7 @@ impl StandIn {
     }
 }
 
-/// Tells that a call has ended, however it did.
+/// Notifies when a call has ended, also when it was cancelled.
 struct Ended(Arc<Notify>);
 
 impl Drop for Ended {

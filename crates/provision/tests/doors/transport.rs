@@ -1,4 +1,4 @@
-//! What happens to calls on the way.
+//! Refusals, size limits, cancellation and timeouts of calls.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ use tonic::{Code, Status};
 use crate::clients::{Open, on_socket, unix};
 use crate::stand_in::StandIn;
 
-/// A stand-in behind an open listener, and a client of it.
+/// A stand-in behind a running listener, and a client of it.
 async fn pair(folder: &TempDir) -> Result<(StandIn, Open, ProviderClient<Channel>)> {
     let path = folder.path().join("flex.sock");
     let stand_in = StandIn::default();
@@ -82,8 +82,8 @@ async fn a_call_that_is_cancelled_ends_and_the_door_goes_on() -> Result<()> {
     open.close().await
 }
 
-/// Calls `Create` with nothing but HTTP, since the client of our library keeps to its patience itself;
-/// the code of the answer.
+/// Calls `Create` over plain HTTP, because the gRPC client enforces its timeout itself; returns the code of
+/// the answer.
 async fn create_within(path: &Path, patience: &str) -> Result<Code> {
     let stream = TokioIo::new(UnixStream::connect(path).await?);
     let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream).await?;
@@ -92,7 +92,7 @@ async fn create_within(path: &Path, patience: &str) -> Result<Code> {
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .header("grpc-timeout", patience)
-        // An empty message: not compressed, no bytes.
+        // An empty message: the flag for no compression, and a length of zero.
         .body(Full::new(Bytes::from_static(&[0; 5])))?;
     let answer = sender.send_request(request).await?;
     connection.abort();

@@ -1,4 +1,4 @@
-//! The numbers of fields, which others have chosen.
+//! The field numbers of messages, which other projects have defined.
 
 #![expect(clippy::unnecessary_wraps, reason = "what may be missing is written as it travels")]
 
@@ -18,14 +18,14 @@ fn text(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The numbers and kinds of the fields of a message, in the order in which they are written.
+/// The numbers and wire types of the fields of a message, in the order of their encoding.
 fn numbers(message: &impl Message) -> Vec<(u8, u8)> {
     let bytes = message.encode_to_vec();
     let (mut at, mut found) = (0, Vec::new());
     while at < bytes.len() {
         let (number, kind) = (bytes[at] >> 3, bytes[at] & 7);
         found.push((number, kind));
-        // Every value here is shorter than 128.
+        // Every value here is shorter than 128 bytes.
         at += match kind {
             0 => 2,
             2 => 2 + usize::from(bytes[at + 1]),
@@ -35,7 +35,7 @@ fn numbers(message: &impl Message) -> Vec<(u8, u8)> {
     found
 }
 
-/// A number, and something that has a length.
+/// The wire types of a number, and of a value with a length.
 const NUMBER: u8 = 0;
 const LONG: u8 = 2;
 
@@ -65,7 +65,7 @@ fn pools_have_the_fields_of_aks_flex() {
     };
     let kinds = [LONG, LONG, LONG, LONG, LONG, LONG, LONG, LONG, NUMBER, LONG, NUMBER, LONG, LONG];
     assert_eq!(numbers(&spec), (1..).zip(kinds).collect::<Vec<_>>());
-    // The values in their places.
+    // The values in the expected positions.
     let bytes = spec.encode_to_vec();
     assert!(bytes.starts_with(b"\x0a\x01a\x12\x01b\x1a\x01c\x22\x01d\x2a\x01e\x32\x00\x3a\x01f"));
     let status = AgentPoolStatus {
@@ -115,7 +115,7 @@ fn what_pools_are_made_of_has_the_fields_of_aks_flex() {
         capacity_type: Some(capacity::CapacityType::Reserved.into()),
     };
     assert_eq!(config.encode_to_vec(), b"\x08\x03\x10\x03");
-    // What is set to nothing is set.
+    // A field with the value zero is still encoded.
     let unset = capacity::Config { capacity: Some(0), capacity_type: None };
     assert_eq!(unset.encode_to_vec(), b"\x08\x00");
     let item = Any { type_url: "u".to_owned(), value: b"v".to_vec() };

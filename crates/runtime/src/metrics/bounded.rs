@@ -1,5 +1,4 @@
-//! Counters whose labels come from objects: there are never more than so many series, and no label is
-//! longer than a name.
+//! Counters whose labels come from objects, with a limit on the number of series and on the length of labels.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -14,7 +13,8 @@ use prometheus_client::metrics::family::Family;
 /// The longest label, in bytes.
 const LONGEST: usize = 80;
 
-/// A family of counters of at most so many series. The one that was added first goes for a new one.
+/// A family of counters with a limited number of series. A new series beyond the limit replaces the oldest
+/// one.
 #[derive(Debug, Clone)]
 pub struct Bounded<L: Hash + Eq> {
     family: Family<L, Counter>,
@@ -23,17 +23,17 @@ pub struct Bounded<L: Hash + Eq> {
 }
 
 impl<L: Debug + Clone + Hash + Eq + EncodeLabelSet> Bounded<L> {
-    /// A family of at most so many series.
+    /// A family with at most `most` series.
     pub fn of(most: usize) -> Self {
         Self { family: Family::default(), known: Arc::default(), most }
     }
 
-    /// To be registered.
+    /// The family, to register it.
     pub fn family(&self) -> Family<L, Counter> {
         self.family.clone()
     }
 
-    /// Counts one more for these labels.
+    /// Increments the counter with these labels.
     pub fn inc(&self, labels: &L) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if self.family.get(labels).is_none() {
@@ -48,7 +48,7 @@ impl<L: Debug + Clone + Hash + Eq + EncodeLabelSet> Bounded<L> {
     }
 }
 
-/// A label out of an object's field.
+/// The value of a label from an object's field.
 pub fn word_of(field: Option<&str>) -> String {
     let field = field.unwrap_or_default();
     let kept: String = field.chars().take(LONGEST).filter(|letter| !letter.is_control()).collect();

@@ -1,4 +1,4 @@
-//! A large cluster: NodeClaims whose Nodes came up an hour ago, as large as real ones are.
+//! A large cluster: NodeClaims with Nodes that came up an hour ago, as large as real objects.
 
 use std::time::{Duration, Instant};
 
@@ -10,17 +10,17 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-/// How many requests are under way at once.
+/// The number of concurrent requests.
 const PARALLEL_REQUESTS: usize = 32;
-/// What a kubelet tells of the images on its machine.
+/// The number of images that a kubelet reports for its machine.
 const IMAGES: usize = 25;
 
-/// The name of a claim; its Node is `aks-` and that.
+/// The name of a NodeClaim; the name of its Node is `aks-` and this name.
 pub(crate) fn name(nth: usize) -> String {
     format!("fleet-{nth:05}")
 }
 
-/// Makes so many claims and Nodes; how long that took is answered.
+/// Creates this many NodeClaims and Nodes; returns how long that took.
 pub(crate) async fn fill(client: &Client, many: usize) -> Result<Duration> {
     let began = Instant::now();
     let claims = api(client, "karpenter.sh", "NodeClaim");

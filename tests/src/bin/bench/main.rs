@@ -1,5 +1,5 @@
-//! `make bench-scale`: the controller as it is shipped, in a cluster of ten thousand nodes. What it
-//! needs while nothing happens, how fast `bringup why` answers, and how soon failures are told.
+//! `make bench-scale`: the released controller in a cluster of ten thousand nodes: its resource usage in an
+//! idle cluster, the speed of `bringup why`, and the delay until failures are reported.
 
 mod fleet;
 mod process;
@@ -28,12 +28,12 @@ use serde_json::json;
 const NAMESPACE: &str = "bringup-system";
 const FLEET: usize = 10_000;
 const PENDING: usize = 50;
-/// How long nothing happens.
+/// The duration of the idle phase.
 const IDLE: Duration = Duration::from_mins(1);
-/// Failures, in batches that are no storm.
+/// The number of batches of failures; a batch is not a storm.
 const BATCHES: usize = 5;
 const BATCH: usize = 20;
-/// Scripts of claims that are to stay pending never end; those of others fail at once.
+/// The scripts of pending claims never end; the scripts of other claims fail at once.
 const SCENARIO: &str = "rules: [
     {name: pending, when: {namePrefix: aks-pending-}, boot: {script: hangs}},
     {name: failing, boot: {vmReadyAfter: 2s, script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 1s, output: \"oras: command not found\\n+ exit 211\"}}}}]";
@@ -69,14 +69,14 @@ struct Bench {
 }
 
 impl Bench {
-    /// A claim whose script has been started.
+    /// Launches a claim whose script has been started.
     async fn launch(&self, claim: &str, pool: &str) -> Result<()> {
         let order = Order::of("202601.27.0");
         self.bed.launch(claim, pool, &order).await?;
         self.bed.vm_fleet().start_script(claim, &order)
     }
 
-    /// What the controller needs while nothing happens but that some claims are pending.
+    /// The resource usage of the controller while only some claims are pending.
     async fn idle(&self, controller: &ControllerProcess) -> Result<()> {
         let began = Instant::now();
         let mut claims = Claims::follow(&self.bed.client, "karpenter.sh/nodepool=default");
@@ -91,7 +91,7 @@ impl Bench {
             began.elapsed().as_secs_f64(),
             Usage::of(controller.id())?,
         ))?;
-        // What the start needed is over by then.
+        // The start of the controller is over by then.
         tokio::time::sleep(Duration::from_secs(15)).await;
         let (before, reads) = (Usage::of(controller.id())?, Reads::of(&self.bed.azure));
         tokio::time::sleep(IDLE).await;
@@ -106,7 +106,7 @@ impl Bench {
         ))
     }
 
-    /// How fast the command line answers.
+    /// The speed of the command line.
     fn why(&self) -> Result<()> {
         for claim in ["pending-7".to_owned(), fleet::name(4711)] {
             let mut took: Vec<Duration> = (0..5)
@@ -121,7 +121,7 @@ impl Bench {
         Ok(())
     }
 
-    /// How soon a failure is on its claim after ARM shows it and Karpenter tells of it.
+    /// The delay from ARM's and Karpenter's report of a failure to the condition on the claim.
     async fn latency(&self) -> Result<()> {
         let error = json!({ "code": "VMExtensionProvisioningError", "message": "VM has reported a failure" });
         let mut took = Vec::new();
@@ -168,7 +168,7 @@ impl Bench {
         ))
     }
 
-    /// Which of these claims ARM shows as failed.
+    /// The claims that have failed in ARM.
     fn failed(&self, names: &[String]) -> Vec<String> {
         let resources = self.bed.azure.with(|azure| azure.resources());
         let failed: Vec<&str> = resources
@@ -184,7 +184,7 @@ impl Bench {
     }
 }
 
-/// Claims as a watch shows them, and when each was first told to have failed.
+/// Claims from a watch, and the time of each claim's first failed condition.
 struct Claims {
     events: std::pin::Pin<
         Box<dyn futures::Stream<Item = watcher::Result<watcher::Event<NodeClaim>>> + Send>,
@@ -221,13 +221,13 @@ impl Claims {
     }
 }
 
-/// Our verdict on a claim.
+/// The status of bringup's condition on a claim.
 fn status_of(claim: &NodeClaim) -> Option<&str> {
     let conditions = &claim.status.as_ref()?.conditions;
     find(conditions, BOOTSTRAP_SUCCEEDED).map(|held| held.status.as_str())
 }
 
-/// Runs `bringup why` and says how long it took.
+/// Runs `bringup why` and returns how long it took.
 fn run(program: &Path, kubeconfig: &Path, claim: &str) -> Result<Duration> {
     let mut command = Command::new(program);
     command.args(["why", claim, "--namespace", NAMESPACE, "--kubeconfig"]).arg(kubeconfig);

@@ -1,26 +1,26 @@
-//! What a process needs, as Linux counts it.
+//! The resource usage of a process, as Linux counts it.
 
 use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-/// Linux counts a process's time in hundredths of a second, on every machine of today.
+/// Linux counts the processor time of a process in hundredths of a second, on all current machines.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What a process needs.
+/// The resource usage of a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
-    /// The time it has had a processor.
+    /// The processor time.
     pub(crate) processor: Duration,
-    /// Its memory, in kilobytes.
+    /// The resident memory, in kilobytes.
     pub(crate) resident: u64,
-    /// The most it ever was, in kilobytes.
+    /// The highest resident memory, in kilobytes.
     pub(crate) most_resident: u64,
 }
 
 impl Usage {
-    /// Of a process that runs.
+    /// The usage of a running process.
     pub(crate) fn of(id: u32) -> Result<Self> {
         let read = |file: &str| {
             std::fs::read_to_string(format!("/proc/{id}/{file}"))

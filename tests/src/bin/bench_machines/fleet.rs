@@ -1,5 +1,5 @@
-//! A large management cluster: Machines whose Nodes came up an hour ago, with what the Azure provider
-//! has behind them, as large as real ones are.
+//! A large management cluster: Machines with Nodes that came up an hour ago, with their objects of the Azure
+//! provider, as large as real objects.
 
 use anyhow::{Context as _, Result};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -8,15 +8,15 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-/// How many requests are under way at once.
+/// The number of concurrent requests.
 const PARALLEL_REQUESTS: usize = 32;
-/// Where they are.
+/// The namespace of the Machines.
 const NAMESPACE: &str = "default";
 const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 const GROUP: &str = "cluster.x-k8s.io";
 const PROVIDER: &str = "infrastructure.cluster.x-k8s.io";
 
-/// Makes so many Machines, each with its `AzureMachine`.
+/// Creates this many Machines, each with its `AzureMachine`.
 pub(crate) async fn fill(client: &Client, many: usize) -> Result<()> {
     let machines = api(client, GROUP, "v1beta2", "Machine");
     let provided = api(client, PROVIDER, "v1beta1", "AzureMachine");

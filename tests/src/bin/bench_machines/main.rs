@@ -1,5 +1,5 @@
-//! `make bench-machines`: what the controller as it is shipped needs for 5,000 Machines of Cluster API,
-//! beside what it needs for as many NodeClaims.
+//! `make bench-machines`: the resource usage of the released controller for 5,000 Machines of Cluster API,
+//! compared with its usage for the same number of NodeClaims.
 
 #[path = "../bench/fleet.rs"]
 mod claims;
@@ -19,12 +19,12 @@ use bringup_testbed::CrdSet;
 use process::Usage;
 
 const FLEET: usize = 5_000;
-/// How long it is watched whether anything still happens.
+/// The time in which the controller must be idle.
 const QUIET: Duration = Duration::from_secs(10);
-/// As much of a core as it may need while nothing happens.
+/// The largest share of a core that an idle controller may use.
 const LITTLE: f64 = 0.03;
 
-/// What a cluster is full of.
+/// The objects that fill the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fill {
     Nothing,
@@ -45,7 +45,7 @@ async fn main() -> Result<()> {
     say(&format!("Machines need {share} % of what NodeClaims need (target: at most 120)"))
 }
 
-/// What the controller needs in such a cluster, once it has seen everything.
+/// The usage of the controller in such a cluster, once it has seen all objects.
 async fn measure(program: &Path, fill: Fill) -> Result<Usage> {
     let bed = TestBed::builder().definitions(&CrdSet::DEFAULT).endpoints().start().await?;
     match fill {
@@ -55,7 +55,7 @@ async fn measure(program: &Path, fill: Fill) -> Result<Usage> {
         }
         Fill::Machines => fleet::fill(&bed.client, FLEET).await?,
     }
-    // The same program in the same way, whatever the cluster is full of.
+    // The same program with the same options for both clusters.
     let mut controller = ControllerProcess::start(program, &bed, &["--machines"]).await?;
     controller.logged("leading").await?;
     let mut before = Usage::of(controller.id())?;

@@ -1,4 +1,4 @@
-//! What a program needs: to start, to wake up, in memory, on the disk.
+//! The resource usage of a program: start time, wake-up time, memory, file size.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,11 +18,11 @@ pub(crate) struct Figures {
     pub(crate) start: Duration,
     /// From the sentinel to the end of `provision-wait`.
     pub(crate) wake_up: Duration,
-    /// The slowest of them.
+    /// The slowest wake-up.
     pub(crate) slowest_wake_up: Duration,
-    /// Resident while it waits, in kB; the largest of all rounds.
+    /// The resident memory while waiting, in kB; the highest of all rounds.
     pub(crate) resident: u64,
-    /// The program's file, in bytes.
+    /// The size of the program's file, in bytes.
     pub(crate) size: u64,
 }
 
@@ -57,8 +57,8 @@ fn start(agent: &Path) -> Result<Duration> {
     Ok(took)
 }
 
-/// The times are taken inside, by the shell that starts the waiter: a round is a waiter that has its
-/// watch and then gets its sentinel.
+/// The shell that starts the waiter measures the times inside the machine: in each round, a waiter has set up
+/// its watch and then gets its sentinel.
 fn wake_ups(agent: &Path) -> Result<(Vec<Duration>, u64)> {
     let guest = Guest::new(agent, "exit 0")?;
     let script = format!(

@@ -7,10 +7,10 @@ use bringup_end_to_end::guest::Guest;
 
 const BOOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/guest/boot.sh");
 
-/// Where the program that is measured is in the machine, whatever it is called outside.
+/// The path of the measured program in the machine, whatever its name outside.
 pub(crate) const AGENT: &str = "/opt/azure/containers/aks-node-controller";
 
-/// Runs a script as the only thing that happens in the machine; it ends with the script.
+/// Runs a script as the only process of the machine; the machine ends with the script.
 pub(crate) fn run(guest: &Guest, script: &str) -> Result<()> {
     guest.file("boot/guest.sh", script)?;
     let mut command = Command::new("unshare");

@@ -1,6 +1,6 @@
-//! `make bench-node`: what `bringup-node` needs, and what it says when a node does not come up. Every
-//! situation is a machine of its own. `AKS_NODE_CONTROLLER` can name another program with the same
-//! commands, which then goes through the same beside it.
+//! `make bench-node`: the resource usage of `bringup-node`, and its reports when a node does not come up.
+//! Every situation runs in a machine of its own. `AKS_NODE_CONTROLLER` can name another program with the same
+//! commands, which is measured in the same way for comparison.
 
 mod figures;
 mod machine;
@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result};
 use figures::Figures;
 use situations::{Outcome, SITUATIONS};
 
-/// What is measured, in the order of the columns. The first is ours.
+/// A measured program, in the order of the columns. The first is ours.
 struct Program {
     name: &'static str,
     path: PathBuf,
@@ -33,16 +33,16 @@ fn main() -> Result<ExitCode> {
     Ok(if kept && right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A figure of all programs.
+/// One figure of all programs.
 struct Row {
     what: &'static str,
     target: &'static str,
-    /// Whether ours is within the target.
+    /// Whether our program meets the target.
     kept: bool,
     shown: Vec<String>,
 }
 
-/// Prints the figures; whether ours are within their targets.
+/// Prints the figures; returns whether our program meets its targets.
 fn figures(programs: &[Program]) -> Result<bool> {
     let all = programs
         .iter()
@@ -95,7 +95,7 @@ fn figures(programs: &[Program]) -> Result<bool> {
     Ok(rows.iter().all(|row| row.kept))
 }
 
-/// Prints what came out; whether ours was right everywhere.
+/// Prints the results; returns whether our program was right in every situation.
 fn outcomes(programs: &[Program]) -> Result<bool> {
     let names: Vec<&str> = programs.iter().map(|program| program.name).collect();
     say(&format!("\n| situation | right | {} |", names.join(" | ")))?;

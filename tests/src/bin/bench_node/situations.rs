@@ -1,5 +1,5 @@
-//! Situations in which a node does not come up, and what of it reaches the reader of the extension's
-//! message.
+//! Situations in which a node does not come up, and the part of the diagnosis that reaches the reader of the
+//! extension's message.
 
 use std::path::Path;
 
@@ -12,22 +12,22 @@ use crate::machine::{AGENT, run};
 const CONFIG: &str = "/opt/azure/containers/aks-node-controller-config.json";
 const COMPLETE: &str = "/opt/azure/containers/provision.complete";
 const RESULT: &str = "/var/log/azure/aks/provision.json";
-/// So much of the end of a message is kept.
+/// The number of bytes at the end of a message that are preserved.
 const KEPT: usize = 4096;
-/// Longer than this no waiter is waited for; its own limits are shorter.
+/// The longest wait for a waiter, in seconds; its own limits are shorter.
 const PATIENCE: &str = "25";
 
-/// Something that goes wrong.
+/// A failure of the bootstrap.
 pub(crate) struct Situation {
     pub(crate) name: &'static str,
-    /// What the extension has to end with.
+    /// The expected exit code of the extension.
     pub(crate) exit: u8,
-    /// What has to be in the part of the message that is kept.
+    /// The text that the preserved part of the message must contain.
     pub(crate) says: &'static str,
     config: Option<&'static str>,
     script: &'static str,
     prepare: fn(&Guest) -> Result<()>,
-    /// Whether anything is started besides the extension.
+    /// Whether any program is started besides the extension.
     started: bool,
 }
 
@@ -77,7 +77,7 @@ pub(crate) const SITUATIONS: &[Situation] = &[
         name: "scripts killed by a signal",
         exit: 255,
         says: "signal: killed",
-        // Every shell on the way becomes the next one: this is the process that the agent started.
+        // Every shell replaces itself with the next one: this is the process that the agent started.
         script: "kill -9 $$",
         ..PLAIN
     },
@@ -132,7 +132,7 @@ exit 211",
         config: Some(
             r#"{"version":"v1","bootstrap_profile_container_registry_server":"r.azurecr.io"}"#,
         ),
-        // As the scripts end that take the missing program for a network that does not answer.
+        // The result of scripts that mistake the missing program for a network that does not answer.
         script: "echo '{\"ExitCode\":\"211\",\"Output\":\"\",\"Error\":\"\"}' >/var/log/azure/aks/provision.json
 touch /opt/azure/containers/provision.complete
 exit 211",
@@ -140,12 +140,12 @@ exit 211",
     },
 ];
 
-/// What came of it.
+/// The result of a situation.
 pub(crate) struct Outcome {
-    /// Nothing where the waiter had to be ended.
+    /// `None` if the waiter had to be killed.
     pub(crate) exit: Option<u8>,
     pub(crate) right_exit: bool,
-    /// Whether the words that matter were in what is kept.
+    /// Whether the preserved part contains the expected text.
     pub(crate) told: bool,
 }
 

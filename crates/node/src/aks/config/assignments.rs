@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// The variables that a shell text sets: name and value. A value that only a shell could tell is
-/// `None`.
+/// The variables that a shell text sets: name and value. The value is `None` if only a shell could evaluate
+/// it.
 pub(crate) fn read(text: &str) -> BTreeMap<String, Option<String>> {
     words(text).into_iter().filter_map(Word::assignment).collect()
 }
@@ -12,10 +12,10 @@ pub(crate) fn read(text: &str) -> BTreeMap<String, Option<String>> {
 #[derive(Debug, Default)]
 struct Word {
     text: String,
-    /// So many bytes from its start on were not quoted.
+    /// The number of leading bytes that were not quoted.
     plain: usize,
     quoted: bool,
-    /// It holds something that a shell would replace.
+    /// The word contains something that a shell would expand.
     expanded: bool,
 }
 
@@ -37,7 +37,7 @@ impl Word {
     }
 }
 
-/// Splits a text into words as a shell does, as far as assignments need it.
+/// Splits a text into words like a shell, as far as assignments need it.
 fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
     let mut word = Word::default();
@@ -57,7 +57,7 @@ fn words(text: &str) -> Vec<Word> {
             },
             (None, '\\') => {
                 word.quoted = true;
-                // A line that goes on has no line break.
+                // A backslash at the end of a line joins the line to the next one.
                 match characters.next() {
                     Some('\n') | None => {}
                     Some(next) => word.push(next),

@@ -1,5 +1,5 @@
-//! When both a ready-made command and a configuration were delivered: do they say the same? The
-//! answer is an event, for those who move from one to the other. Names only: values are secret.
+//! Compares a ready-made command with a configuration when both were delivered. The result is an event that
+//! helps during a migration from one to the other. The event holds names only: values are secret.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::aks::environment::Variables;
 use crate::host::linux::store;
 use crate::host::paths::Root;
 
-/// Only the command sets these, or only the configuration does, and both are right.
+/// Variables that only the command or only the configuration sets, although both inputs are correct.
 const ELSEWHERE: &[&str] = &[
     "BLOCK_OUTBOUND_NETWORK",
     "CLOUD_INIT_STATUS_SCRIPT",
@@ -22,10 +22,10 @@ const ELSEWHERE: &[&str] = &[
     "SKIP_WAAGENT_HOLD",
 ];
 
-/// A command file is not larger.
+/// The largest command file that is read.
 const LARGEST: usize = 1 << 20;
 
-/// Compares both ways, and says how they differ.
+/// Compares the variables of both inputs and reports the differences.
 pub(crate) fn compare(
     root: &Root,
     ready_made: &Path,

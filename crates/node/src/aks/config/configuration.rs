@@ -1,4 +1,4 @@
-//! Reads a node configuration: what refuses it, and what is only said of it.
+//! Reads a node configuration: the errors that refuse it, and the warnings that do not.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::{ConfigError, Rules};
 use crate::aks::result_files::go_error;
 use crate::host::linux::store;
 
-/// Reads a configuration. Errors of reading come before those of the version.
+/// Reads a configuration. Errors of reading take precedence over an unsupported version.
 pub(crate) fn read(path: &Path, rules: &Rules) -> Result<NodeConfig, ConfigError> {
     let told = || path.display().to_string();
     let bytes = match store::bytes(path, LARGEST) {
@@ -38,7 +38,7 @@ pub(crate) fn read(path: &Path, rules: &Rules) -> Result<NodeConfig, ConfigError
     Ok(config)
 }
 
-/// What is to be said of a configuration that is used.
+/// The warnings about a configuration that is used.
 pub(crate) fn remarks(config: &NodeConfig) -> Vec<String> {
     let notices = config.notices.iter().map(|notice| format!("configuration: {notice}"));
     let missing = config.configuration.missing_required().into_iter();

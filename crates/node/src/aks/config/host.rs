@@ -1,5 +1,5 @@
-//! What the environment of the scripts depends on beside the configuration: the containerd that is
-//! installed, and the drivers that the image has.
+//! The properties of the machine on which the environment of the scripts depends, besides the configuration:
+//! the installed containerd, and the drivers in the image.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -15,17 +15,17 @@ use crate::host::linux::store;
 use crate::host::linux::subprocess::ask;
 use crate::host::paths::Root;
 
-/// How long `containerd --version` may take.
+/// The longest that `containerd --version` may take.
 const CONTAINERD: Duration = Duration::from_secs(2);
-/// How long the package database may take, if that does not answer.
+/// The longest that the package database may take, when `containerd --version` fails.
 const PACKAGES: Duration = Duration::from_millis(300);
-/// A component list is not larger.
+/// The largest component list that is read.
 const COMPONENTS: usize = 16 << 20;
 
-/// The packages that bring containerd.
+/// The packages that install containerd.
 const NAMES: &[&str] = &["moby-containerd", "containerd", "containerd.io", "containerd2"];
 
-/// Looks at the machine; what is odd is added to `reported`.
+/// Inspects the machine; adds a warning to `reported` for everything unexpected.
 pub(super) fn observe(
     root: &Root,
     inherited: &Variables,
@@ -47,8 +47,8 @@ fn components(root: &Root) -> Result<Components, String> {
     Components::parse(&bytes).map_err(|error| format!("parse {told}: {error}"))
 }
 
-/// The schema that the installed containerd reads: by its own word, else by the package, else the
-/// old one, as upstream.
+/// The configuration schema that the installed containerd reads: from `containerd --version`, else from the
+/// package, else the old schema, as upstream does.
 fn containerd(root: &Root, inherited: &Variables, reported: &mut Vec<String>) -> ContainerdSchema {
     let said = match find(root, inherited, "containerd") {
         Some(program) => {
@@ -67,7 +67,7 @@ fn containerd(root: &Root, inherited: &Variables, reported: &mut Vec<String>) ->
     package.unwrap_or(ContainerdSchema::A)
 }
 
-/// A program in PATH, under the root first.
+/// Finds a program in PATH, first under the root.
 fn find(root: &Root, variables: &Variables, name: &str) -> Option<PathBuf> {
     let path = variables.iter().find(|(variable, _)| variable == "PATH");
     let path = path.map(|(_, path)| path.clone()).unwrap_or_default();
@@ -81,12 +81,12 @@ fn find(root: &Root, variables: &Variables, name: &str) -> Option<PathBuf> {
     })
 }
 
-/// With these variables and no others.
+/// Sets these variables and removes all others.
 fn cleared<'a>(command: &'a mut Command, variables: &Variables) -> &'a mut Command {
     command.env_clear().envs(variables.iter().cloned())
 }
 
-/// By the package database: rpm's where rpm is, else dpkg's.
+/// The schema from the package database: rpm's if rpm is installed, else dpkg's.
 fn packaged(root: &Root, variables: &Variables) -> Option<ContainerdSchema> {
     let rpm = root.at("/usr/bin/rpm");
     let version = if rpm.is_file() {
@@ -99,7 +99,7 @@ fn packaged(root: &Root, variables: &Variables) -> Option<ContainerdSchema> {
     Some(if major >= 2 { ContainerdSchema::B } else { ContainerdSchema::A })
 }
 
-/// `containerd2-2.0.0-1.azl3.x86_64`.
+/// The version in `containerd2-2.0.0-1.azl3.x86_64`.
 fn of_rpm(all: &str) -> Option<String> {
     all.lines().find_map(|line| {
         let version = NAMES.iter().find_map(|name| line.strip_prefix(name)?.strip_prefix('-'))?;
@@ -114,7 +114,7 @@ fn of_dpkg(status: &str) -> Option<String> {
         let named =
             NAMES.contains(&field("Package:")?) && field("Status:")?.ends_with(" installed");
         let version = field("Version:").filter(|_| named)?;
-        // An epoch stands before a colon.
+        // An epoch precedes a colon.
         Some(version.split_once(':').map_or(version, |(_, version)| version).to_owned())
     })
 }

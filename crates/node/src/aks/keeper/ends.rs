@@ -1,8 +1,8 @@
-//! Of a stream, the beginning and the end.
+//! Stores the beginning and the end of a stream.
 
 use std::collections::VecDeque;
 
-/// What is kept of a stream: its beginning and its end.
+/// The number of bytes to store of the beginning and of the end of a stream.
 const HEAD: usize = 16 * 1024;
 const TAIL: usize = 48 * 1024;
 
@@ -15,7 +15,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// What came next.
+    /// Adds the next bytes of the stream.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min(HEAD - self.head.len()));
         self.head.extend_from_slice(head);
@@ -25,7 +25,7 @@ impl Ends {
         self.left_out += over;
     }
 
-    /// Both, and how much is missing between them.
+    /// The beginning, the number of missing bytes, and the end.
     pub(super) fn text(self) -> String {
         let tail = Vec::from(self.tail);
         let head = String::from_utf8_lossy(&self.head).into_owned();

@@ -1,41 +1,41 @@
-//! Strikes secrets out of a stream that comes in pieces. What may be the beginning of one is held
-//! back until more is known.
+//! Removes secrets from a stream that arrives in pieces. Bytes that may be the beginning of a secret are held
+//! back until more bytes arrive.
 
 use std::sync::Arc;
 
 use crate::secrets::STRUCK;
 
-/// Strikes secrets out of a stream.
+/// Removes secrets from a stream.
 #[derive(Debug, Clone)]
 pub(super) struct Strainer {
-    /// The longest first.
+    /// The secrets, the longest first.
     secrets: Arc<[Vec<u8>]>,
     /// Whether a secret begins with this byte.
     first: Arc<[bool; 256]>,
     held: Vec<u8>,
 }
 
-/// What is known of the rest of the stream.
+/// Whether the stream continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum More {
-    /// There may be one.
+    /// More bytes may arrive.
     Comes,
-    /// There is none.
+    /// The stream has ended.
     Nothing,
 }
 
-/// What is at a place of a text.
+/// The match at one position of a text.
 enum There {
-    /// Nothing of a secret.
+    /// No secret.
     Nothing,
-    /// A secret of so many bytes.
+    /// A secret of this many bytes.
     Secret(usize),
-    /// The end of the text, and perhaps the beginning of a secret.
+    /// The text ends here, perhaps within a secret.
     Beginning,
 }
 
 impl Strainer {
-    /// For these secrets, of which the longest come first.
+    /// `secrets` are sorted by length, the longest first.
     pub(super) fn of(secrets: &[String]) -> Self {
         let secrets: Vec<Vec<u8>> = secrets.iter().map(|one| one.as_bytes().to_vec()).collect();
         let mut first = [false; 256];
@@ -45,13 +45,13 @@ impl Strainer {
         Self { secrets: secrets.into(), first: Arc::new(first), held: Vec::new() }
     }
 
-    /// What can be passed on when these bytes have come.
+    /// The bytes that can be passed on after these bytes have arrived.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
         self.strain(More::Comes)
     }
 
-    /// What is left when the stream has ended.
+    /// The remaining bytes after the stream has ended.
     pub(super) fn rest(&mut self) -> Vec<u8> {
         self.strain(More::Nothing)
     }

@@ -1,4 +1,4 @@
-//! What systemd says of the units that the bootstrap needs.
+//! The systemd state of the units that the bootstrap needs.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,16 +11,16 @@ use crate::agent::Agent;
 use crate::host::linux::subprocess::ask;
 use crate::host::paths::Root;
 
-/// How long systemd may take for an answer.
+/// The longest wait for an answer of systemd.
 const LIMIT: Duration = Duration::from_secs(1);
 /// Units that every bootstrap starts.
 const ALWAYS: [&str; 2] = ["containerd.service", "kubelet.service"];
-/// How many more are looked at, of those that the log names.
+/// The number of additional units that are examined, out of the units that the log names.
 const NAMED: usize = 3;
-/// How many lines of a journal are read.
+/// The number of lines that are read from a journal.
 const LINES: &str = "20";
 
-/// The states of the units, and the journals of those that are not well or that the log names.
+/// The states of the units, and the journals of units that have failed or that the log names.
 pub(crate) fn examine(agent: &Agent, log: &str, since: Option<Timestamp>) -> Vec<Piece> {
     let (root, secrets) = (&agent.root, &agent.secrets);
     let named = named(log);
@@ -66,7 +66,7 @@ fn journal(root: &Root, unit: &str, since: Option<Timestamp>) -> Result<String, 
     ask(&mut command, LIMIT)
 }
 
-/// Whether a unit is there and neither runs nor has ended well.
+/// Whether a unit exists and neither runs nor has ended successfully.
 fn is_unwell(states: &str, unit: &str) -> bool {
     let mut paragraphs = states.split("\n\n");
     let of_unit = paragraphs.find(|text| text.lines().any(|line| line == format!("Id={unit}")));

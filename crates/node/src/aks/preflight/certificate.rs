@@ -1,4 +1,4 @@
-//! The validity of a certificate: as much of X.509 as that needs.
+//! The validity of a certificate: only as much of X.509 as this check needs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// From when to when the first certificate of a PEM text holds.
+/// The validity period of the first certificate of a PEM text.
 pub(super) fn validity(pem: &[u8]) -> Option<(Timestamp, Timestamp)> {
     let text = std::str::from_utf8(pem).ok()?;
     let (_, rest) = text.split_once("-----BEGIN CERTIFICATE-----")?;
@@ -32,7 +32,7 @@ pub(super) fn validity(pem: &[u8]) -> Option<(Timestamp, Timestamp)> {
     Some((from, to))
 }
 
-/// The content of an element that has this tag, and what follows it.
+/// The content of an element with this tag, and the bytes after the element.
 fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (found, rest) = bytes.split_first()?;
     let (first, rest) = rest.split_first()?;
@@ -62,7 +62,7 @@ fn time(bytes: &[u8]) -> Option<(Timestamp, &[u8])> {
 mod tests {
     use super::*;
 
-    /// The certificate of an authority that holds from 2090 to 2099.
+    /// The certificate of an authority that is valid from 2090 to 2099.
     const AUTHORITY: &str = include_str!("../../../tests/fixtures/authority-of-2090.pem");
 
     #[test]

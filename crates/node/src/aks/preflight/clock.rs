@@ -1,4 +1,5 @@
-//! Does the clock go right: by the platform's clock, and by the cluster's certificate authority?
+//! Is the clock right, compared with the platform's clock and with the certificate of the cluster's
+//! authority?
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,15 +9,15 @@ use serde_json::json;
 
 use super::{Finding, State, Subject, certificate, platform};
 
-/// What tokens and certificates bear.
+/// The clock error that tokens and certificates tolerate.
 const TOLERATED: SignedDuration = SignedDuration::from_mins(5);
 
-/// What is known of the time.
+/// The known times to compare the clock with.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
-    /// By the platform.
+    /// The time of the platform's clock.
     platform: Option<Timestamp>,
-    /// The certificate of the cluster's authority holds from then to then.
+    /// The validity period of the certificate of the cluster's authority.
     authority: Option<(Timestamp, Timestamp)>,
 }
 

@@ -1,4 +1,4 @@
-//! Does the configuration that will be written fit the containerd that is installed?
+//! Does the containerd configuration that the scripts will write fit the installed containerd?
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ pub(super) fn check(subject: &Subject) -> Finding {
     let (Found::Ok(place) | Found::NotInPath(place)) =
         find(&subject.root, &subject.path, "containerd")
     else {
-        // Its absence is told by the check of programs.
+        // The check of programs reports that containerd is missing.
         return Finding::new("containerd", State::Skipped, "it is not installed", json!({}));
     };
     let said = ask(Command::new(subject.root.at(&place)).arg("--version"), EACH);
@@ -59,7 +59,7 @@ fn judge(
     }
 }
 
-/// The schema of a configuration, by the names of its plugins.
+/// The schema of a configuration, recognised by the names of its plugins.
 fn schema(text: &str) -> Option<ContainerdSchema> {
     if text.contains("io.containerd.cri.v1.") {
         Some(ContainerdSchema::B)
@@ -70,7 +70,7 @@ fn schema(text: &str) -> Option<ContainerdSchema> {
     }
 }
 
-/// Kubernetes cannot talk to it.
+/// Whether the configuration disables the CRI plugin, so that Kubernetes cannot use containerd.
 fn disables_the_interface(text: &str) -> bool {
     text.lines().any(|line| {
         let value = line.trim().strip_prefix("disabled_plugins").map(str::trim_start);

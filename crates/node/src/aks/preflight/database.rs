@@ -1,4 +1,4 @@
-//! What the package database has: rpm's where rpm is, else dpkg's.
+//! The installed packages: from rpm's database if rpm is installed, else from dpkg's.
 
 use std::process::Command;
 
@@ -7,12 +7,12 @@ use crate::host::linux::store;
 use crate::host::linux::subprocess::ask;
 use crate::host::paths::Root;
 
-/// The packages that are installed, as `name-version`, or why they are not known.
+/// The installed packages as `name-version`, or why they are not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Database(Result<Vec<String>, String>);
 
 impl Database {
-    /// Asks once.
+    /// Queries the database once.
     pub(super) fn ask(root: &Root) -> Self {
         let rpm = root.at("/usr/bin/rpm");
         Self(if rpm.is_file() {
@@ -25,7 +25,7 @@ impl Database {
         })
     }
 
-    /// The packages that have this in their name, in words.
+    /// A sentence about the packages whose name contains `name`.
     pub(super) fn has(&self, name: &str) -> String {
         match &self.0 {
             Ok(all) => {

@@ -1,4 +1,4 @@
-//! Can the names be looked up that the scripts will need?
+//! Do the names resolve that the scripts will need?
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -10,10 +10,10 @@ use serde_json::json;
 use super::{EACH, Finding, State, Subject};
 use crate::clock::network;
 
-/// How many names are asked for.
+/// The largest number of names that are looked up.
 const MOST: usize = 6;
 
-/// What a name server says of a name.
+/// The answer of a name server for a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Found,
@@ -84,7 +84,7 @@ fn judge(names: &[String], servers: &[SocketAddr], answers: &[Vec<Answer>]) -> F
     }
 }
 
-/// The names in what the scripts are told: API server, registries, where packages come from.
+/// The host names in the variables of the scripts: API server, registries, package sources.
 fn names(subject: &Subject) -> Vec<String> {
     let variables = [
         "API_SERVER_NAME",
@@ -107,7 +107,7 @@ fn names(subject: &Subject) -> Vec<String> {
     names
 }
 
-/// The host in an address, if it is a name.
+/// The host of an address, unless the host is an IP address.
 fn host(address: &str) -> Option<String> {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let host = rest.split(['/', ':', '?']).next().unwrap_or_default().trim();
@@ -118,7 +118,7 @@ fn host(address: &str) -> Option<String> {
     is_name.then(|| host.to_ascii_lowercase())
 }
 
-/// Asks a server for all names at once, and waits as long as a check may.
+/// Sends all queries to a server at once, and waits no longer than the limit of one check.
 fn ask(server: SocketAddr, names: &[String]) -> Vec<Answer> {
     let mut answers = vec![Answer::Timeout; names.len()];
     let begun = Instant::now();
@@ -155,10 +155,10 @@ fn ask(server: SocketAddr, names: &[String]) -> Vec<Answer> {
     answers
 }
 
-/// A question for the address of a name.
+/// A DNS query for the address of a name.
 fn query(number: u16, name: &str) -> Vec<u8> {
     let mut packet = number.to_be_bytes().to_vec();
-    // Recursion is desired; one question, nothing else.
+    // The header: recursion desired, one question, nothing else.
     packet.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
     for label in name.split('.') {
         packet.push(u8::try_from(label.len()).unwrap_or_default());
@@ -168,7 +168,7 @@ fn query(number: u16, name: &str) -> Vec<u8> {
     packet
 }
 
-/// The number of the question and what is said.
+/// The number of the query, and the answer.
 fn read(packet: &[u8]) -> Option<(u16, Answer)> {
     let head = packet.first_chunk::<12>()?;
     if head[2] & 0x80 == 0 {

@@ -1,5 +1,5 @@
-//! Can oras be used? Absent, not in PATH and not executable are three answers. Whatever the answer,
-//! everything that shows it is recorded: once the node is gone, it cannot be inspected again.
+//! Can oras be used? Absent, not in PATH and not executable are three different results. The check records
+//! all evidence in every case: once the node is deleted, it cannot be inspected again.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -13,7 +13,7 @@ use crate::aks::exit_code;
 use crate::host::linux::store;
 use crate::host::paths::Root;
 
-/// Where images have had it.
+/// The folders where images have installed oras.
 const PLACES: &[&str] = &["/usr/local/bin/oras", "/usr/bin/oras", "/opt/bin/oras"];
 
 pub(super) fn check(subject: &Subject) -> Finding {
@@ -50,7 +50,7 @@ pub(super) fn check(subject: &Subject) -> Finding {
         "package": package,
         "proposed_code": exit_code::ORAS_PROPOSED,
     });
-    // What is in the wrong place is put into the PATH of the scripts.
+    // The agent adds the folder of a program outside PATH to the PATH of the scripts.
     let fatal = subject.needs_oras && !matches!(found, Found::NotInPath(_));
     let state = if fatal { State::Fatal } else { State::Warn };
     let mut finding = Finding::new("oras", state, &detail, data).because(Cause::BinaryMissing);

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Finding, State, Subject};
 use crate::host::linux::store;
 
-/// What package managers lock while they work.
+/// The files that package managers lock while they work.
 const LOCKS: &[&str] = &[
     "/var/lib/dpkg/lock-frontend",
     "/var/lib/dpkg/lock",
@@ -19,14 +19,14 @@ const LOCKS: &[&str] = &[
     "/usr/lib/sysimage/rpm/.rpm.lock",
 ];
 
-/// The process that holds a lock.
+/// A process that holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Holder {
-    /// Which lock.
+    /// The path of the lock.
     pub(crate) lock: &'static str,
-    /// The process.
+    /// The process ID.
     pub(crate) pid: i32,
-    /// Its name.
+    /// The name of the process.
     pub(crate) name: String,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn check(subject: &Subject) -> Finding {
     }
 }
 
-/// Asks the kernel which processes hold the locks; none is taken.
+/// Queries the kernel for the holders of the locks; takes no lock.
 pub(crate) fn holders(subject: &Subject) -> Vec<Holder> {
     let asked = LOCKS.iter().filter_map(|lock| {
         let file = File::open(subject.root.at(lock)).ok()?;

@@ -1,4 +1,4 @@
-//! Does the platform answer: the metadata service and the wire server?
+//! Do the metadata service and the wire server of the platform answer?
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -41,11 +41,11 @@ impl Silence {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: u16,
-    /// The time by the clock of the server that answers.
+    /// The time of the answering server's clock.
     pub(super) date: Option<Timestamp>,
 }
 
-/// Asks once, without a proxy.
+/// Sends one request, without a proxy.
 pub(super) fn ask(address: SocketAddr, path: &str) -> Result<Reply, Silence> {
     let begun = Instant::now();
     let left = || network(EACH).saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
@@ -80,7 +80,7 @@ fn reply(head: &str) -> Option<Reply> {
     Some(Reply { status, date })
 }
 
-/// Something of the platform that does not answer.
+/// The finding for a service of the platform that does not answer.
 fn silent(check: &'static str, silence: &Silence, at: SocketAddr, cause: Cause) -> Finding {
     let state = if *silence == Silence::Timeout { State::Timeout } else { State::Warn };
     let detail = format!("{at}: {}", silence.words());

@@ -1,4 +1,4 @@
-//! Are the programs there that the scripts call?
+//! Are the programs installed that the scripts call?
 
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,25 +12,25 @@ use super::database::Database;
 use super::{Finding, State, Subject};
 use crate::host::paths::Root;
 
-/// Where programs are looked for that are not in PATH.
+/// Folders outside PATH that are also searched for programs.
 const KNOWN: &[&str] = &["/usr/local/bin", "/usr/bin", "/opt/bin", "/usr/sbin", "/sbin", "/bin"];
 
-/// Without these the scripts do not even begin.
+/// Without these programs, the scripts cannot start.
 const REQUIRED: &[&str] = &["bash", "timeout", "nohup", "systemctl"];
 
-/// These are called later, and not on every node.
+/// The scripts call these programs later, and not on every node.
 const USUAL: &[&str] = &["curl", "base64", "tar", "python3", "containerd", "runc"];
 
 /// Where a program was found, and whether it can be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
-    /// In PATH.
+    /// The program is in PATH and can be called.
     Ok(PathBuf),
-    /// It is there, but not in PATH.
+    /// The program exists, but not in PATH.
     NotInPath(PathBuf),
-    /// It is there, but cannot be run, because of this.
+    /// The program exists, but cannot be executed for this reason.
     NotExecutable(PathBuf, String),
-    /// It is nowhere.
+    /// The program was not found.
     Absent,
 }
 
@@ -45,8 +45,8 @@ impl Found {
     }
 }
 
-/// Looks for a program: in PATH, then where programs are. One that can be run beats one that
-/// cannot, as for the shell.
+/// Looks for a program: first in PATH, then in known folders. An executable file takes precedence over one
+/// that is not executable, as in a shell.
 pub(super) fn find(root: &Root, path: &str, name: &str) -> Found {
     let mut broken = None;
     let in_path = path.split(':').filter(|part| part.starts_with('/')).map(|part| (part, true));
@@ -66,7 +66,7 @@ pub(super) fn find(root: &Root, path: &str, name: &str) -> Found {
     broken.map_or(Found::Absent, |(told, why)| Found::NotExecutable(told, why))
 }
 
-/// The programs that this node's scripts call, and whether they begin without.
+/// The programs that this node's scripts call, and whether the scripts cannot start without them.
 fn wanted(subject: &Subject) -> Vec<(&'static str, bool)> {
     // The scripts of an image read its component list with jq.
     let from_image = subject.variable("IS_VHD") == Some("true");

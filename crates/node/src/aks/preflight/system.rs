@@ -6,10 +6,10 @@ use serde_json::json;
 use super::{Finding, State, Subject};
 use crate::host::linux::store;
 
-/// Less than this many bytes, or inodes, and nothing can be written.
+/// With less free space than this many bytes or inodes, nothing can be written.
 const LEAST_BYTES: u64 = 16 << 20;
 const LEAST_INODES: u64 = 100;
-/// Less than this many bytes, and a download may fail.
+/// With less free space than this many bytes, a download may fail.
 const FEW_BYTES: u64 = 2 << 30;
 
 pub(super) fn disk(subject: &Subject) -> Finding {
@@ -17,7 +17,7 @@ pub(super) fn disk(subject: &Subject) -> Finding {
         .into_iter()
         .filter_map(|place| {
             let volume = rustix::fs::statvfs(subject.root.at(place)).ok()?;
-            // Some file systems have no inodes to count.
+            // Some file systems do not count inodes.
             let inodes = if volume.f_files == 0 { u64::MAX } else { volume.f_favail };
             Some((place, volume.f_bavail.saturating_mul(volume.f_frsize), inodes))
         })
@@ -35,7 +35,7 @@ fn judge(volumes: &[(&str, u64, u64)]) -> (State, String) {
         .iter()
         .find(|(_, bytes, inodes)| *bytes < LEAST_BYTES || *inodes < LEAST_INODES)
         .map(|volume| (State::Fatal, volume));
-    // /run is memory; two gigabytes of it are not usual.
+    // /run is in memory; more than two gigabytes are unusual there.
     let few = || {
         let mut disks = volumes.iter().filter(|(place, _, _)| *place != "/run");
         disks.find(|(_, bytes, _)| *bytes < FEW_BYTES).map(|volume| (State::Warn, volume))

@@ -1,4 +1,5 @@
-//! How an attempt ends: with what the scripts wrote, or with what the agent writes in their stead.
+//! How an attempt ends: with the result of the scripts, or with a result that the agent writes in their
+//! place.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -14,11 +15,11 @@ use crate::host::linux::store;
 use crate::outcome::Outcome;
 use crate::summary::Summary;
 
-/// A mark is one line of at most this many bytes.
+/// The longest mark in bytes; a mark is one line.
 const MARK: usize = 4_000;
 
 impl Attempt<'_> {
-    /// The scripts are done, and may still be uploading: what they wrote counts.
+    /// The scripts wrote a result and may still be uploading logs: their result counts.
     pub(super) fn conclude_by_result(&mut self) -> Option<i32> {
         match self.left().result? {
             Ok(result) => Some(self.stamp(&result, None)),
@@ -34,19 +35,19 @@ impl Attempt<'_> {
     /// The scripts ended without `provision.complete`.
     pub(super) fn conclude(&mut self, ended: Option<KeeperMessage>) -> i32 {
         let left = self.left();
-        // Older scripts write that the base is prepared however it went.
+        // Older scripts write the base-prep mark even after a failure.
         let failed = left.counts_since(self.run.started);
         if let (None, Some(prepared)) = (left.complete, left.base_prep)
             && prepared >= self.run.started
             && !failed
         {
-            // The image is to be captured: a mark of success would be captured with it.
+            // The image will be captured, and a mark of success would be captured with it.
             self.run.ended(0, BASE_PREPARED, Timestamp::now());
             self.save();
             self.event(Level::Informational, "Completed");
             return 0;
         }
-        // Scripts that say success and end otherwise have not said the last word.
+        // If the scripts report success but exit with an error, the result is not final.
         let well = matches!(&ended, Some(KeeperMessage::Ended { code: Some(0), .. }));
         if let Some(Ok(result)) = left.result
             && (result.exit != 0 || left.complete.is_some() || well)
@@ -73,12 +74,12 @@ impl Attempt<'_> {
                 (own.number(self.agent.settings.base), error, String::new(), Some(own.name()))
             }
         };
-        // Before it is cut: half a secret is not recognised.
+        // Secrets are removed before the text is cut: half a secret is not recognised.
         let output = self.agent.secrets.redact(&output);
         self.fail(&Outcome::own(exit, &error, &output), name)
     }
 
-    /// The agent's own end of an attempt: its result replaces whatever is there.
+    /// Ends the attempt with the agent's own result, which replaces any existing one.
     pub(super) fn fail(&mut self, result: &Outcome, name: Option<&str>) -> i32 {
         let root = &self.agent.root;
         let struck = self.agent.secrets.strike_outcome(result);
@@ -95,7 +96,7 @@ impl Attempt<'_> {
         exit
     }
 
-    /// Says what the attempt came to: report, `run.json`, mark, events.
+    /// Records the result: report, `run.json`, mark, events.
     fn stamp(&mut self, result: &Outcome, name: Option<&str>) -> i32 {
         let root = &self.agent.root;
         let now = Timestamp::now();
@@ -134,7 +135,7 @@ impl Attempt<'_> {
         self.agent.secrets.strike_value(&report)
     }
 
-    /// Exactly one mark exists after an attempt.
+    /// Writes the mark. After an attempt, exactly one mark exists.
     fn mark(&self, summary: &mut Summary) {
         let root = &self.agent.root;
         summary.machine.clone_from(&self.identity.machine);
@@ -159,7 +160,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The log, and the events.
+    /// Writes the log and the events.
     fn tell(&self, result: &Outcome, summary: &Summary) {
         if result.exit == 0 {
             self.agent.log.info("provisioning completed");
@@ -198,11 +199,11 @@ impl Attempt<'_> {
         }
     }
 
-    /// Moves away what is there.
+    /// Moves away existing results.
     pub(super) fn set_aside(&self, why: &str) {
         let root = &self.agent.root;
         self.agent.log.info(&format!("an earlier result is set aside: {why}"));
-        // The end goes first: without it, no reader takes the rest for a result.
+        // `provision.complete` is removed first: without that file, no reader uses the others as a result.
         let files =
             [root.complete(), root.succeeded(), root.failed(), root.result(), root.spare_result()];
         let name = format!("{}-{}", self.run.started.as_millisecond(), self.run.id);
@@ -215,7 +216,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The words that Go has for a signal.
+/// The name that Go prints for a signal.
 fn signal_name(signal: Option<i32>) -> String {
     match signal {
         Some(6) => "aborted".to_owned(),

@@ -1,4 +1,4 @@
-//! Runs the scripts, and follows those that run already.
+//! Runs the scripts, and follows scripts that already run.
 
 use std::os::fd::AsFd as _;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::crash_points;
 use crate::host::linux::watch::Watch;
 use crate::outcome::Outcome;
 
-/// How often is looked at what tells of itself.
+/// How often the agent checks files, although the kernel also notifies it of changes.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often a process without a keeper is checked.
+/// How often the waiter checks a process that has no keeper.
 const LOOK_AT_PROCESS: Duration = Duration::from_millis(100);
 
 impl Attempt<'_> {
-    /// Runs the scripts; the code is what they came to.
+    /// Runs the scripts; returns their exit code.
     pub(super) fn run_scripts(&mut self, command: &Command) -> i32 {
         let ended = match self.start(command) {
             Ok(keeper) => self.attend(keeper),
@@ -39,7 +39,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Lets the scripts begin, when it is written down which process they are.
+    /// Lets the scripts begin after their process is recorded.
     fn start(&mut self, command: &Command) -> Result<Keeper, String> {
         let mut keeper = Keeper::start(&self.agent.root, command)
             .map_err(|error| format!("start the keeper: {error}"))?;
@@ -57,8 +57,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Waits for the end of the scripts, or for their result: they upload logs after they have
-    /// written it, and the mark does not wait for that.
+    /// Waits for the end of the scripts or for their result: the scripts upload logs after they have written
+    /// the result, and the mark does not wait for the upload.
     fn attend(&mut self, mut keeper: Keeper) -> Ended {
         let containers = self.agent.root.containers();
         let watch = Watch::on(&[&containers]);
@@ -84,7 +84,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Waits for scripts that have no keeper. Returns their exit code, if they left a result.
+    /// Waits for scripts without a keeper. Returns their exit code, if they left a result.
     pub(super) fn follow(&mut self) -> Option<i32> {
         let containers = self.agent.root.containers();
         let watch = Watch::on(&[&containers]);
@@ -106,10 +106,10 @@ impl Attempt<'_> {
     }
 }
 
-/// How it ended.
+/// How the wait for the scripts ended.
 enum Ended {
-    /// With what the scripts wrote; it is said already.
+    /// With the exit code in the result of the scripts, which is already reported.
     Exited(i32),
-    /// With what the keeper told, if it told something.
+    /// With the last message of the keeper, if it sent one.
     Reported(Option<KeeperMessage>),
 }

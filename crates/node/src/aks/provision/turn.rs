@@ -1,4 +1,4 @@
-//! One attempt at a time: whose turn it is.
+//! Only one attempt runs at a time: the lock decides which agent may begin.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -10,20 +10,20 @@ use crate::host::linux::process::Process;
 use crate::host::linux::watch::Watch;
 use crate::run::Run;
 
-/// How often is looked whether the other one is gone: the end of a process is no file.
+/// How often to check whether the other agent has ended: no file changes when a process ends.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Whose turn it is.
+/// Which agent may run an attempt.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// Ours, as long as the file is open; without one where there is no place for locks.
+    /// This agent, as long as the lock file is open; `None` if there is no place for locks.
     Ours(Option<File>),
-    /// It was another one's, and it ended with this code.
+    /// Another agent did, and its attempt ended with this exit code.
     Ended(i32),
 }
 
-/// Waits until it is our turn, or until the one whose turn it is has ended. One that is killed
-/// leaves its turn to us.
+/// Waits until this agent may begin, or until another agent's attempt has ended. If the other agent is
+/// killed, this agent may begin.
 pub(super) fn take(agent: &Agent) -> Turn {
     let root = &agent.root;
     let before = Run::load(root);
@@ -31,7 +31,7 @@ pub(super) fn take(agent: &Agent) -> Turn {
         Ok(Some(held)) => return Turn::Ours(Some(held)),
         Ok(None) => {}
         Err(error) => {
-            // Without a place for locks there is still a node to bring up.
+            // Without a place for locks, the agent still has to bring up the node.
             agent.log.warn(&format!("no lock: {error}"));
             return Turn::Ours(None);
         }
@@ -60,7 +60,7 @@ pub(super) fn take(agent: &Agent) -> Turn {
     }
 }
 
-/// What an attempt ended with that was not over before, or whose agent is still there.
+/// The exit code of an attempt that was not over before, or whose agent still runs.
 fn ended_since(before: Option<&Run>, now: Option<&Run>, lives: bool) -> Option<i32> {
     let now = now?;
     let known = before.is_some_and(|before| before.id == now.id && before.exit.is_some());

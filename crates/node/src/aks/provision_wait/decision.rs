@@ -1,4 +1,4 @@
-//! When the waiter is done waiting: a pure decision on what is seen at one moment.
+//! Decides when the waiter stops waiting: a pure function of one observation.
 
 use std::time::Duration;
 
@@ -7,65 +7,63 @@ use jiff::Timestamp;
 use crate::aks::result_files::Leftovers;
 use crate::run::{Identity, Run};
 
-/// How long what happens at the end of an attempt may take: the mark after
-/// `provision.complete`, the result after the end of the processes.
+/// The longest time for the last steps of an attempt: the mark after `provision.complete`, and the result
+/// after the end of the processes.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// Everything that is seen.
+/// One observation of everything that the decision needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
-    /// The results.
+    /// The results on disk.
     pub(crate) left: Leftovers,
-    /// The attempt.
+    /// The record of the attempt.
     pub(crate) run: Option<Run>,
-    /// This machine.
+    /// The identity of this machine.
     pub(crate) identity: Identity,
-    /// Which process is at work.
     pub(crate) work: Work,
-    /// How long it has been waited.
+    /// How long the waiter has waited.
     pub(crate) waited: Duration,
-    /// How long the results have been there.
+    /// How long the results have existed.
     pub(crate) complete_for: Duration,
-    /// How long no process has been at work.
+    /// How long no provisioning process has run.
     pub(crate) idle_for: Duration,
-    /// When this machine was booted, where that is known.
+    /// When this machine was booted, if known.
     pub(crate) booted: Option<Timestamp>,
 }
 
-/// Which process is at work.
+/// Which process provisions the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Our agent.
+    /// This program's agent.
     Agent,
-    /// The scripts, without our agent.
+    /// The scripts, without an agent.
     Scripts,
-    /// A launcher, or a provisioner of another make.
+    /// A launcher, or a provisioner of another project.
     Others,
-    /// None.
+    /// No process.
     None,
 }
 
-/// What is to be done.
+/// The next step of the waiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Go on waiting.
+    /// Continue to wait.
     Wait,
-    /// The results count.
+    /// Use the results.
     Judge,
-    /// Only the base of an image was prepared, and it was.
+    /// The attempt had to prepare only the base of an image, and it succeeded.
     BasePrepared,
     /// No process ever began.
     NeverStarted,
-    /// A process began and is gone, without a result.
+    /// A process began and ended without a result.
     Died,
-    /// Time is up.
+    /// The time limit is over.
     TimedOut,
 }
 
-/// Decides.
 pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration) -> Step {
     let open = seen.run.as_ref().filter(|run| run.open(&seen.identity));
-    // Of this boot, and not everything that belongs to its end is there.
+    // The attempt is of this boot, and the last steps of its end are missing.
     let unfinished = seen.run.as_ref().filter(|run| run.is_of(&seen.identity));
     let unfinished = unfinished.filter(|run| !seen.left.concludes(run));
     let of_this_run = seen.run.as_ref().is_none_or(|run| seen.left.is_of(run));
@@ -77,13 +75,13 @@ pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration)
             Work::Agent | Work::Scripts | Work::Others | Work::None => Step::Judge,
         };
     }
-    // An image that was prepared and copied brings the file along, and the run that prepared it.
+    // A captured image contains the file, and the record of the run that prepared the image.
     let run = seen.run.as_ref().filter(|run| run.is_of(&seen.identity));
     let since = run.map(|run| run.started).or(seen.booted);
     if let (Some(prepared), Some(since)) = (seen.left.base_prep, since)
         && prepared >= since
     {
-        // Older scripts write it however it went.
+        // Older scripts write the base-prep mark even after a failure.
         let failed = seen.left.counts_since(since) && !foreign;
         return if failed { Step::Judge } else { Step::BasePrepared };
     }
@@ -91,7 +89,7 @@ pub(crate) fn next_step(seen: &Seen, timeout: Duration, start_timeout: Duration)
         && seen.work == Work::None
         && seen.idle_for >= SETTLE
     {
-        // They were killed before they could say that it is over.
+        // The agent and the scripts were killed before they could write the end of the attempt.
         let counts = !foreign && seen.left.counts_since(run.started);
         return if counts { Step::Judge } else { Step::Died };
     }

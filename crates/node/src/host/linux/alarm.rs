@@ -1,4 +1,4 @@
-//! What wakes a wait: a change in a directory, a signal, or a second that is over.
+//! Wakes a wait: after a change in a directory, a signal, or one second.
 
 use std::io::Read as _;
 use std::os::fd::AsFd as _;
@@ -11,7 +11,7 @@ use signal_hook::low_level::pipe;
 
 use crate::host::linux::watch::Watch;
 
-/// What wakes a wait.
+/// Wakes a wait.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     watch: Watch,
@@ -20,23 +20,24 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// Listens from now on.
+    /// Starts to listen for signals.
     pub(crate) fn new() -> Self {
         Self { watch: Watch::on(&[]), signals: listen(), interrupted: false }
     }
 
-    /// Watches directories, or what is there of the way to them. Look only after this.
+    /// Watches directories, or their existing parents. Check files only after this call, so that no change is
+    /// missed.
     pub(crate) fn arm(&mut self, directories: &[PathBuf]) {
         let directories: Vec<&Path> = directories.iter().map(PathBuf::as_path).collect();
         self.watch.arm(&directories);
     }
 
-    /// Waits, at most `limit` and never long.
+    /// Waits for at most `limit`, and never longer than a second.
     pub(crate) fn wait(&mut self, limit: Duration) {
         self.watch.wait(self.signals.as_ref().map(|signals| signals.as_fd()), limit);
     }
 
-    /// Whether this process was asked to end.
+    /// Whether this process received a signal to end.
     pub(crate) fn interrupted(&mut self) -> bool {
         let mut byte = [0];
         let told = |stream: &mut UnixStream| matches!(stream.read(&mut byte), Ok(1..));
@@ -45,7 +46,7 @@ impl Alarm {
     }
 }
 
-/// A stream that can be read when a signal has come. Without it, signals end the process.
+/// A stream that becomes readable when a signal arrives. Without the stream, signals end the process.
 fn listen() -> Option<UnixStream> {
     let (ours, theirs) = UnixStream::pair().ok()?;
     ours.set_nonblocking(true).ok()?;

@@ -1,5 +1,5 @@
-//! Processes that stay, on Linux: in a unit of their own where there is systemd, so that they
-//! outlive the guest agent; else in a session of their own.
+//! Background processes on Linux: in a systemd unit of their own if systemd runs, so that they survive the
+//! guest agent; else in a session of their own.
 
 mod descriptors;
 
@@ -17,27 +17,27 @@ use crate::host::linux::process::Process;
 use crate::host::linux::subprocess::ask;
 use crate::host::paths::Root;
 
-/// The unit in which it is waited.
+/// The unit of the waiter.
 const UNIT: &str = "bringup-node-ext";
 
-/// systemd that has not answered by then does not.
+/// The longest wait for systemd.
 const SYSTEMD: Duration = Duration::from_secs(3);
 
-/// A process that is asked to end gets this much time.
+/// The time that a process gets to end after a signal.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// On Linux nothing but the guest agent's variable and the files name a number.
+/// Always `None`: on Linux, only the guest agent's variable and the files name a sequence number.
 pub(crate) fn registered_number(_handler: &Path) -> Option<u64> {
     None
 }
 
-/// There is nothing to install.
+/// Nothing to do on Linux.
 pub(crate) fn install(_stage: &Installation<'_>) {}
 
-/// The unit goes with its process.
+/// Nothing to do on Linux: the unit disappears with its process.
 pub(crate) fn uninstall(_stage: &Installation<'_>) {}
 
-/// Processes are found by the words they were started with.
+/// Nothing to do on Linux: processes are found by their command lines.
 pub(crate) fn announce(_stage: &Installation<'_>, _role: Role, _number: u64) {}
 
 /// The processes of this extension.
@@ -49,7 +49,7 @@ fn processes(installation: &Installation<'_>) -> Vec<(Process, Running)> {
     let us = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     entries
-        // Any user can start a process that looks like it.
+        // Any user can start a process with the same command line.
         .filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == us))
         .filter_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -59,7 +59,7 @@ fn processes(installation: &Installation<'_>) -> Vec<(Process, Running)> {
             let program = words.next()?;
             let name = Path::new(program.as_ref()).file_name()?.to_str()?;
             let mut words: Vec<String> = words.map(std::borrow::Cow::into_owned).collect();
-            // The last word ends with a 0 too.
+            // The last argument ends with a 0 too.
             words.pop();
             let running = Running::read(words, installation.root.directory())?;
             Some((process, running)).filter(|_| name.starts_with("bringup-node") && process.alive())
@@ -67,7 +67,7 @@ fn processes(installation: &Installation<'_>) -> Vec<(Process, Running)> {
         .collect()
 }
 
-/// Starts a process that stays.
+/// Starts a background process.
 pub(crate) fn start(installation: &Installation<'_>, number: u64) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     if let Some(mut systemd) = systemd(installation.root, "systemd-run") {
@@ -84,7 +84,7 @@ pub(crate) fn start(installation: &Installation<'_>, number: u64) -> Result<(), 
     }
     descriptors::keep_descriptors_here();
     let mut detach = quiet(&program);
-    // A group of its own, so that a signal to the group of this process does not end that one.
+    // A process group of its own, so that a signal to the group of this process does not end the new process.
     let ended = detach.args(installation.words("detach", number)).process_group(0).status();
     let ended = ended.map_err(|error| format!("no process can be started: {error}"))?;
     if ended.success() { Ok(()) } else { Err("no process can be started".to_owned()) }
@@ -99,12 +99,12 @@ pub(crate) fn detach(installation: &Installation<'_>, number: u64) -> u8 {
     }
 }
 
-/// A session of its own. In a unit it has one already.
+/// Moves this process into a session of its own. In a unit, the process already has one.
 pub(crate) fn leave_session() {
     let _ = rustix::process::setsid();
 }
 
-/// Runs the process that waits; the code it ended with, unless it was killed.
+/// Runs the waiter; returns its exit code, unless it was killed.
 pub(crate) fn run_waiter(installation: &Installation<'_>, number: u64) -> Option<i32> {
     let program = std::env::current_exe().ok()?;
     quiet(&program).args(installation.words("wait", number)).status().ok()?.code()
@@ -116,12 +116,12 @@ fn quiet(program: &Path) -> Command {
     command
 }
 
-/// Ends everything of this extension that stays.
+/// Ends all background processes of this extension.
 pub(crate) fn stop(installation: &Installation<'_>) {
     if let Some(mut systemd) = systemd(installation.root, "systemctl") {
         let _ = ask(systemd.args(["stop", "--quiet", UNIT]), LAST_WORDS.saturating_add(SYSTEMD));
     }
-    // First the guards, which would start the waiters again.
+    // First the guards, which would otherwise restart the waiters.
     for (process, _) in processes(installation).iter().filter(|(_, it)| it.role == Role::Guard) {
         send(*process, Signal::KILL);
     }
@@ -146,7 +146,7 @@ fn send(process: Process, signal: Signal) {
     }
 }
 
-/// A program of systemd, where systemd runs.
+/// A program of systemd, if systemd runs.
 fn systemd(root: &Root, program: &str) -> Option<Command> {
     if !root.at("/run/systemd/system").is_dir() {
         return None;

@@ -1,4 +1,4 @@
-//! Looks at the bootstrap on Linux: has it begun, does it run, has it ended?
+//! Observes the bootstrap on Linux: has it begun, does it run, has it ended?
 
 use std::fs;
 use std::path::Path;
@@ -17,13 +17,13 @@ use crate::capi::verdict::{Bootstrap, End, Mark};
 use crate::host::linux::store;
 use crate::host::paths::Root;
 
-/// systemd is not asked more often for the unit that is waited for.
+/// The shortest interval between queries to systemd for the watched unit.
 const UNIT: Duration = Duration::from_millis(900);
 
-/// Nor for cloud-final, which only rarely says more than the files do.
+/// The interval for cloud-final, which rarely adds anything to the files.
 const FINAL: Duration = Duration::from_secs(5);
 
-/// Looks at the bootstrap, and asks nothing twice that is expensive.
+/// Observes the bootstrap, and caches the results of expensive queries.
 #[derive(Debug)]
 pub(crate) struct Observer {
     root: Root,
@@ -33,12 +33,11 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Under a root.
     pub(crate) fn new(root: &Root, places: &Places) -> Self {
         Self { root: root.clone(), places: places.clone(), asked: None, kubeadm_log: None }
     }
 
-    /// What can be said of the bootstrap.
+    /// The state of the bootstrap.
     pub(crate) fn observe(&mut self, watched: &Watched, marks: &mut Marks) -> Bootstrap {
         let seen = match watched {
             Watched::CloudInit => self.cloud_init(marks),
@@ -53,7 +52,7 @@ impl Observer {
     }
 
     fn cloud_init(&mut self, marks: &mut Marks) -> Bootstrap {
-        // cloud-init keeps its result on the disk, and links to it from memory.
+        // cloud-init stores its result on the disk, and a link to it in memory.
         let result = &self.places.cloud_init_result;
         if matches!(marks.look(result), Mark::There(_)) || marks.has_link(result) {
             return Bootstrap::Ended(End::plain("cloud-init has ended"));
@@ -95,7 +94,7 @@ impl Observer {
         unit
     }
 
-    /// The first signs of a bootstrap: its commands are there, or kubeadm runs, or has written.
+    /// The first signs of a bootstrap: its commands exist, or kubeadm runs, or kubeadm has written files.
     fn has_begun(&mut self, marks: &Marks) -> bool {
         self.places.runcmd.is_file() || self.kubeadm_wrote(marks) || kubeadm_runs(&self.root)
     }
@@ -115,7 +114,7 @@ impl Observer {
         ran
     }
 
-    /// Whether user data came with the machine, where that is known.
+    /// Whether the machine received user data, if known.
     pub(crate) fn delivered(&self) -> Option<bool> {
         let outcome = Outcome::load(&self.places.cloud_init_result);
         if outcome.is_some_and(|outcome| outcome.without_source()) {
@@ -125,30 +124,30 @@ impl Observer {
         Some(!text.trim().is_empty())
     }
 
-    /// What the report tells of cloud-init.
+    /// The part of the report about cloud-init.
     pub(crate) fn cloud_init_report(&self) -> Value {
         let Ok(status) = Status::load(&self.places.cloud_init_status) else { return Value::Null };
         json!(status)
     }
 
-    /// What the report tells of kubelet: whether it is active, and how often it was started again.
+    /// The part of the report about kubelet: whether it is active, and how often it was restarted.
     pub(crate) fn kubelet_unit(&self) -> (Option<bool>, Option<u32>) {
         let unit = Unit::ask(&self.root, "kubelet.service");
         let active = unit.as_ref().map(|unit| unit.active == "active");
         (active, unit.and_then(|unit| unit.restarts))
     }
 
-    /// kubelet has credentials of its own, so the API server has taken the node.
+    /// kubelet has credentials of its own, so the API server has accepted the node.
     pub(crate) fn has_kubelet_credentials(&self) -> bool {
         self.places.kubelet_settings.is_file()
     }
 
-    /// The logs that tell why.
+    /// The logs that may show the cause.
     pub(crate) fn logs(&self, watched: &Watched) -> Vec<bringup_diagnosis::Piece> {
         logs::collect(&self.root, &self.places, watched)
     }
 
-    /// Logs that are full of noise.
+    /// Logs that contain errors on every machine.
     pub(crate) fn deeper_logs(&self) -> Vec<bringup_diagnosis::Piece> {
         logs::deeper(&self.root)
     }

@@ -1,4 +1,4 @@
-//! What cloud-init writes of itself. It is never run: that would wait for it, or disturb it.
+//! Reads the files of cloud-init. The program cloud-init is never run: it could block, or disturb the boot.
 
 use std::path::Path;
 
@@ -8,32 +8,32 @@ use serde_json::Value;
 
 use crate::host::linux::store;
 
-/// A file of cloud-init's is not longer than this.
+/// The largest file of cloud-init that is read.
 const LENGTH: u64 = 256 * 1024;
 
-/// So much of an error is told.
+/// The longest error that is reported.
 const ERROR: usize = 300;
 
-/// The stages in their order.
+/// The stages of cloud-init in order.
 const STAGES: [&str; 4] = ["init-local", "init", "modules-config", "modules-final"];
 
-/// What `status.json` says.
+/// The content of `status.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Status {
-    /// The stage that runs.
+    /// The current stage.
     pub(crate) stage: Option<String>,
-    /// What failed.
+    /// The errors.
     pub(crate) errors: Vec<Redacted>,
-    /// What was complained about; by itself no failure.
+    /// Warnings, which alone are not a failure.
     pub(crate) recoverable: Vec<Redacted>,
 }
 
-/// Why a status cannot be told.
+/// Why there is no status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoStatus {
-    /// There is none.
+    /// `status.json` does not exist.
     Absent,
-    /// It cannot be read.
+    /// `status.json` cannot be read.
     Unreadable,
 }
 
@@ -66,12 +66,12 @@ fn texts(list: &Value) -> Vec<Redacted> {
     texts.map(|text| redact(text).text.truncated(ERROR)).take(10).collect()
 }
 
-/// What `result.json` says.
+/// The content of `result.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Where the user data came from.
+    /// The data source of the user data.
     pub(crate) datasource: Option<String>,
-    /// What failed.
+    /// The errors.
     pub(crate) errors: Vec<Redacted>,
 }
 
@@ -84,7 +84,7 @@ impl Outcome {
         Some(Self { datasource, errors: texts(&result["errors"]) })
     }
 
-    /// No source of user data was found.
+    /// Whether cloud-init found no data source.
     pub(crate) fn without_source(&self) -> bool {
         self.datasource.as_deref().is_some_and(|source| source.starts_with("DataSourceNone"))
     }

@@ -1,13 +1,13 @@
-//! Reads what a program writes into a pipe. Everything that it wrote before it ended counts, however
-//! late it is read; what it left running may hold the pipe open and is not waited for.
+//! Reads the output of a program from a pipe. All output from before the end of the program counts, however
+//! late it is read; processes that the program left running may hold the pipe open and are not waited for.
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// Hands on what comes out of a pipe, up to its end. `caught_up` is called once: when everything
-/// has been handed on that was written before the other end of `ended` was closed.
+/// Passes on the content of a pipe up to its end. Calls `caught_up` once: when all data that was written
+/// before the other end of `ended` was closed has been passed on.
 pub(crate) fn drain(
     mut from: impl Read + AsFd,
     ended: &PipeReader,
@@ -16,7 +16,7 @@ pub(crate) fn drain(
 ) {
     let mut buffer = [0; 16 * 1024];
     let mut caught_up = Some(caught_up);
-    // What the pipe held when the program had ended, and was not read since.
+    // The number of bytes that the pipe held when the program had ended and that are still unread.
     let mut held: Option<usize> = None;
     loop {
         if held.is_none() && has_ended(&from, ended) {
@@ -41,14 +41,14 @@ pub(crate) fn drain(
     }
 }
 
-/// Waits until there is something to read, or the program has ended; whether it has.
+/// Waits until data is readable or the program has ended; returns whether it has ended.
 fn has_ended(from: &impl AsFd, ended: &PipeReader) -> bool {
     let mut fds = [PollFd::new(from, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
-    // Without an answer there is no way to wait: what is there is read, and nothing more counts.
+    // If `poll` fails, waiting is impossible: the available data is read, and later data does not count.
     rustix::io::retry_on_intr(|| poll(&mut fds, None)).is_err() || !fds[1].revents().is_empty()
 }
 
-/// How many bytes can be read without waiting.
+/// The number of bytes that can be read without waiting.
 fn waiting_in(from: &impl AsFd) -> usize {
     let count = rustix::io::ioctl_fionread(from).unwrap_or_default();
     usize::try_from(count).unwrap_or(usize::MAX)

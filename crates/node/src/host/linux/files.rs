@@ -7,18 +7,18 @@ use std::path::Path;
 use crate::host::linux::store::write_new;
 pub(crate) use crate::host::linux::store::{directory_for as directory, head};
 
-/// Puts a file in the place of another one.
+/// Replaces a file with another one.
 pub(crate) fn replace(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Opens a log to append to it; a link is not followed.
+/// Opens a log to append to it; does not follow a link.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     crate::host::linux::store::append(path, 0o644)
 }
 
-/// Writes a file as a whole, for root only. Several waits may write it at once, so each has a name
-/// of its own beside it.
+/// Writes a file atomically, readable for root only. Several waits may write the file at once, so each uses a
+/// temporary name of its own.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     self::directory(directory)?;

@@ -1,4 +1,4 @@
-//! One provisioner at a time.
+//! The lock that allows only one provisioner at a time.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,18 +13,18 @@ use crate::crash_points;
 use crate::host::linux::store;
 use crate::host::paths::Root;
 
-/// The shortest page of a kernel.
+/// The smallest page size of a kernel.
 const PIECE: usize = 4096;
 
-/// How often a list is read that may be incomplete. On a busy machine, one of fifty is.
+/// How often a list is read that may be incomplete. On a busy machine, about one list in fifty is.
 const LOOKS: usize = 5;
 
-/// Takes the lock, which is held as long as the file is open; nothing if another has it.
+/// Takes the lock, which is held as long as the file is open; `None` if another process holds it.
 pub(crate) fn take(root: &Root) -> io::Result<Option<File>> {
     take_at(&root.lock())
 }
 
-/// Takes a lock, if its holder releases it in time.
+/// Takes a lock, if its holder releases it within the limit.
 pub(crate) fn take_within(path: &Path, limit: Duration) -> io::Result<Option<File>> {
     let begun = Moment::now();
     loop {
@@ -51,16 +51,16 @@ fn take_at(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Whether a process holds the lock. The kernel's list is read: to try the lock would take it for a
-/// moment, in which a provisioner would believe that another one runs.
+/// Whether a process holds the lock. Reads the kernel's list of locks: trying to lock would take the lock for
+/// a moment, in which a provisioner would believe that another one runs.
 pub(crate) fn held(root: &Root) -> bool {
     let Ok(data) = root.lock().metadata() else { return false };
     is_listed(data.ino(), || std::fs::read_to_string("/proc/locks").unwrap_or_default())
 }
 
-/// The kernel hands the list out in pieces of a page. When a lock before the end of a piece is given
-/// back before the next one is read, a lock is left out. A list in one piece is exact, and a longer
-/// one without the lock is read again.
+/// The kernel returns the list in pieces of one page. If a lock from an earlier piece is released before the
+/// next piece is read, the list misses another lock. A list of one piece is exact; a longer list without the
+/// lock is read again.
 fn is_listed(inode: u64, mut read: impl FnMut() -> String) -> bool {
     let mut look = || match read() {
         locks if lists(&locks, inode) => Some(true),

@@ -1,4 +1,4 @@
-//! The logs that tell why a bootstrap on Linux failed.
+//! The logs that may show why a bootstrap on Linux failed.
 
 use std::path::Path;
 
@@ -13,16 +13,16 @@ use crate::capi::settings::Watched;
 use crate::host::paths::Root;
 use crate::secrets::Secrets;
 
-/// How much of a log is read from its end.
+/// The number of bytes that are read from the end of a log.
 pub(crate) const TAIL: u64 = 512 * 1024;
 
-/// How much of a journal is read.
+/// The number of lines that are read from a journal.
 const JOURNAL: u32 = 300;
 
-/// cloud-init's output says this when a boot begins.
+/// The text in cloud-init's output at the beginning of a boot.
 const BOOT: &str = "running 'init-local'";
 
-/// Reads what is there for this kind of bootstrap.
+/// Reads the existing logs of this kind of bootstrap.
 pub(crate) fn collect(root: &Root, places: &Places, watched: &Watched) -> Vec<Piece> {
     match watched {
         Watched::Aks => {
@@ -58,7 +58,7 @@ fn cloud_init(places: &Places) -> Vec<Piece> {
     pieces
 }
 
-/// Journals that hold errors on every machine, also on those that come up.
+/// Journals that contain errors on every machine, also on machines that come up.
 pub(crate) fn deeper(root: &Root) -> Vec<Piece> {
     let journal = |unit: &str| {
         let text = systemd::journal(root, unit, 40)?;
@@ -74,7 +74,7 @@ fn file(path: &Path, name: &str, part: impl Fn(&str) -> String) -> Piece {
     }
 }
 
-/// What was written since the last boot, unless that boot had nothing to do.
+/// The part since the last boot, unless that boot had nothing to do.
 fn last_boot(text: &str) -> String {
     let begins = |at: usize| text[..at].rfind('\n').map_or(0, |end| end + 1);
     let last = text.rfind(BOOT).map(|at| &text[begins(at)..]);
@@ -87,8 +87,8 @@ fn says_more_than_cloud_init(text: &str) -> bool {
     text.lines().any(|line| !line.trim().is_empty() && !own.iter().any(|word| line.contains(word)))
 }
 
-/// The lines of cloud-init's own log that complain, and what belongs to them. The rest of it is
-/// detail of every run, with the whole configuration in it.
+/// The warnings and errors in cloud-init's own log, with their continuation lines. The other lines are
+/// details of every run, including the whole configuration.
 fn complaints(text: &str) -> String {
     let mut kept = String::new();
     let mut complains = false;

@@ -1,40 +1,39 @@
-//! Processes, as `/proc` shows them. A number alone is no identity: it is given again. With the
-//! time at which the process began, it is.
+//! Processes in `/proc`. A process ID alone is no identity, because IDs are reused; together with the start
+//! time of the process it is.
 
 use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// A process that can be recognised again.
+/// The identity of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Process {
-    /// Its number.
     pub(crate) pid: u32,
-    /// When it began, in ticks since the boot.
+    /// The start time, in ticks since the boot.
     pub(crate) start: u64,
 }
 
 impl Process {
-    /// A process that is there now.
+    /// The process that has this ID now.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Some(Self { pid, start: start_of(&stat)? })
     }
 
-    /// This one.
+    /// The current process.
     pub(crate) fn this() -> Option<Self> {
         Self::of(std::process::id())
     }
 
-    /// Whether it still runs. A process that ended and was not waited for by its parent does not.
+    /// Whether the process still runs. A zombie does not.
     pub(crate) fn alive(self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         start_of(&stat) == Some(self.start) && !matches!(state_of(&stat), Some('Z' | 'X'))
     }
 }
 
-/// The fields behind the name, which stands in parentheses and may hold anything.
+/// The fields after the name, which is in parentheses and may contain any character.
 fn fields(stat: &str) -> Option<impl Iterator<Item = &str>> {
     Some(stat.rsplit_once(')')?.1.split_whitespace())
 }
@@ -47,8 +46,8 @@ fn state_of(stat: &str) -> Option<char> {
     fields(stat)?.next()?.chars().next()
 }
 
-/// Whether a provisioner or a launcher runs that takes no lock: the upstream one, or ours before
-/// it has got that far. Under a root, one that was started with the same root.
+/// Whether a provisioner or launcher runs that holds no lock: the upstream one, or ours before it takes the
+/// lock. Under a root, only a process with the same root counts.
 pub(crate) fn provisioner_in_sight(root: Option<&Path>) -> bool {
     let Ok(entries) = fs::read_dir("/proc") else { return false };
     let this = std::process::id().to_string();

@@ -1,4 +1,4 @@
-//! Files: written so that no reader ever sees a part of one, or one that other users may read.
+//! Writes files so that no reader ever sees a partial file, or a file that other users may read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -11,12 +11,13 @@ use rustix::fs::OFlags;
 
 use crate::crash_points;
 
-/// Writes a file as a whole, for root only: made beside its place, flushed, and renamed into it.
+/// Writes a file atomically, readable for root only: the new file is created beside the old one, flushed, and
+/// renamed.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     directory_for(directory)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // One name for all: what a killed writer left is taken away by the next.
+    // The temporary name is always the same: the next writer removes the file of a killed writer.
     let beside = directory.join(format!(".{name}.new"));
     let written = write_new(&beside, content, 0o600).and_then(|file| {
         crash_points::reached(format_args!("flush {}", beside.display()));
@@ -30,7 +31,7 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     flush(directory)
 }
 
-/// Writes a file that is not there yet, with a mode that no mask changes.
+/// Creates a file with a mode that no umask changes; fails if the file exists.
 pub(crate) fn write_new(path: &Path, content: &[u8], mode: u32) -> io::Result<File> {
     let _ = fs::remove_file(path);
     crash_points::reached(format_args!("make {}", path.display()));
@@ -46,13 +47,13 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Makes sure that names in a directory survive a loss of power.
+/// Ensures that names in a directory survive a power failure.
 fn flush(directory: &Path) -> io::Result<()> {
     crash_points::reached(format_args!("flush {}", directory.display()));
     File::open(directory)?.sync_all()
 }
 
-/// Makes a directory. Our own are for root only; those of others are as others make them.
+/// Creates a directory. Our own directories are for root only; others get the usual mode.
 pub(crate) fn directory_for(directory: &Path) -> io::Result<()> {
     let ours = directory.ancestors().any(|part| part.ends_with("bringup-node"));
     let mode = if ours { 0o700 } else { 0o755 };
@@ -80,7 +81,7 @@ pub(crate) fn head(path: &Path, limit: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A file as a whole; one of more than `limit` bytes is not read.
+/// A whole file; an error if it has more than `limit` bytes.
 pub(crate) fn bytes(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let large = |length: u64| length > limit as u64;
@@ -88,13 +89,13 @@ pub(crate) fn bytes(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     if large(file.metadata()?.len()) {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    // It may grow while it is read.
+    // The file may grow while it is read.
     file.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     if large(bytes.len() as u64) { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
 }
 
-/// A pipe or device in the place of a file would make the reader wait for ever. Should one take
-/// its place in this moment, opening it does not wait, and it is seen.
+/// A pipe or device in place of a file would block the reader forever. If one appears at this very moment,
+/// opening it does not block, and the check below detects it.
 fn open_regular(path: &Path) -> io::Result<File> {
     let regular = |data: &fs::Metadata| match data.file_type() {
         kind if kind.is_file() => Ok(()),
@@ -107,8 +108,8 @@ fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file to append to it. A link is not followed, and a file of another user, or one that is
-/// none, is not written to: a user that can write to the folder could have put it there.
+/// Opens a file to append to it. Does not follow a link and refuses a file of another user or a special file:
+/// a user who can write to the folder could have created it.
 pub(crate) fn append(path: &Path, mode: u32) -> io::Result<File> {
     let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
     let mut how = OpenOptions::new();
@@ -122,12 +123,12 @@ pub(crate) fn append(path: &Path, mode: u32) -> io::Result<File> {
     }
 }
 
-/// Opening does not wait, whatever is opened.
+/// The flag that prevents `open` from blocking, whatever the path is.
 pub(crate) fn at_once() -> i32 {
     i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default()
 }
 
-/// One line, without white space around it; nothing if it is empty or cannot be read.
+/// The content of a file with one line, trimmed; `None` if it is empty or cannot be read.
 pub(crate) fn line(path: &Path) -> Option<String> {
     let mut text = Vec::new();
     open_regular(path).ok()?.take(4096).read_to_end(&mut text).ok()?;
@@ -135,7 +136,7 @@ pub(crate) fn line(path: &Path) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Removes a file that may not be there.
+/// Removes a file; a missing file is not an error.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     crash_points::reached(format_args!("remove {}", path.display()));
     match fs::remove_file(path) {
@@ -144,16 +145,16 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// How many sets of old results are kept.
+/// The number of sets of old results that are preserved.
 const KEPT: usize = 3;
 
-/// Moves files that are there into a new folder of `into`, which keeps the last three.
+/// Moves existing files into a new folder of `into`, which preserves the last three folders.
 pub(crate) fn set_aside(files: &[PathBuf], into: &Path, name: &str) -> io::Result<()> {
     let folder = into.join(name);
     directory_for(&folder)?;
     for file in files.iter().filter(|file| file.symlink_metadata().is_ok()) {
         let target = folder.join(file.file_name().unwrap_or_default());
-        // Another file system: /opt and /var may be two.
+        // `rename` fails across file systems: /opt and /var may be on two.
         if rename(file, &target).is_err() {
             write(&target, &fs::read(file)?)?;
             remove(file)?;

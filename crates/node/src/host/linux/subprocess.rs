@@ -1,4 +1,4 @@
-//! Asking another program, which may hang.
+//! Runs another program that may hang.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use crate::clock::{self, Moment};
 
-/// The most output of a program that is read.
+/// The largest output of a program that is read.
 const MOST: u64 = 4 << 20;
 
-/// What a program prints, if it ends well and in time. If not, it is killed, and whatever it has started: a
-/// script hangs in a child of its own.
+/// The output of a program that ends successfully and in time. A late program is killed with all its child
+/// processes: a script may hang in a child.
 pub(crate) fn ask(command: &mut Command, limit: Duration) -> Result<String, String> {
     ask_with(command, &[], limit)
 }
 
-/// The same, with something for the program to read.
+/// Like [`ask`], with an input for the program.
 pub(crate) fn ask_with(
     command: &mut Command,
     input: &[u8],
@@ -34,7 +34,7 @@ pub(crate) fn ask_with(
     let stdout = child.stdout.take();
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_vec();
-        // It ends when the program has read all, or is gone.
+        // The thread ends when the program has read everything, or has ended.
         std::thread::spawn(move || stdin.write_all(&input));
     }
     let (sender, receiver) = mpsc::channel();
@@ -46,10 +46,10 @@ pub(crate) fn ask_with(
         let _ = sender.send(text);
     });
     let said = clock::receive(&receiver, begun, limit);
-    // A program that closes its output is about to end; one that does not is killed.
+    // A program that closes its output is about to end; otherwise it is killed below.
     let status = said.is_some().then(|| child.wait());
     let group = rustix::process::Pid::from_child(&child);
-    // Fails when no process is left, which is what is wanted.
+    // This fails if no process is left, which is the desired state.
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     let _ = child.wait();
     let said = said
@@ -69,7 +69,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (pid, time) = (folder.path().join("pid"), folder.path().join("clock"));
         clock::tests::follow(&time);
-        // Its time is up when the child runs, and not before.
+        // The time must run out only after the child has started.
         let script =
             format!("sleep 1000 & echo $! >{}; echo 500 >{}; wait", pid.display(), time.display());
         let limit = Duration::from_millis(500);
@@ -78,7 +78,7 @@ mod tests {
         let pid = std::fs::read_to_string(pid).unwrap();
         let stat = format!("/proc/{}/stat", pid.trim());
         let began = std::time::Instant::now();
-        // Gone, or dead and not yet collected by the process that collects orphans.
+        // The process does not exist, or is a zombie that init has not collected yet.
         let lives = || std::fs::read_to_string(&stat).is_ok_and(|state| !state.contains(" Z "));
         while lives() {
             assert!(began.elapsed() < Duration::from_mins(4), "it lives");

@@ -1,5 +1,5 @@
-//! What systemd says, by the programs that ask it. They come from PATH, under the root, and are
-//! not waited for.
+//! The state of systemd units, from systemd's own programs. The programs are found in PATH, under the root,
+//! and run with a time limit.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -9,36 +9,36 @@ use std::time::Duration;
 use crate::host::linux::subprocess::ask;
 use crate::host::paths::Root;
 
-/// A program that has not answered by then does not.
+/// The longest wait for a program.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// What systemd says of a unit.
+/// The state of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Unit {
     /// `active`, `activating`, `failed`, …
     pub(crate) active: String,
     sub: String,
     result: String,
-    /// How often it was started again.
+    /// How often systemd restarted the unit.
     pub(crate) restarts: Option<u32>,
     began: bool,
 }
 
-/// What a unit does.
+/// The activity of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// It has not been started.
+    /// The unit has not been started.
     Idle,
-    /// It runs, or will be started again.
+    /// The unit runs, or will be restarted.
     Running,
-    /// It ended well.
+    /// The unit ended successfully.
     Done,
-    /// It failed.
+    /// The unit failed.
     Failed,
 }
 
 impl Unit {
-    /// Asks systemd.
+    /// Queries systemd.
     pub(crate) fn ask(root: &Root, name: &str) -> Option<Self> {
         let wanted =
             "--property=ActiveState,SubState,Result,NRestarts,ExecMainStartTimestampMonotonic";
@@ -60,7 +60,6 @@ impl Unit {
         }
     }
 
-    /// What it does.
     pub(crate) fn doing(&self) -> Doing {
         match (self.active.as_str(), self.sub.as_str()) {
             ("failed", _) => Doing::Failed,
@@ -72,13 +71,13 @@ impl Unit {
         }
     }
 
-    /// The word with which it failed.
+    /// The failure result of the unit, in systemd's words.
     pub(crate) fn result(&self) -> &str {
         &self.result
     }
 }
 
-/// The last lines that a unit wrote in this boot.
+/// The last lines that a unit logged in this boot.
 pub(crate) fn journal(root: &Root, unit: &str, lines: u32) -> Option<String> {
     let lines = format!("--lines={lines}");
     let unit = format!("--unit={unit}");

@@ -1,4 +1,4 @@
-//! Waits until something changes in a directory, or something can be read, or a second is over.
+//! Waits for a change in a directory, for readable data, or for one second.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -8,12 +8,12 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 
-/// However quiet it is, everything is looked at again after this time: not every file system
-/// tells of changes, and processes end without a file.
+/// The interval for checks without a notification: not every file system reports changes, and no file changes
+/// when a process ends.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The same, unless a test wants to see that a change is told and not found by the next look.
-/// Nothing of that is in a release.
+/// The same interval, unless a test checks that a change causes a notification. A release contains none of
+/// this code.
 fn poll_at_most() -> Duration {
     #[cfg(debug_assertions)]
     if std::env::var_os("BRINGUP_NODE_TEST_NO_POLL").is_some() {
@@ -22,12 +22,13 @@ fn poll_at_most() -> Duration {
     POLL
 }
 
-/// A watch on directories. Where the kernel gives none, only the second is left.
+/// A watch on directories. If the kernel provides none, only the interval remains.
 #[derive(Debug)]
 pub(crate) struct Watch(Option<OwnedFd>);
 
 impl Watch {
-    /// Watches directories, or what is there of the way to them. Look only after this.
+    /// Watches directories, or their existing parents. Check files only after this call, so that no change is
+    /// missed.
     pub(crate) fn on(directories: &[&Path]) -> Self {
         let made = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         let watch = Self(made);
@@ -35,7 +36,7 @@ impl Watch {
         watch
     }
 
-    /// Watches again: a directory may have appeared.
+    /// Renews the watches: a directory may have appeared.
     pub(crate) fn arm(&self, directories: &[&Path]) {
         let what = WatchFlags::CREATE
             | WatchFlags::MOVED_TO
@@ -48,7 +49,6 @@ impl Watch {
         }
     }
 
-    /// Waits, at most `limit`.
     pub(crate) fn wait(&self, other: Option<BorrowedFd<'_>>, limit: Duration) {
         let fds = self.0.as_ref().map(|fd| fd.as_fd()).into_iter().chain(other);
         let mut fds: Vec<PollFd<'_>> =

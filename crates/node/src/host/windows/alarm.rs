@@ -1,25 +1,26 @@
-//! What wakes a wait: a change in a directory, an interruption, or a second that is over.
+//! Wakes a wait: after a change in a directory, an interruption, or one second.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::api::{self, Notification};
 
-/// However quiet it is, everything is looked at again after this time.
+/// The interval for checks without a notification.
 const POLL: Duration = Duration::from_secs(1);
 
-/// What wakes a wait.
+/// Wakes a wait.
 #[derive(Debug)]
 pub(crate) struct Alarm(Vec<(PathBuf, Notification)>);
 
 impl Alarm {
-    /// Listens from now on.
+    /// Starts to listen for interruptions.
     pub(crate) fn new() -> Self {
         api::listen_for_interruptions();
         Self(Vec::new())
     }
 
-    /// Watches directories, or what is there of the way to them. Look only after this.
+    /// Watches directories, or their existing parents. Check files only after this call, so that no change is
+    /// missed.
     pub(crate) fn arm(&mut self, directories: &[PathBuf]) {
         let there = |directory: &PathBuf| {
             directory.ancestors().find(|part| part.is_dir()).map(Path::to_owned)
@@ -38,14 +39,14 @@ impl Alarm {
         }
     }
 
-    /// Waits, at most `limit` and never long.
+    /// Waits for at most `limit`, and never longer than a second.
     pub(crate) fn wait(&mut self, limit: Duration) {
         let notifications: Vec<&Notification> = self.0.iter().map(|(_, told)| told).collect();
         let limit = limit.min(POLL).max(Duration::from_millis(1));
         api::wait_for_change(&notifications, limit);
     }
 
-    /// Whether this process was asked to end.
+    /// Whether this process was interrupted.
     #[expect(clippy::unused_self, reason = "on Linux it is told")]
     pub(crate) fn interrupted(&mut self) -> bool {
         api::interrupted()

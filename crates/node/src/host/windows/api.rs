@@ -1,5 +1,5 @@
-//! The calls into Windows that the standard library lacks, each behind a function that is safe to
-//! call. Nothing else in this program is unsafe.
+//! The Windows functions that the standard library lacks, each behind a safe function. No other code of this
+//! program is unsafe.
 
 #![expect(unsafe_code, reason = "Windows is called through its C interface")]
 
@@ -46,7 +46,7 @@ use windows_sys::Win32::System::SystemInformation::GetTickCount64;
 use windows_sys::Win32::System::Threading::WaitForMultipleObjects;
 use windows_sys::Win32::System::WindowsProgramming::QueryUnbiasedInterruptTime;
 
-/// Full rights for SYSTEM and Administrators, for everything below too, and nothing inherited.
+/// Full access for SYSTEM and Administrators, also for everything below, without inherited permissions.
 const SYSTEM_ONLY: &str = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 
 /// How long a closing console waits for the report.
@@ -56,7 +56,7 @@ fn wide(text: impl AsRef<std::ffi::OsStr>) -> Vec<u16> {
     text.as_ref().encode_wide().chain([0]).collect()
 }
 
-/// Time since the boot, without the time of sleep, by a clock that cannot be set.
+/// The time since the boot without sleep, by a clock that cannot be set.
 pub(crate) fn unbiased_time() -> Duration {
     let mut ticks = 0;
     // SAFETY: the pointer is to a variable of ours.
@@ -64,18 +64,17 @@ pub(crate) fn unbiased_time() -> Duration {
     Duration::from_nanos(ticks.saturating_mul(100))
 }
 
-/// Time since the boot.
 pub(crate) fn uptime() -> Duration {
-    // SAFETY: it takes nothing.
+    // SAFETY: the function has no parameters.
     Duration::from_millis(unsafe { GetTickCount64() })
 }
 
-/// Memory that Windows gave and wants back.
+/// Memory that Windows allocated and that the caller must free.
 struct Lent(*mut c_void);
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // SAFETY: Windows allocated it, and it was not freed before.
+        // SAFETY: Windows allocated the memory, and it was not freed before.
         unsafe { LocalFree(self.0) };
     }
 }
@@ -102,23 +101,23 @@ pub(crate) fn owner(path: &Path) -> Option<String> {
     }
     let _descriptor = Lent(descriptor);
     let mut text: *mut u16 = null_mut();
-    // SAFETY: the identifier lives in the descriptor, which lives until the end of this function.
+    // SAFETY: the identifier is part of the descriptor, which lives until the end of this function.
     if unsafe { ConvertSidToStringSidW(sid, &raw mut text) } == 0 {
         return None;
     }
     let lent = Lent(text.cast());
-    // SAFETY: Windows wrote a text that ends with 0, and it lives as long as `lent`.
+    // SAFETY: Windows wrote a text that ends with 0 and lives as long as `lent`.
     let letters: Vec<u16> =
         (0..256).map(|at| unsafe { *text.add(at) }).take_while(|letter| *letter != 0).collect();
     drop(lent);
     String::from_utf16(&letters).ok()
 }
 
-/// Makes a directory for SYSTEM and Administrators only. One that is there is left as it is.
+/// Creates a directory for SYSTEM and Administrators only. An existing directory stays unchanged.
 pub(crate) fn create_private_directory(path: &Path) -> io::Result<()> {
     let (name, rights) = (wide(path), wide(SYSTEM_ONLY));
     let mut descriptor: *mut c_void = null_mut();
-    // SAFETY: the text ends with 0, the pointer is to a variable of ours, the length is not asked.
+    // SAFETY: the text ends with 0, the pointer is to a variable of ours, the length is not requested.
     let read = unsafe {
         ConvertStringSecurityDescriptorToSecurityDescriptorW(
             rights.as_ptr(),
@@ -146,7 +145,7 @@ pub(crate) fn create_private_directory(path: &Path) -> io::Result<()> {
     if error.raw_os_error() == there { Ok(()) } else { Err(error) }
 }
 
-/// How many bytes may be written to the disk of a path.
+/// The number of bytes that can be written to the disk of a path.
 pub(crate) fn disk_free(path: &Path) -> Option<u64> {
     let (name, mut free) = (wide(path), 0);
     // SAFETY: the name ends with 0, one pointer is to a variable of ours, the others may be null.
@@ -154,12 +153,12 @@ pub(crate) fn disk_free(path: &Path) -> Option<u64> {
     (told != 0).then_some(free)
 }
 
-/// A text of the registry, below the local machine.
+/// A text in the registry, below `HKEY_LOCAL_MACHINE`.
 pub(crate) fn registry_text(key: &str, value: &str) -> Option<String> {
     let (key, value) = (wide(key), wide(value));
     let mut buffer = [0_u16; 128];
     let mut bytes = u32::try_from(size_of_val(&buffer)).ok()?;
-    // SAFETY: the names end with 0, and not more is written than there is room for.
+    // SAFETY: the names end with 0, and the length of the buffer limits the result.
     let status = unsafe {
         RegGetValueW(
             HKEY_LOCAL_MACHINE,
@@ -175,11 +174,11 @@ pub(crate) fn registry_text(key: &str, value: &str) -> Option<String> {
     (status == 0).then(|| String::from_utf16(&letters).ok()).flatten()
 }
 
-/// A number of the registry, below the local machine.
+/// A number in the registry, below `HKEY_LOCAL_MACHINE`.
 pub(crate) fn registry_number(key: &str, value: &str) -> Option<u32> {
     let (key, value, mut number) = (wide(key), wide(value), 0_u32);
     let mut bytes = 4;
-    // SAFETY: the names end with 0, and not more is written than there is room for.
+    // SAFETY: the names end with 0, and the length of the buffer limits the result.
     let status = unsafe {
         RegGetValueW(
             HKEY_LOCAL_MACHINE,
@@ -194,14 +193,14 @@ pub(crate) fn registry_number(key: &str, value: &str) -> Option<u32> {
     (status == 0).then_some(number)
 }
 
-/// What a service does.
+/// The state of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Service {
-    /// It has not been started since the boot.
+    /// The service has not been started since the boot.
     NeverStarted,
-    /// It runs, or is about to.
+    /// The service runs, or is about to.
     Running,
-    /// It ran and has stopped.
+    /// The service ran and has stopped.
     Stopped,
 }
 
@@ -209,15 +208,15 @@ struct ServiceHandle(SC_HANDLE);
 
 impl Drop for ServiceHandle {
     fn drop(&mut self) {
-        // SAFETY: it is open, and no other code closes it.
+        // SAFETY: the handle is open, and no other code closes it.
         unsafe { CloseServiceHandle(self.0) };
     }
 }
 
-/// What a service does; nothing if there is none of that name.
+/// The state of a service; `None` if there is no service with that name.
 pub(crate) fn service(name: &str) -> Option<Service> {
     let open = |handle: SC_HANDLE| (!handle.is_null()).then_some(ServiceHandle(handle));
-    // SAFETY: null means this machine and its usual database.
+    // SAFETY: null means this machine and its default database.
     let manager = open(unsafe { OpenSCManagerW(null(), null(), SC_MANAGER_CONNECT) })?;
     let name = wide(name);
     // SAFETY: the manager is open, the name ends with 0.
@@ -246,9 +245,9 @@ pub(crate) fn runs(program: &str) -> bool {
     found
 }
 
-/// Looks at all processes, until `look` has seen enough.
+/// Iterates over all processes until `look` returns false.
 fn for_each_process(mut look: impl FnMut(&PROCESSENTRY32W) -> bool) {
-    // SAFETY: it takes numbers only.
+    // SAFETY: the parameters are numbers.
     let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0) };
     if snapshot == INVALID_HANDLE_VALUE {
         return;
@@ -256,45 +255,45 @@ fn for_each_process(mut look: impl FnMut(&PROCESSENTRY32W) -> bool) {
     // SAFETY: a structure of numbers, for which all zeros are valid.
     let mut entry: PROCESSENTRY32W = unsafe { std::mem::zeroed() };
     entry.dwSize = u32::try_from(size_of::<PROCESSENTRY32W>()).unwrap_or_default();
-    // SAFETY: the snapshot is open, the structure is ours and says how large it is.
+    // SAFETY: the snapshot is open, the structure is ours and states its size.
     let mut more = unsafe { Process32FirstW(snapshot, &raw mut entry) };
     while more != 0 && look(&entry) {
         // SAFETY: as above.
         more = unsafe { Process32NextW(snapshot, &raw mut entry) };
     }
-    // SAFETY: it is open, and no other code closes it.
+    // SAFETY: the handle is open, and no other code closes it.
     unsafe { CloseHandle(snapshot) };
 }
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Windows calls this in a thread of its own.
+/// Windows calls this function in a thread of its own.
 unsafe extern "system" fn interrupt(event: u32) -> i32 {
     INTERRUPTED.store(true, Ordering::SeqCst);
-    // Of a console that closes, the process ends when this returns: time for the report.
+    // The process of a closing console ends when this function returns: the pause leaves time for the report.
     if !matches!(event, CTRL_C_EVENT | CTRL_BREAK_EVENT) {
         std::thread::sleep(LAST_WORDS);
     }
     1
 }
 
-/// From now on, an interruption does not end the process but can be asked for.
+/// From now on, an interruption does not end the process; [`interrupted`] reports it instead.
 pub(crate) fn listen_for_interruptions() {
-    // SAFETY: the function has the form that Windows asks for, and lives as long as the program.
+    // SAFETY: the function has the signature that Windows requires, and lives as long as the program.
     unsafe { SetConsoleCtrlHandler(Some(interrupt), 1) };
 }
 
-/// Whether this process was asked to end.
+/// Whether this process was interrupted.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// Tells of changes in a directory.
+/// Reports changes in a directory.
 #[derive(Debug)]
 pub(crate) struct Notification(HANDLE);
 
 impl Notification {
-    /// Listens; nothing if the directory is not there.
+    /// Starts to listen; `None` if the directory does not exist.
     pub(crate) fn of(directory: &Path) -> Option<Self> {
         let name = wide(directory);
         let what = FILE_NOTIFY_CHANGE_FILE_NAME
@@ -308,7 +307,7 @@ impl Notification {
 
 impl Drop for Notification {
     fn drop(&mut self) {
-        // SAFETY: it is open, and no other code closes it.
+        // SAFETY: the handle is open, and no other code closes it.
         unsafe { FindCloseChangeNotification(self.0) };
     }
 }

@@ -1,5 +1,5 @@
-//! Processes that stay, on Windows: in a service, which outlives the guest agent and is started
-//! with the machine; where there can be no service, detached.
+//! Background processes on Windows: in a service, which survives the guest agent and starts with the machine;
+//! or detached, if no service can be created.
 
 use std::io;
 use std::os::windows::process::CommandExt as _;
@@ -14,17 +14,17 @@ use crate::extension::record::{Phase, Record};
 use crate::extension::{Installation, Role, Running, exit, guard};
 use crate::host::system::files;
 
-/// The service in which it is waited.
+/// The service of the waiter.
 const SERVICE: &str = "bringup-node-ext";
 
-/// A process that was started has announced itself by then.
+/// The time that a started process needs to announce itself.
 const ANNOUNCED: Duration = Duration::from_secs(5);
 
 const DETACHED_PROCESS: u32 = 0x8;
 const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
 const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
 
-/// The identity of a process. Windows does not show how other processes were started.
+/// The identity of a process. Windows does not show the command lines of other processes.
 #[derive(Debug, Serialize, Deserialize)]
 struct Announced {
     pid: u32,
@@ -37,7 +37,7 @@ fn announcement(installation: &Installation<'_>, role: Role) -> PathBuf {
     installation.folder.join(format!("process-{}.json", role.word()))
 }
 
-/// Announces this process.
+/// Writes a file with the identity of this process.
 pub(crate) fn announce(installation: &Installation<'_>, role: Role, number: u64) {
     let pid = std::process::id();
     let handler = installation.handler.clone();
@@ -64,7 +64,7 @@ pub(crate) fn running(installation: &Installation<'_>) -> Vec<Running> {
     found.map(|(role, it)| Running { role, number: it.number, handler: it.handler }).collect()
 }
 
-/// The number that the registry names; the guest agent writes it as a text or as a number.
+/// The sequence number in the registry; the guest agent writes it as a text or as a number.
 pub(crate) fn registered_number(handler: &Path) -> Option<u64> {
     let version = handler.file_name()?.to_str()?;
     let name = handler.parent()?.file_name()?.to_str()?;
@@ -74,12 +74,12 @@ pub(crate) fn registered_number(handler: &Path) -> Option<u64> {
     text.and_then(|text| text.trim().parse().ok()).or_else(number)
 }
 
-/// Whether this is a machine, which has services, and not a folder that stands for one.
+/// Whether this is a machine, which has services, and not a folder that is used as one.
 fn has_services(installation: &Installation<'_>) -> bool {
     installation.root.directory().is_none()
 }
 
-/// Makes the service, or makes the one that is there run this version.
+/// Creates the service, or updates an existing service to this version.
 pub(crate) fn install(installation: &Installation<'_>) {
     if !has_services(installation) {
         return;
@@ -95,14 +95,14 @@ pub(crate) fn install(installation: &Installation<'_>) {
     }
 }
 
-/// Takes the service away.
+/// Deletes the service.
 pub(crate) fn uninstall(installation: &Installation<'_>) {
     if has_services(installation) {
         let _ = services::remove(SERVICE);
     }
 }
 
-/// Starts a process that stays.
+/// Starts a background process.
 pub(crate) fn start(installation: &Installation<'_>, number: u64) -> Result<(), String> {
     if has_services(installation) {
         match services::start(SERVICE) {
@@ -118,7 +118,8 @@ pub(crate) fn start(installation: &Installation<'_>, number: u64) -> Result<(), 
         command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP | more);
         command.args(installation.words("guard", number)).spawn()
     };
-    // A process in a job that forbids breakaway ends with the guest agent; then `enable` comes again.
+    // In a job that forbids breakaway, the process ends with the guest agent; then the agent calls `enable`
+    // again.
     let spawned = spawn(CREATE_BREAKAWAY_FROM_JOB).or_else(|_| spawn(0));
     spawned.map_err(|error| format!("no process can be started: {error}"))?;
     let begun = Instant::now();
@@ -135,24 +136,24 @@ fn quiet(installation: &Installation<'_>, program: &Path) -> Command {
     command
 }
 
-/// A process here has no session to leave.
+/// Nothing to do on Windows: a process has no session to leave.
 pub(crate) fn leave_session() {}
 
-/// Runs the process that waits; the code it ended with.
+/// Runs the waiter; returns its exit code.
 pub(crate) fn run_waiter(installation: &Installation<'_>, number: u64) -> Option<i32> {
     let program = std::env::current_exe().ok()?;
     quiet(installation, &program).args(installation.words("wait", number)).status().ok()?.code()
 }
 
-/// Ends everything of this extension that stays. All that it knows is in files that are written
-/// whole, so it needs no time for last words.
+/// Ends all background processes of this extension. Their state is in files that are written atomically, so
+/// they need no time to end.
 pub(crate) fn stop(installation: &Installation<'_>) {
     let guard = announced(installation, Role::Guard);
     if has_services(installation) {
         let _ = services::stop(SERVICE);
     }
-    // First the guard, which would start the waiter again; then a waiter that it has just started,
-    // and that has not announced itself yet.
+    // First the guard, which would otherwise restart the waiter; then a waiter that the guard has just
+    // started and that has not announced itself yet.
     if let Some(guard) = guard {
         processes::end(guard.pid, guard.started);
         for (pid, started) in processes::children(guard.pid, guard.started) {
@@ -164,7 +165,7 @@ pub(crate) fn stop(installation: &Installation<'_>) {
     }
 }
 
-/// Is the service: guards a wait that is under way, and ends at once if there is none.
+/// Runs the service: guards a wait in progress, and ends at once if there is none.
 pub(crate) fn serve(installation: &Installation<'_>) -> u8 {
     let (root, folder) = (installation.root.clone(), installation.folder.clone());
     let (handler, log) = (installation.handler.clone(), installation.log.clone());

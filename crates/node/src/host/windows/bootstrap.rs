@@ -1,4 +1,4 @@
-//! Looks at the bootstrap on Windows: has it begun, does it run, has it ended?
+//! Observes the bootstrap on Windows: has it begun, does it run, has it ended?
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::capi::settings::Watched;
 use crate::capi::verdict::{Bootstrap, End};
 use crate::host::paths::Root;
 
-/// Looks at the bootstrap.
+/// Observes the bootstrap.
 #[derive(Debug)]
 pub(crate) struct Observer {
     root: Root,
@@ -19,12 +19,11 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Under a root.
     pub(crate) fn new(root: &Root, places: &Places) -> Self {
         Self { root: root.clone(), places: places.clone() }
     }
 
-    /// What can be said of the bootstrap.
+    /// The state of the bootstrap.
     pub(crate) fn observe(&mut self, watched: &Watched, marks: &mut Marks) -> Bootstrap {
         let seen = match watched {
             Watched::Aks => return aks::observe(&self.places, marks),
@@ -39,7 +38,7 @@ impl Observer {
         }
     }
 
-    /// Under a root, services and processes of this machine are not looked at.
+    /// Under a root, services and processes of this machine are ignored.
     fn asks_system(&self) -> bool {
         self.root.directory().is_none()
     }
@@ -60,34 +59,34 @@ impl Observer {
         }
     }
 
-    /// Whether user data came with the machine, where that is known.
+    /// Whether the machine received user data, if known.
     pub(crate) fn delivered(&self) -> Option<bool> {
         self.places.user_data.metadata().ok().map(|data| data.len() > 0)
     }
 
-    /// What the report tells of cloud-init, which is not here.
+    /// The part of the report about cloud-init, which does not exist on Windows.
     #[expect(clippy::unused_self, reason = "on Linux it looks")]
     pub(crate) fn cloud_init_report(&self) -> Value {
         Value::Null
     }
 
-    /// What the report tells of kubelet: whether it is active, and how often it was started again.
+    /// The part of the report about kubelet: whether it is active, and how often it was restarted.
     pub(crate) fn kubelet_unit(&self) -> (Option<bool>, Option<u32>) {
         let service = self.asks_system().then(|| api::service("kubelet")).flatten();
         (service.map(|service| service == Service::Running), None)
     }
 
-    /// kubelet has credentials of its own, so the API server has taken the node.
+    /// kubelet has credentials of its own, so the API server has accepted the node.
     pub(crate) fn has_kubelet_credentials(&self) -> bool {
         self.places.kubelet_settings.is_file()
     }
 
-    /// The logs that tell why.
+    /// The logs that may show the cause.
     pub(crate) fn logs(&self, watched: &Watched) -> Vec<bringup_diagnosis::Piece> {
         logs::collect(&self.places, watched)
     }
 
-    /// Logs that are full of noise; none are known here.
+    /// Logs that contain errors on every machine; none are known on Windows.
     #[expect(clippy::unused_self, reason = "on Linux it reads journals")]
     pub(crate) fn deeper_logs(&self) -> Vec<bringup_diagnosis::Piece> {
         Vec::new()

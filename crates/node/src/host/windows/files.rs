@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::api;
 
-/// A process that reads one of our files has done so by then.
+/// The time that another process needs to finish reading one of our files.
 const OTHERS_READ: Duration = Duration::from_secs(2);
 
-/// Writes a file as a whole, in a directory that only SYSTEM and Administrators may read. Several
-/// waits may write it at once, so each has a name of its own beside it.
+/// Writes a file atomically, in a directory that only SYSTEM and Administrators may read. Several waits may
+/// write the file at once, so each uses a temporary name of its own.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     self::directory(directory)?;
@@ -25,8 +25,7 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Puts a file in the place of another one. Windows refuses that as long as another process reads
-/// the old one.
+/// Replaces a file with another one. Windows refuses this as long as another process reads the old file.
 pub(crate) fn replace(from: &Path, to: &Path) -> io::Result<()> {
     let begun = Instant::now();
     loop {
@@ -42,7 +41,7 @@ pub(crate) fn replace(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a directory of ours, and ours above it, for SYSTEM and Administrators only.
+/// Creates our directory and our directories above it, for SYSTEM and Administrators only.
 pub(crate) fn directory(directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
@@ -55,7 +54,7 @@ pub(crate) fn directory(directory: &Path) -> io::Result<()> {
     api::create_private_directory(directory)
 }
 
-/// Opens a file to append to it; a link is not followed.
+/// Opens a file to append to it; does not follow a link.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     const OPEN_REPARSE_POINT: u32 = 0x0020_0000;
     let mut how = OpenOptions::new();

@@ -1,4 +1,4 @@
-//! The logs that tell why a bootstrap on Windows failed.
+//! The logs that may show why a bootstrap on Windows failed.
 
 use bringup_diagnosis::{Piece, Source};
 
@@ -6,10 +6,10 @@ use super::{Places, files};
 use crate::capi::aks;
 use crate::capi::settings::Watched;
 
-/// How much of a log is read from its end.
+/// The number of bytes that are read from the end of a log.
 const TAIL: u64 = 512 * 1024;
 
-/// Reads what is there for this kind of bootstrap.
+/// Reads the existing logs of this kind of bootstrap.
 pub(crate) fn collect(places: &Places, watched: &Watched) -> Vec<Piece> {
     match watched {
         Watched::Aks => {

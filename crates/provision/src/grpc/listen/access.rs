@@ -1,4 +1,4 @@
-//! Which client may use which service.
+//! Which clients may use which service.
 
 use std::collections::BTreeSet;
 use std::future::{Ready, ready};
@@ -15,16 +15,16 @@ use tracing::warn;
 
 use super::client_name::{AllowedClients, ClientName};
 
-/// The other side of a connection.
+/// The client of a connection.
 #[derive(Debug, Clone)]
 pub(super) enum Peer {
     /// A process of the same user, on a unix socket.
     SameUser,
-    /// A client that has shown a certificate with these names.
+    /// A client with a certificate that contains these names.
     Named(Arc<BTreeSet<ClientName>>),
 }
 
-/// A service that only some clients may use. Over a unix socket, the mode of its file decides.
+/// A service that only some clients may use. On a unix socket, the mode of its file decides.
 #[derive(Debug, Clone)]
 pub struct Restricted<S> {
     inner: S,
@@ -32,7 +32,7 @@ pub struct Restricted<S> {
 }
 
 impl<S> Restricted<S> {
-    /// The service, for these clients.
+    /// Restricts a service to these clients.
     pub fn new(inner: S, allowed: AllowedClients) -> Self {
         Self { inner, allowed: Arc::new(allowed) }
     }

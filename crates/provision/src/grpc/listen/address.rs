@@ -7,16 +7,16 @@ use std::str::FromStr;
 pub enum Address {
     /// A unix socket, for processes of the same user: `unix:///PATH`.
     Unix(PathBuf),
-    /// A port, for clients that show a certificate: `HOST:PORT`, where port 0 is any free one.
+    /// A port, for clients with a certificate: `HOST:PORT`, where port 0 is any free one.
     Tcp {
-        /// A name or an address; one of IPv6 without its brackets.
+        /// A host name or an IP address; an IPv6 address without its brackets.
         host: String,
-        /// The port.
+        /// The port number.
         port: u16,
     },
 }
 
-/// The text is no address.
+/// A text that is not an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not an address: {what}")]
 pub struct AddressError {

@@ -7,17 +7,17 @@ use std::str::FromStr;
 use rustls::pki_types::{CertificateDer, DnsName};
 use webpki::EndEntityCert;
 
-/// A subject alternative name: a DNS name, or a URI such as a SPIFFE id. It is compared whole, so a
-/// wildcard matches nothing, neither here nor in a certificate.
+/// A subject alternative name: a DNS name, or a URI such as a SPIFFE ID. Names are compared as a whole, so a
+/// wildcard matches nothing, neither in the list nor in a certificate.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClientName {
-    /// A DNS name, in small letters.
+    /// A DNS name, in lower case.
     Dns(String),
-    /// A URI, as it is written.
+    /// A URI, verbatim.
     Uri(String),
 }
 
-/// The text is not the name of a client.
+/// A text that is not a client name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not the name of a client: {what}")]
 pub struct ClientNameError {
@@ -61,7 +61,7 @@ impl fmt::Display for ClientName {
     }
 }
 
-/// The clients that may use a service over TLS. Empty, it allows no client.
+/// The clients that may use a service over TLS. An empty list allows no client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowedClients(BTreeSet<ClientName>);
 
@@ -71,12 +71,12 @@ impl AllowedClients {
         self.0.is_empty()
     }
 
-    /// Whether a client with these names is allowed: one of its names has to be in the list.
+    /// Whether a client with these names is allowed: the list must contain one of its names.
     pub(super) fn allow(&self, names: &BTreeSet<ClientName>) -> bool {
         !self.0.is_disjoint(names)
     }
 
-    /// Those of both lists.
+    /// The clients of both lists.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self(self.0.union(&other.0).cloned().collect())
@@ -89,7 +89,7 @@ impl FromIterator<ClientName> for AllowedClients {
     }
 }
 
-/// The DNS and URI names of a certificate. A name with a wildcard is none.
+/// The DNS and URI names of a certificate, without names that have a wildcard.
 pub(super) fn names_in(certificate: &CertificateDer<'_>) -> BTreeSet<ClientName> {
     let Ok(certificate) = EndEntityCert::try_from(certificate) else { return BTreeSet::new() };
     let dns = certificate.valid_dns_names().filter(|name| !name.contains('*'));

@@ -10,7 +10,7 @@ use tonic::transport::server::Connected;
 use super::access::Peer;
 use super::client_name::names_in;
 
-/// A connection whose other side is known.
+/// A connection whose client is known.
 #[derive(Debug)]
 pub(super) enum Connection {
     Unix(UnixStream),

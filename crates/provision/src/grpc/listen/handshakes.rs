@@ -1,8 +1,9 @@
-//! Connections that have not shown a certificate yet.
+//! Connections whose client has not presented a certificate yet.
 //!
-//! A client that connects and sends nothing must not keep others out. So a handshake has little time,
-//! and there is room for a few from each address and for some more from all: where there is none, the
-//! oldest handshake is ended for the newest. An honest client needs milliseconds, so it is done before
+//! A client that connects and sends nothing must not block others. So a handshake has a short timeout, and
+//! the number of handshakes is limited for each address and in total: beyond a limit, the newest handshake
+//! ends the oldest one. An honest client needs milliseconds, so it is done before it could become the oldest,
+//! even if it shares its address with clients that hold connections open.
 //! its turn to be ended comes, even if it shares its address with others that hold connections open.
 
 use std::collections::VecDeque;
@@ -13,18 +14,17 @@ use std::pin::Pin;
 use futures::future::{AbortHandle, Abortable};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
-/// How many handshakes there may be at once.
+/// The most handshakes at once.
 const AT_ONCE: usize = 256;
-/// How many of them may be with one address.
+/// The most handshakes at once from one address.
 const PER_ADDRESS: usize = 16;
 
-/// A handshake, with the number that it was given.
+/// A handshake, with its sequence number.
 type Numbered<T> = Pin<Box<dyn Future<Output = (u64, T)> + Send>>;
 
-/// Handshakes under way.
 pub(super) struct Handshakes<T> {
     running: FuturesUnordered<Abortable<Numbered<T>>>,
-    /// The same, the oldest first.
+    /// The handshakes' order of arrival, the oldest first.
     order: VecDeque<Begun>,
     number: u64,
 }
@@ -40,7 +40,7 @@ impl<T> Handshakes<T> {
         Self { running: FuturesUnordered::new(), order: VecDeque::new(), number: 0 }
     }
 
-    /// Begins a handshake. Returns the address whose oldest handshake was ended for it, if one was.
+    /// Begins a handshake. Returns the address of the handshake that was ended for it, if any.
     pub(super) fn begin<F>(&mut self, from: IpAddr, handshake: F) -> Option<IpAddr>
     where
         F: Future<Output = T> + Send + 'static,
@@ -65,7 +65,7 @@ impl<T> Handshakes<T> {
         ended
     }
 
-    /// The result of the next handshake that ends; pending while none is under way.
+    /// The result of the next handshake that ends; pending while no handshake is under way.
     pub(super) async fn next(&mut self) -> T {
         loop {
             match self.running.next().await {
@@ -73,7 +73,7 @@ impl<T> Handshakes<T> {
                     self.order.retain(|begun| begun.number != number);
                     return output;
                 }
-                // Ended for a newer one.
+                // The handshake was ended for a newer one.
                 Some(Err(_)) => {}
                 None => std::future::pending().await,
             }
@@ -81,7 +81,8 @@ impl<T> Handshakes<T> {
     }
 }
 
-/// What counts as one address: of IPv6 the first 64 bits, since a host chooses the rest itself.
+/// The part of an address that identifies a client: the first 64 bits of an IPv6 address, because a host
+/// chooses the rest itself.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -111,11 +112,11 @@ mod tests {
         }
         assert_eq!(handshakes.begin(address("10.0.0.2"), ready("other address")), None);
         assert_eq!(handshakes.next().await, "other address");
-        // Nor that of a client with the same address, as behind a proxy.
+        // Nor does it block a client with the same address, as behind a proxy.
         assert_eq!(handshakes.begin(idle, ready("same address")), Some(idle));
         assert_eq!(handshakes.next().await, "same address");
         assert_eq!(handshakes.order.len(), PER_ADDRESS - 1);
-        // What was ended is not held open any longer.
+        // The ended handshake's connection is closed.
         assert_eq!(handshakes.running.len(), PER_ADDRESS - 1);
     }
 

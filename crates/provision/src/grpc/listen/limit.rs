@@ -8,7 +8,7 @@ use tonic::body::Body;
 use tonic::codegen::http::{HeaderMap, Request, Response};
 use tower::Service;
 
-/// A service whose every call ends within a time, or sooner if its client does not wait as long.
+/// A service whose calls all end within a limit, or earlier if the client's own timeout is shorter.
 #[derive(Debug, Clone)]
 pub(super) struct Limited<S> {
     pub(super) inner: S,
@@ -31,7 +31,8 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let limit = patience(request.headers()).map_or(self.limit, |wait| wait.min(self.limit));
-        // Counted from now: the server would say of a client's patience that the call was cancelled.
+        // Counted from now. Without this deadline, the server would report a client's timeout as a cancelled
+        // call.
         let now = tokio::time::Instant::now();
         let until = now.checked_add(limit).unwrap_or(now);
         let call = self.inner.call(request);
@@ -44,7 +45,7 @@ where
     }
 }
 
-/// How long a client waits: at most eight digits and a letter.
+/// The client's timeout: at most eight digits and a letter.
 fn patience(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -69,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// The end of a call that takes so many milliseconds, of a client that waits so long.
+    /// The result of a call that takes this many milliseconds, for a client with this timeout.
     async fn call(lasts: u64, waits: &str) -> Code {
         let answering = tower::service_fn(move |_| async move {
             tokio::time::sleep(Duration::from_millis(lasts)).await;

@@ -10,21 +10,21 @@ use super::error::ListenError;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: u32 = 128;
-/// Only processes of the same user may connect.
+/// The mode of the socket's file: only processes of the same user may connect.
 const MODE: u32 = 0o600;
 
-/// The file of a socket, removed with this value, unless another process has put another in its place.
+/// The file of a socket. Dropping this value removes the file, unless another process has replaced it.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
-    /// Device and number of the file.
+    /// The file's device and inode numbers.
     identity: Option<(u64, u64)>,
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.identity.is_some() && identity(&self.path) == self.identity {
-            // The next process that starts replaces a file that could not be removed.
+            // The next process that starts replaces a remaining file.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -34,15 +34,15 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Listens on a socket for processes of the same user. A socket that no process listens on any more is
-/// replaced.
+/// Listens on a socket for processes of the same user. Replaces a socket on which no process listens any
+/// more.
 pub(super) fn listen(path: &Path) -> Result<(UnixListener, SocketFile), ListenError> {
     clear(path)?;
     let failed = |source| ListenError::Bind { address: path.display().to_string(), source };
     let socket = UnixSocket::new_stream().map_err(failed)?;
     socket.bind(path).map_err(failed)?;
     let file = SocketFile { path: path.to_owned(), identity: identity(path) };
-    // Before any client can connect, which is from `listen` on.
+    // Set before any client can connect, which is possible from `listen` on.
     fs::set_permissions(path, Permissions::from_mode(MODE)).map_err(failed)?;
     let listener = socket.listen(BACKLOG).map_err(failed)?;
     Ok((listener, file))

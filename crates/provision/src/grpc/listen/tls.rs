@@ -12,22 +12,22 @@ use rustls::{RootCertStore, ServerConfig};
 use super::client_name::AllowedClients;
 use super::verifier::AllowedClientVerifier;
 
-/// The option that names the server's certificate.
+/// The option for the server's certificate.
 pub const CERTIFICATE_OPTION: &str = "flex-cert-file";
-/// The option that names the key of that certificate.
+/// The option for the key of that certificate.
 pub const KEY_OPTION: &str = "flex-key-file";
-/// The option that names the authority of the clients that may connect.
+/// The option for the certificate authority of the clients.
 pub const AUTHORITY_OPTION: &str = "flex-client-ca-file";
 
-/// The files of TLS, as PEM. They are read for each connection: a renewed certificate is used without a
+/// The TLS files, as PEM. They are read for each connection, so a renewed certificate is used without a
 /// restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The server's certificate, with the intermediate ones.
+    /// The server's certificate, followed by intermediate ones.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The key of the certificate.
     pub key: PathBuf,
-    /// The authority of the clients that may connect.
+    /// The certificate authority of the clients.
     pub authority: PathBuf,
 }
 
@@ -37,39 +37,39 @@ pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read the file of --{option}, {path}")]
     Read {
-        /// The option.
+        /// The option with the file's path.
         option: &'static str,
-        /// The file.
+        /// The file's path.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file does not hold what it must hold.
+    /// A file does not contain the expected content.
     #[error("the file of --{option}, {path}, does not hold {wanted} as PEM")]
     Content {
-        /// The option.
+        /// The option with the file's path.
         option: &'static str,
-        /// The file.
+        /// The file's path.
         path: PathBuf,
-        /// What it must hold.
+        /// The expected content.
         wanted: &'static str,
-        /// Why.
+        /// The error of the parser.
         source: pem::Error,
     },
     /// A certificate of the authority cannot be used.
     #[error("the authority of --{AUTHORITY_OPTION}, {path}, cannot be used")]
     Authority {
-        /// The file.
+        /// The file's path.
         path: PathBuf,
-        /// Why.
+        /// The error of the TLS library.
         source: rustls::Error,
     },
     /// Certificates of clients cannot be verified.
     #[error("certificates of clients cannot be verified by --{AUTHORITY_OPTION}, {path}")]
     Verifier {
-        /// The file.
+        /// The file's path.
         path: PathBuf,
-        /// Why.
+        /// The error of the TLS library.
         source: VerifierBuilderError,
     },
     /// Certificate and key cannot be used together.
@@ -77,17 +77,17 @@ pub enum TlsError {
         "the certificate of --{CERTIFICATE_OPTION}, {certificate}, cannot be used with the key of --{KEY_OPTION}, {key}"
     )]
     Pair {
-        /// The file of the certificate.
+        /// The path of the certificate's file.
         certificate: PathBuf,
-        /// The file of the key.
+        /// The path of the key's file.
         key: PathBuf,
-        /// Why.
+        /// The error of the TLS library.
         source: rustls::Error,
     },
 }
 
 impl TlsFiles {
-    /// TLS 1.3 with what the files hold now, for clients that are allowed.
+    /// The TLS 1.3 configuration from the present content of the files, for these clients.
     pub(super) fn load(&self, allowed: &AllowedClients) -> Result<Arc<ServerConfig>, TlsError> {
         let chain = certificates(CERTIFICATE_OPTION, &self.certificate)?;
         let key = read(KEY_OPTION, &self.key)?;
@@ -103,7 +103,7 @@ impl TlsFiles {
                 .add(certificate)
                 .map_err(|source| TlsError::Authority { path: self.authority.clone(), source })?;
         }
-        // The provider is explicit: the process may have installed another as the default.
+        // Explicit, because the process may have installed another default provider.
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let authorities = Arc::new(authorities);
         let inner =
@@ -123,7 +123,7 @@ impl TlsFiles {
                 source,
             })?;
         config.alpn_protocols = vec![b"h2".to_vec()];
-        // A session that is resumed would outlive the authority that accepted it.
+        // No session tickets: a resumed session would outlive the certificate authority that accepted it.
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
     }

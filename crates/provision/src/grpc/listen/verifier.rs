@@ -1,4 +1,4 @@
-//! Which certificates are accepted from clients.
+//! Verifies the certificates of clients.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -17,10 +17,11 @@ use super::client_name::{AllowedClients, names_in};
 /// The extended key usage clientAuth, 1.3.6.1.5.5.7.3.2, as DER.
 const CLIENT_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
 
-/// Accepts what `inner` accepts, if the certificate is meant for clients and names an allowed one.
+/// Accepts a certificate that `inner` accepts, if the certificate is meant for clients and contains an
+/// allowed name.
 ///
-/// `inner` checks the chain and the time. It takes a certificate without any extended key usage for
-/// one that may be used for everything, and it does not check names.
+/// `inner` checks the chain and the time. It accepts a certificate without any extended key usage for every
+/// use, and it checks no names.
 #[derive(Debug)]
 pub(super) struct AllowedClientVerifier {
     pub(super) inner: Arc<dyn ClientCertVerifier>,
@@ -29,8 +30,8 @@ pub(super) struct AllowedClientVerifier {
 }
 
 impl AllowedClientVerifier {
-    /// The certificate itself has to carry clientAuth. Authorities between it and the root may lack
-    /// extended key usages, as most do.
+    /// The client's certificate itself must have clientAuth. Intermediate authorities may lack extended key
+    /// usages, as most do.
     fn check_usage(
         &self,
         certificate: &CertificateDer<'_>,
@@ -49,7 +50,7 @@ impl AllowedClientVerifier {
     }
 }
 
-/// webpki calls it for the certificate first, then for those that have signed it.
+/// webpki calls this for the client's certificate first, then for the certificates that signed it.
 struct ClientUsage {
     is_leaf: Cell<bool>,
 }

@@ -10,7 +10,7 @@ use super::pools::{Pools, Record, Stored};
 use crate::grpc::listen::LARGEST;
 use crate::grpc::refusal;
 
-/// Serves pools.
+/// The service of pools.
 #[derive(Debug)]
 pub struct AgentPoolsService<P> {
     pools: Arc<P>,
@@ -23,7 +23,7 @@ impl<P: Pools> AgentPoolsService<P> {
     }
 }
 
-/// The pool of an id. An item of another type is none.
+/// The pool with this ID; none for an item of another type.
 pub(super) async fn find<P: Pools>(pools: &P, id: &str) -> Result<Option<Stored>, Status> {
     match pools.get(id).await.map_err(|error| error.refused())? {
         Some(Record::Pool(stored)) => Ok(Some(*stored)),
@@ -34,7 +34,7 @@ pub(super) async fn find<P: Pools>(pools: &P, id: &str) -> Result<Option<Stored>
     }
 }
 
-/// All pools. One that cannot be read is logged and left out.
+/// All pools. A pool that cannot be parsed is logged and skipped.
 pub(super) async fn all<P: Pools>(pools: &P) -> Result<Vec<Stored>, Status> {
     let records = pools.list().await.map_err(|error| error.refused())?;
     let readable = records.into_iter().filter_map(|(id, record)| match record {
@@ -48,10 +48,10 @@ pub(super) async fn all<P: Pools>(pools: &P) -> Result<Vec<Stored>, Status> {
     Ok(readable.collect())
 }
 
-/// Deletes a pool. An item of another type is left alone, as if it did not exist.
+/// Deletes a pool. An item of another type stays unchanged, as if it did not exist.
 pub(super) async fn remove<P: Pools>(pools: &P, id: &str) -> Result<(), Status> {
     match pools.get(id).await.map_err(|error| error.refused())? {
-        // A pool that cannot be read can still be deleted.
+        // A pool that cannot be parsed can still be deleted.
         Some(Record::Pool(_) | Record::Broken(_)) => {
             pools.delete(id).await.map_err(|error| error.refused())
         }

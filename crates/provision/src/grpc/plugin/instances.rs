@@ -11,7 +11,7 @@ use super::pools::Pools;
 use crate::grpc::listen::LARGEST;
 use crate::grpc::refusal;
 
-/// Serves the instances of pools: each pool is one VM, and that is `<pool>/0`.
+/// Serves the instances of pools: each pool has exactly one, `<pool>/0`.
 #[derive(Debug)]
 pub struct InstancesService<P> {
     pools: Arc<P>,
@@ -24,7 +24,6 @@ impl<P: Pools> InstancesService<P> {
     }
 }
 
-/// The pool of an instance.
 fn pool_of(instance: &str) -> Option<&str> {
     instance.strip_suffix("/0").filter(|pool| !pool.is_empty())
 }
@@ -35,7 +34,7 @@ fn absent(instance: &str) -> Status {
 
 #[tonic::async_trait]
 impl<P: Pools> Instances for InstancesService<P> {
-    /// An instance comes with its pool and has nothing that could be changed.
+    /// An instance is created with its pool, and has no fields that could change.
     async fn create_or_update(
         &self,
         _: Request<api::CreateOrUpdateRequest>,

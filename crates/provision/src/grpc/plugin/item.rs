@@ -18,10 +18,10 @@ use super::kubeadm::{Config, Taint};
 use super::pools::{Pool, Stored};
 use crate::grpc::refusal;
 
-/// The longest id.
+/// The most characters in an ID.
 const LONGEST_ID: usize = 253;
 
-/// The pool that an item describes; or every field that is wrong.
+/// The pool that an item describes, or an error with every wrong field.
 pub(super) fn wanted(item: Option<&Any>) -> Result<Pool, Status> {
     let item = item.ok_or_else(|| wrong("item", "it is missing"))?;
     let name = item.type_url.rsplit('/').next().unwrap_or_default();
@@ -89,7 +89,7 @@ fn wrong(field: &str, what: &str) -> Status {
     refusal::wrong_request(format!("{field}: {what}"))
 }
 
-/// A field that is set. An empty text counts as not set.
+/// The value of a field that is set. An empty text counts as not set.
 fn set(text: Option<&String>) -> Option<String> {
     text.filter(|text| !text.is_empty()).cloned()
 }
@@ -118,7 +118,7 @@ fn class(spec: &AgentPoolSpec, kubeadm: &Config) -> FlexNodeClassSpec {
     }
 }
 
-/// The name that a field of a class has in an item.
+/// The name of a class's field in an item.
 fn field(name: &str) -> &str {
     match name {
         "subscriptionID" => "spec.subscription_id",
@@ -133,12 +133,12 @@ fn field(name: &str) -> &str {
         "allocateNodePublicIP" => "spec.allocate_public_ip",
         "maxPodsPerNode" => "spec.kubeadm.max_pods_per_node",
         "tags" => "spec.tags",
-        // An item has no others.
+        // Items have no other fields of a class.
         other => other,
     }
 }
 
-/// A taint in the form of kubelet's option.
+/// A taint in the format of kubelet's option.
 fn written(taint: &Taint) -> Result<String, String> {
     let (key, value, effect) = (taint.key(), taint.value(), taint.effect());
     let plain = |text: &str| !text.contains([':', '=', ',', ' ']);
@@ -151,7 +151,7 @@ fn written(taint: &Taint) -> Result<String, String> {
     Ok(format!("{key}={value}:{effect}"))
 }
 
-/// A taint as an item has it.
+/// A taint in the format of an item.
 fn taint(written: &str) -> Taint {
     let (pair, effect) = written.rsplit_once(':').unwrap_or((written, ""));
     let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -159,7 +159,7 @@ fn taint(written: &str) -> Taint {
     Taint { key, value, effect }
 }
 
-/// A pool as an item. It has no token: none is stored.
+/// A pool as an item, without a token, because none is stored.
 pub(super) fn pool_item(stored: &Stored) -> Any {
     let Stored { pool, vm_resource_id, created_at } = stored;
     let class = &pool.class;
@@ -203,7 +203,6 @@ pub(super) fn pool_item(stored: &Stored) -> Any {
     })
 }
 
-/// The only instance of a pool, as an item.
 pub(super) fn instance_item(pool: &str) -> Any {
     packed(&flexvm::Instance {
         metadata: Some(metadata::<flexvm::Instance>(format!("{pool}/0"))),
@@ -220,8 +219,8 @@ fn packed<M: Name>(message: &M) -> Any {
     Any { type_url: M::type_url(), value: message.encode_to_vec() }
 }
 
-/// Whether each of the given certificates is one of the cluster's authority. The layout of the PEM does
-/// not matter.
+/// Whether each of the given certificates is one of the cluster's certificate authority. The formatting of
+/// the PEM does not matter.
 pub fn same_authority(given: &[u8], own: &[u8]) -> bool {
     let read = |pem: &[u8]| {
         let all: Result<BTreeSet<Vec<u8>>, _> = CertificateDer::pem_slice_iter(pem)

@@ -9,80 +9,80 @@ use tonic::Status;
 
 use crate::grpc::refusal;
 
-/// A pool: one VM. The token that a client sends is not part of it, so that no implementation can store
-/// it: a machine joins with one of its own.
+/// A pool: one VM. The token that a client sends is not part of this type, so that no implementation can
+/// store the token: a machine joins with a token of its own.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pool {
-    /// Its id, as the client chose it.
+    /// The pool's ID, as the client chose it.
     pub id: String,
-    /// What the VM is like, and where.
+    /// The class of the VM.
     pub class: FlexNodeClassSpec,
-    /// Its size. Of a stored pool, empty: it is not stored yet.
+    /// The VM's size; empty for a stored pool that has no machine yet.
     pub size: String,
-    /// Labels of its Node.
+    /// The Node's labels.
     pub labels: BTreeMap<String, String>,
-    /// Taints of its Node, as `key=value:effect`.
+    /// The Node's taints, as `key=value:effect`.
     pub taints: Vec<String>,
-    /// The API server of the cluster.
+    /// The URL of the cluster's API server.
     pub server: String,
-    /// The authority of the cluster, as PEM.
+    /// The certificate authority of the cluster, as PEM.
     pub authority: Vec<u8>,
 }
 
-/// A pool that is stored.
+/// A stored pool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
     /// The pool as its client requested it.
     pub pool: Pool,
-    /// The VM, once Azure has accepted it.
+    /// The ID of the VM, once Azure has accepted it.
     pub vm_resource_id: Option<String>,
-    /// When it was stored.
+    /// When the pool was stored.
     pub created_at: Timestamp,
 }
 
-/// What is stored under an id.
+/// The item that is stored under an ID.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
     /// A pool.
     Pool(Box<Stored>),
-    /// Something of another type: to be left alone.
+    /// An item of another type, which must stay unchanged.
     Other,
-    /// Something that cannot be read, and why.
+    /// An item that cannot be parsed, and why.
     Broken(String),
 }
 
-/// Why a pool was not stored, shown or deleted.
+/// The error of an operation on a pool.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
     /// A field is invalid.
     #[error("{field}: {what}")]
     Field {
-        /// The field, as `spec.kubeadm.token`.
+        /// The field, such as `spec.kubeadm.token`.
         field: String,
-        /// What is wrong with it.
+        /// The problem with the field.
         what: String,
     },
     /// The pool exists already, with other fields.
     #[error("{0}")]
     Fixed(String),
-    /// Something else has to end first.
+    /// Another operation must end first.
     #[error("{0}")]
     Busy(String),
-    /// Azure refused it.
+    /// Azure refused the VM.
     #[error("{}", .0.message)]
     Azure(Failure),
-    /// No machine can be created from its class.
+    /// No machine can be created from the pool's class.
     #[error("{0}")]
     NotReady(String),
-    /// There is no such pool.
+    /// The pool does not exist.
     #[error("pool {0} does not exist")]
     Absent(String),
-    /// The store of the pools did not answer as expected.
+    /// The store of the pools failed.
     #[error("{what}")]
     Failed {
-        /// What was attempted.
+        /// The attempted action.
         what: String,
-        /// Why it failed.
+        /// The cause of the failure.
         source: Box<dyn Error + Send + Sync>,
     },
 }
@@ -107,14 +107,14 @@ impl PoolError {
 /// Stores pools.
 #[async_trait]
 pub trait Pools: Send + Sync + 'static {
-    /// Stores a pool, and answers when Azure has accepted or refused its VM, or a while later. The same
-    /// request again changes nothing; a pool that Azure refused is not kept.
+    /// Stores a pool, and returns when Azure has accepted or refused its VM, or after a while. Repeating the
+    /// request changes nothing; a pool that Azure refused is deleted.
     async fn put(&self, pool: Pool) -> Result<Stored, PoolError>;
-    /// What is stored under an id.
+    /// The item that is stored under an ID.
     async fn get(&self, id: &str) -> Result<Option<Record>, PoolError>;
-    /// Everything that is stored, by its id, including what cannot be read.
+    /// All stored items by ID, including those that cannot be parsed.
     async fn list(&self) -> Result<Vec<(String, Record)>, PoolError>;
-    /// Deletes a pool with its VM. It exists until Azure holds nothing of it.
+    /// Deletes a pool with its VM. The pool exists until Azure holds none of its resources.
     async fn delete(&self, id: &str) -> Result<(), PoolError>;
     /// Restarts the VM of a pool.
     async fn restart(&self, id: &str) -> Result<(), PoolError>;

@@ -19,7 +19,7 @@ use crate::reconciler::claims::{GROUP, KIND, plain};
 use crate::reconciler::flex::Replica;
 use crate::reconciler::index::Machine;
 
-/// Long after the node should have joined.
+/// A time long after the node should have joined.
 const NOW: i64 = 1_700_000_900;
 
 const ID: &str = "azure-flex:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/v";
@@ -90,11 +90,11 @@ fn claim(version: &str, registered: &str) -> Value {
     })
 }
 
-/// An API server that has one machine and one claim, and what was requested of it.
+/// An API server with one machine and one claim, and the requests to it.
 #[derive(Clone)]
 struct Server {
     claim: Option<Value>,
-    /// The status of the answer to a deletion.
+    /// The HTTP status of the answer to a deletion.
     deletion: u16,
     requests: Arc<Mutex<Vec<(String, Value)>>>,
 }
@@ -153,8 +153,8 @@ fn status_of(code: u16) -> Value {
     })
 }
 
-/// Reconciles the machine until nothing is due now, where the claim has been seen like this. When
-/// it is due again.
+/// Reconciles the machine until no step is due now, with this state of the claim in the index. Returns when
+/// the machine is due again.
 async fn due(server: &Server, seen: &Value) -> Option<Timestamp> {
     let simulator = Simulator::manual(scenario::parse("flex", "").unwrap());
     let clock = Arc::new(Fixed);
@@ -215,7 +215,7 @@ async fn a_claim_that_names_another_machine_or_none_is_left_alone() {
         let mut other = claim("8", "Unknown");
         other["status"]["providerID"] = id.clone();
         let server = Server::new(Some(other.clone()), 200);
-        // Also where that is seen only when it is read again.
+        // Also if the change is only seen when the claim is read again.
         for seen in [other, claim("7", "Unknown")] {
             assert_eq!(due(&server, &seen).await, None, "{id}");
             assert!(server.deletions().is_empty(), "{id}: {:?}", server.deletions());

@@ -1,4 +1,4 @@
-//! Opens an envelope with a key of this machine.
+//! Decrypts an envelope with a key of this machine.
 
 use std::io;
 use std::ptr::null_mut;
@@ -15,12 +15,12 @@ struct Store(HCERTSTORE);
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // SAFETY: it is open, and no other code closes it.
+        // SAFETY: the store is open, and no other code closes it.
         unsafe { CertCloseStore(self.0, 0) };
     }
 }
 
-/// Opens an envelope with whichever key of the machine's own store fits.
+/// Decrypts an envelope with any matching key of the machine's own store.
 pub(crate) fn decrypt(envelope: &[u8]) -> io::Result<Vec<u8>> {
     let name = wide("MY");
     let how =
@@ -39,8 +39,8 @@ pub(crate) fn decrypt(envelope: &[u8]) -> io::Result<Vec<u8>> {
     };
     let length = u32::try_from(envelope.len()).map_err(io::Error::other)?;
     let open = |to: *mut u8, room: &mut u32| {
-        // SAFETY: the envelope is as long as it says, and not more is written than there is room
-        // for; a null asks how much that would be.
+        // SAFETY: the length of the envelope is its real length, and the length of the buffer limits the
+        // result; a null pointer requests the required length.
         let opened = unsafe {
             CryptDecryptMessage(
                 &raw const parameters,

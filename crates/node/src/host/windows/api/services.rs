@@ -1,4 +1,4 @@
-//! A service of our own.
+//! Manages and runs a Windows service of this program.
 
 use std::io;
 use std::ptr::{null, null_mut};
@@ -17,10 +17,10 @@ use windows_sys::Win32::System::Services::{
 
 use super::{ServiceHandle, wide};
 
-/// The right to delete a service is one that all kinds of things have.
+/// The standard access right to delete an object, here a service.
 const DELETE: u32 = 0x0001_0000;
 
-/// A service that is told to stop has done so by then.
+/// The time that a service needs to stop.
 const STOPPED: Duration = Duration::from_secs(5);
 
 fn open(handle: SC_HANDLE) -> io::Result<ServiceHandle> {
@@ -28,7 +28,7 @@ fn open(handle: SC_HANDLE) -> io::Result<ServiceHandle> {
 }
 
 fn manager(rights: u32) -> io::Result<ServiceHandle> {
-    // SAFETY: null means this machine and its usual database.
+    // SAFETY: null means this machine and its default database.
     open(unsafe { OpenSCManagerW(null(), null(), rights) })
 }
 
@@ -42,7 +42,7 @@ fn done(told: i32) -> io::Result<()> {
     if told == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes a service that is started with the machine, or gives the one that is there a new command.
+/// Creates a service that starts with the machine, or gives an existing service a new command.
 pub(crate) fn make(name: &str, command: &str) -> io::Result<()> {
     let command = wide(command);
     if let Ok(service) = find(name, SERVICE_CHANGE_CONFIG) {
@@ -108,7 +108,7 @@ pub(crate) fn stop(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes a service away.
+/// Deletes a service.
 pub(crate) fn remove(name: &str) -> io::Result<()> {
     let service = find(name, DELETE)?;
     // SAFETY: the service is open with the right to delete it.
@@ -117,13 +117,13 @@ pub(crate) fn remove(name: &str) -> io::Result<()> {
 
 type Body = Box<dyn FnOnce() + Send>;
 
-/// What the service of this process does. Windows calls it without any argument of ours.
+/// The body of the service of this process. Windows calls `main` without any argument of ours.
 static BODY: Mutex<Option<(String, Body)>> = Mutex::new(None);
 
-/// The handle with which the service tells how it stands; a number, because it is not a pointer.
+/// The handle for the status of the service; a number, because it is not a pointer.
 static HANDLE: Mutex<usize> = Mutex::new(0);
 
-/// Is a service, until `body` returns.
+/// Runs this process as a service until `body` returns.
 pub(crate) fn serve(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     if let Ok(mut slot) = BODY.lock() {
         *slot = Some((name.to_owned(), Box::new(body)));
@@ -137,12 +137,12 @@ pub(crate) fn serve(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
     done(unsafe { StartServiceCtrlDispatcherW(table.as_ptr()) })
 }
 
-/// Windows calls this in a thread of its own.
+/// Windows calls this function in a thread of its own.
 unsafe extern "system" fn main(_count: u32, _arguments: *mut *mut u16) {
     let taken = BODY.lock().ok().and_then(|mut slot| slot.take());
     let Some((name, body)) = taken else { return };
     let name = wide(name);
-    // SAFETY: the name ends with 0, the function has the form that Windows asks for.
+    // SAFETY: the name ends with 0, the function has the signature that Windows requires.
     let handle = unsafe { RegisterServiceCtrlHandlerW(name.as_ptr(), Some(control)) };
     if let Ok(mut slot) = HANDLE.lock() {
         *slot = handle as usize;
@@ -152,7 +152,7 @@ unsafe extern "system" fn main(_count: u32, _arguments: *mut *mut u16) {
     tell(SERVICE_STOPPED);
 }
 
-/// Windows calls this when the service is to stop.
+/// Windows calls this function to stop the service.
 unsafe extern "system" fn control(what: u32) {
     if matches!(what, SERVICE_CONTROL_STOP | SERVICE_CONTROL_SHUTDOWN) {
         tell(SERVICE_STOPPED);
@@ -168,6 +168,6 @@ fn tell(state: u32) {
         dwControlsAccepted: SERVICE_ACCEPT_STOP | SERVICE_ACCEPT_SHUTDOWN,
         ..SERVICE_STATUS::default()
     };
-    // SAFETY: Windows gave the handle for the life of this process.
+    // SAFETY: the handle is valid for the life of this process.
     unsafe { SetServiceStatus(*handle as SERVICE_STATUS_HANDLE, &raw const status) };
 }
