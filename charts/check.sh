@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Checks the charts, the plain manifests, the alerts and the dashboard. Needs no cluster: what a real
-# API server says of the manifests is in tests/tests/manifests.rs.
+# Checks the charts, the plain manifests, the alerts and the dashboard. Needs no cluster:
+# tests/tests/manifests.rs tests the manifests on a real API server.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools=$(charts/tools/build.sh)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# No plugins and repositories of the user.
+# Keeps the user's Helm plugins and repositories out of the checks.
 export HELM_CONFIG_HOME=$work/helm HELM_CACHE_HOME=$work/helm HELM_DATA_HOME=$work/helm
 
 fail() {
@@ -14,7 +14,7 @@ fail() {
     exit 1
 }
 
-# Runs a command that says much when it succeeds.
+# Runs a command, and shows its output only if it fails.
 quietly() {
     "$@" >"$work/output" 2>&1 || {
         cat "$work/output" >&2
@@ -24,7 +24,7 @@ quietly() {
 
 render() { "$tools/helm" template bringup charts/bringup --namespace bringup-system --kube-version 1.36.0 "$@"; }
 
-# A value that the schema must refuse, and where it says the fault is.
+# Checks that the schema refuses a value, and that the error names the place.
 refuses() {
     local value=$1 place=$2
     if render --set "$value" >"$work/output" 2>&1; then fail "$value is accepted"; fi
@@ -46,13 +46,14 @@ check_chart() {
     diff -u manifests/bringup.yaml "$work/plain.yaml" >&2 || fail "manifests/bringup.yaml is stale: run make manifests"
 }
 
-# Making machines: what it adds, and what it cannot do without.
+# The chart with machines switched on: what it adds, and what it requires.
 check_flex() {
     local flex=charts/tests/flex.yaml
     quietly "$tools/helm" lint --strict charts/bringup --values "$flex"
     render --values "$flex" >"$work/flex.yaml"
     ! grep -qE '^ *(-|resources:|verbs:|apiGroups:).*\*' "$work/flex.yaml" || fail "a role of flex names everything"
-    # Secrets are made and removed where tokens are, and read nowhere.
+    # The chart grants the right to create and delete Secrets in the namespace of the tokens, and no right
+    # to read Secrets.
     [[ $(grep -cE "resources:.*secrets" "$work/flex.yaml") = 1 ]] || fail "flex has more to do with secrets than tokens"
     grep -A1 'resources: \[secrets\]' "$work/flex.yaml" | grep -qx '    verbs: \[create, delete\]' || fail "flex can read secrets"
     grep -q 'kind: ValidatingAdmissionPolicyBinding' "$work/flex.yaml" || fail "no policy limits the secrets of flex"
@@ -93,7 +94,7 @@ check_schema() {
     refuses 'flex.plugin.scopes[0]=a/b/c' /flex/plugin/scopes/0
 }
 
-# The rules as the chart ships them, out of the PrometheusRule.
+# The alert rules as the chart ships them, extracted from the PrometheusRule.
 check_alerts() {
     render --values charts/tests/everything.yaml --show-only templates/prometheusrule.yaml |
         sed -e '1,/^spec:$/d' -e 's/^  //' >"$work/rules.yaml"
@@ -110,7 +111,7 @@ check_alerts() {
         grep -q BringupDegraded || fail "an alert that is left out is still there"
 }
 
-# Every query as a rule of its own, with Grafana's variables filled in.
+# Checks each query of the dashboard as a rule of its own, with values for Grafana's variables.
 check_dashboard() {
     {
         printf 'groups:\n- name: dashboard\n  rules:\n'
@@ -121,7 +122,7 @@ check_dashboard() {
     quietly "$tools/promtool" check rules "$work/dashboard.yaml"
 }
 
-# Rules and dashboard name no metric that does not exist; every metric is on the dashboard.
+# Rules and dashboard use only metrics that exist, and the dashboard shows every metric.
 check_metrics() {
     quietly "$tools/promtool" check metrics <charts/tests/metrics.txt
     sed -n 's/^# TYPE \(bringup_[a-z_]*\) .*/\1/p' charts/tests/metrics.txt | sort >"$work/known"
@@ -140,7 +141,7 @@ check_metrics() {
     done <"$work/known"
 }
 
-# The chart of Karpenter, rendered by the command that its documentation gives.
+# The chart of Karpenter, rendered by the command in its documentation.
 check_karpenter() {
     local chart=karpenter/charts/karpenter socket
     quietly "$tools/helm" lint --strict "$chart"
@@ -158,7 +159,7 @@ check_karpenter() {
     ! grep -q secretName "$work/output" || fail "a socket needs no certificate"
 }
 
-# What is installed outside the cluster.
+# The parts that are installed outside the cluster.
 check_surroundings() {
     local channel
     channel=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)

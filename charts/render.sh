@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints what manifests/bringup.yaml holds: the chart with its defaults, for people without Helm.
+# Prints the content of manifests/bringup.yaml: the chart with its defaults, for users without Helm.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 helm=$(charts/tools/build.sh)/helm
@@ -18,7 +18,7 @@ metadata:
     app.kubernetes.io/part-of: bringup
     pod-security.kubernetes.io/enforce: restricted
 HEAD
-# What says that Helm owns an object would not be true of these. The client id is there to be edited.
+# Removes the marks of ownership by Helm, which would be wrong here. The user edits the client id.
 "$helm" template bringup charts/bringup --namespace bringup-system --kube-version 1.36.0 \
     --set definitions.keep=false \
     --set azure.clientId=00000000-0000-0000-0000-000000000000 |

@@ -1,4 +1,4 @@
-"""What the conformance run sends: NIC, VM, extension and scale set as a node provisioner makes them."""
+"""Request bodies of the conformance run: NIC, VM, extension and scale set, as a provisioner sends them."""
 
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
 SUBNET = (

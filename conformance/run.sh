@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Drives the simulated Azure with Azure's own Python SDK.
+# Tests the simulated Azure with Azure's own Python SDK.
 #
-#   conformance/run.sh             builds bringup-azure-sim and tries it
-#   conformance/run.sh PROGRAM     tries this bringup-azure-sim
+#   conformance/run.sh             builds bringup-azure-sim and tests it
+#   conformance/run.sh PROGRAM     tests this bringup-azure-sim
 #
-# The SDK lives in a virtual environment under BRINGUP_CACHE (by default the user's cache
-# directory), made anew when requirements.txt or Python change.
+# The SDK is installed in a virtual environment under BRINGUP_CACHE (by default the user's cache
+# directory). The script recreates the environment when requirements.txt or Python change.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -37,14 +37,15 @@ if [[ ! -d $environment ]]; then
     mkdir -p "$cache/conformance" 2>/dev/null ||
         fail "cannot make the cache directory $cache/conformance; set BRINGUP_CACHE to one that can be written"
     echo "conformance: installing the Azure SDK for Python (once)" >&2
-    # Made beside its place and moved there whole: a run that is interrupted leaves no half of one.
+    # Creates the environment in a temporary directory and renames it: an interrupted run leaves no
+    # incomplete one.
     partial=$(mktemp -d -p "$cache/conformance")
     trap 'rm -rf "$partial"' EXIT
     log=$cache/conformance/install.log
     { "$python" -m venv "$partial" &&
         "$partial/bin/python" -m pip install --disable-pip-version-check --no-input -r "$requirements"; } \
         >"$log" 2>&1 || fail "cannot install the Azure SDK: $(grep -i error "$log" | tail -n 1) (all of it: $log)"
-    # Another run may have been faster; its environment is as good.
+    # If another run was faster, this run uses the environment of that run.
     "$python" -c 'import os, sys; os.rename(*sys.argv[1:])' "$partial" "$environment" 2>/dev/null ||
         [[ -d $environment ]] || fail "cannot move the environment to $environment"
     rm -rf "$partial"
@@ -63,7 +64,7 @@ for line in sys.stdin:
 fi
 [[ -x $program ]] || fail "there is no program at $program"
 
-# Nothing here is for a proxy, and no other identity is to be found.
+# No request goes through a proxy, and the SDK must find no other identity.
 export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
 unset IDENTITY_ENDPOINT IDENTITY_HEADER MSI_ENDPOINT MSI_SECRET AZURE_AUTHORITY_HOST AZURE_REGIONAL_AUTHORITY_NAME
 exec "$environment/bin/python" -B "$here/test_sdk.py" "$program"

@@ -1,4 +1,4 @@
-"""The simulator as the conformance run starts and asks it."""
+"""Starts the simulator for the conformance run, and sends requests to it."""
 
 import json
 import ssl
@@ -38,11 +38,11 @@ class Simulator:
         self.ask("POST", "/clock", {"advance": span})
 
     def count(self, operation):
-        """How many requests of one kind there were so far."""
+        """The number of requests of one kind so far."""
         return self.ask("GET", "/counts").get(operation, 0)
 
     def get(self, address, headers):
-        """One GET without a token, as a blob is read: status, headers, body."""
+        """One GET without a token, as for a blob. Returns status, headers and body."""
         request = urllib.request.Request(address, headers=headers)
         trusting = ssl.create_default_context(cafile=self.ca_file)
         try:
@@ -52,7 +52,7 @@ class Simulator:
             return error.code, error.headers, error.read()
 
     def end(self):
-        """Ends it; gives its exit code and what it had to say about leaks."""
+        """Ends the simulator. Returns its exit code and its report about leaks."""
         self.process.stdin.close()
         text = self.process.stdout.read()
         return self.process.wait(), json.loads(text)

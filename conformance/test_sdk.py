@@ -1,8 +1,8 @@
-"""Azure's own Python SDK, unmodified, against the simulator's HTTPS door.
+"""Azure's own Python SDK, unmodified, against the simulator's HTTPS endpoint.
 
 Usage: test_sdk.py PROGRAM, where PROGRAM is bringup-azure-sim. Each check prints one line; the
-last line counts them. The simulator's clock is manual: what takes minutes is jumped, and nothing
-depends on how fast the machine is.
+last line counts them. The simulator's clock is manual: the run jumps over minutes, and nothing
+depends on the speed of the computer.
 """
 
 import os
@@ -35,12 +35,12 @@ TENANT = "11111111-1111-1111-1111-111111111111"
 CLIENT = "22222222-2222-2222-2222-222222222222"
 SCOPE = "https://management.azure.com/.default"
 GROUP = "rg-nodes"
-# The SDK waits this long, for real, between two looks at an operation.
+# The SDK waits this long, in real time, between two reads of an operation.
 POLL = {"polling_interval": 0.02}
 
 
 class StaticToken:
-    """A credential that has a token already."""
+    """A credential that already has a token."""
 
     def __init__(self, token):
         self.token = token
@@ -90,7 +90,7 @@ class Run:
         vm = bodies.vm(name, nic.id, size, version)
         return self.compute.virtual_machines.begin_create_or_update(GROUP, name, vm, **POLL)
 
-    # The checks. Their names are what is printed.
+    # The checks. The run prints their names.
 
     def check_a_client_secret_gets_a_token(self):
         token = self.credential.get_token(SCOPE)
@@ -302,7 +302,7 @@ class Run:
 
 
 class environment:
-    """Environment variables for a while."""
+    """Sets environment variables inside a `with` block."""
 
     def __init__(self, **variables):
         self.variables = variables

@@ -43,7 +43,8 @@ import (
 
 const (
 	deletedClaims = 200
-	// The end of a wait that only a broken Karpenter reaches: it forgets a deleted claim after 15 s.
+	// The limit of a wait, which only a broken Karpenter reaches: Karpenter forgets a deleted claim after
+	// 15 s.
 	patience = 90 * time.Second
 )
 
@@ -106,7 +107,8 @@ func startCore(ctx context.Context, t *testing.T) *core {
 		if provisioner, ok := controller.(*provisioning.Provisioner); ok {
 			c.provisioner = provisioner
 		}
-		// All that keep NodeClaims in the state of the cluster; the test itself does what the others do.
+		// All controllers that keep NodeClaims in the state of the cluster; the test does the work of the
+		// other controllers.
 		if named, ok := controller.(interface{ Name() string }); ok && strings.HasPrefix(named.Name(), "state.nodeclaim") {
 			if err := controller.Register(ctx, karpenter); err != nil {
 				t.Fatal(err)

@@ -27,13 +27,13 @@ import (
 	"github.com/bringup-dev/bringup/karpenter/internal/providerpb"
 )
 
-// How often the API server is asked for definitions that are missing.
+// The pause between two checks for missing definitions.
 const pause = 2 * time.Second
 
-// waitForDefinitions comes first: an operator that is made without them never gets over it.
+// waitForDefinitions runs first: an operator that is created before the definitions exist never recovers.
 func waitForDefinitions() error {
 	ctx := injection.WithOptionsOrDie(context.Background(), options.Injectables...)
-	// The first logger stays, so it is the one that the operator would set.
+	// Only the first call sets the logger, so this is the logger that the operator would set.
 	log.SetLogger(serrors.NewLogger(zapr.NewLogger(logging.NewLogger(ctx, "controller"))))
 	config, err := ctrl.GetConfig()
 	if err != nil {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Checks the crates against RustSec's database of advisories. Where the database cannot be had, as
-# without a network, it says so in one line and fails nothing.
+# Checks the crates against RustSec's database of advisories. If the database cannot be downloaded, for
+# example without a network, the script prints one line and succeeds.
 #
 #   scripts/advisories.sh CARGO_DENY
 set -euo pipefail
 deny=$1
 
-# Seconds; a network that swallows everything must not hold up a lint.
+# In seconds. A network that drops all packets must not hold up a lint.
 limit=${ADVISORIES_LIMIT:-60}
 
 export GIT_TERMINAL_PROMPT=0

@@ -1,7 +1,7 @@
-# Functions of the scripts that build programs once, into a cache that every checkout uses. A script sets
-# `program`, which begins each of its messages, and sources this file.
+# Functions for the scripts that build programs once, into a cache that all checkouts share. A script sets
+# `program`, the prefix of all its messages, and sources this file.
 #
-#   BRINGUP_CACHE  where to keep what is built (default: bringup in the user's cache directory)
+#   BRINGUP_CACHE  the directory of the cache (default: bringup in the user's cache directory)
 # shellcheck shell=bash
 
 set -euo pipefail
@@ -16,7 +16,7 @@ sha256() {
     if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi
 }
 
-# The directory of the cache for what is built here.
+# The cache directory for the programs of this kind.
 cache_directory() {
     local cache
     if [[ -n ${BRINGUP_CACHE:-} ]]; then
@@ -38,8 +38,8 @@ require_writable() {
         fail "cannot write to the cache directory $1 (${reason##*: }): set BRINGUP_CACHE to another one"
 }
 
-# Two builds at once would only slow each other down. Where flock is missing, both run, and the first to
-# finish wins.
+# Two builds at once would only slow each other down. Without flock both run, and the first one to finish
+# wins.
 take_lock() {
     command -v flock >/dev/null || return 0
     exec 9>"$1/lock"
@@ -50,13 +50,13 @@ take_lock() {
     rm -rf "$1"/*.building "$1"/building.* # left behind by a killed build
 }
 
-# The Go that go.mod of this directory asks for, or a newer one.
+# Requires the Go version in this directory's go.mod, or a newer one.
 require_go() {
     local needed found older
     needed=$(sed -n 's/^go //p' go.mod)
     local remedy="get it from https://go.dev/dl, or set GOTOOLCHAIN=auto to let an older Go fetch it"
     command -v go >/dev/null || fail "Go $needed or newer is needed, and go is not in PATH: $remedy"
-    # Inside the module this is the version that Go would switch to, if it may.
+    # Inside the module this is the version to which Go would switch, if it is allowed to.
     found=$(go env GOVERSION 2>/dev/null) || found=$(cd / && GOTOOLCHAIN=local go env GOVERSION)
     found=${found#go}
     found=${found%%[-+ ]*}
@@ -64,13 +64,13 @@ require_go() {
     [[ $older == "$needed" ]] || fail "Go $needed or newer is needed, found $found: $remedy"
 }
 
-# Runs a command that may take minutes; a line every ten seconds says that it still runs. What it prints
-# is left in $building/output.
+# Runs a command that may take minutes, and prints a line every ten seconds while it runs. The output of
+# the command stays in $building/output.
 with_progress() {
     local what=$1 started=$SECONDS status
     shift
     say "$what ..."
-    # The command holds the lock no longer than the script does.
+    # The command must not hold the lock longer than the script does.
     exec 8< <("$@" >"$building/output" 2>"$building/log" 9>&- || printf '%s\n' $? && printf '0\n')
     until read -r -t 10 -u 8 status; do
         [[ $? -gt 128 ]] || fail "$what was killed"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a developer runs before each commit: format, lints and unit tests of the crates that changed since
-# the last commit on main, or since BASE; and whether everything compiles. Integration and end-to-end tests
-# are not among them.
+# The checks that a developer runs before each commit: format, lints and unit tests of the crates that
+# changed since the last commit on main, or since BASE; and whether everything compiles. Integration and
+# end-to-end tests are not included.
 #
 #   scripts/check.sh
 #   BASE=origin/main scripts/check.sh

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Does what a newcomer does on a new machine: clones the repository, with every cache empty, and makes
-# the targets of the README. So what this machine happens to hold cannot hide a missing step.
+# Does what a newcomer does on a new machine: clones the repository with empty caches, and makes the
+# targets of the README. So the caches of this machine cannot hide a missing step.
 #
 #   scripts/fresh.sh [TARGET...]     default: demo test
 #
-# Carried over are the toolchains (rustup's, GOROOT, PATH), and the settings of registries: Cargo's,
-# Go's, pip's and npm's configuration and credentials, and all variables for proxies and certificates.
-# Only what is committed is cloned. Its folder is removed at the end, also if this is killed.
+# The clone uses the installed toolchains (rustup's, GOROOT, PATH), and the settings of registries:
+# Cargo's, Go's, pip's and npm's configuration and credentials, and all variables for proxies and
+# certificates. Only committed files are cloned. The script removes its folder at the end, also if it is
+# killed.
 #
-#   FRESH_FOLDER  where the folder is made (default: TMPDIR, or /tmp); about 30 GB for everything
+#   FRESH_FOLDER  the parent of the folder (default: TMPDIR, or /tmp); about 30 GB for everything
 set -euo pipefail
 
 say() { printf 'fresh: %s\n' "$*" >&2; }
@@ -16,7 +17,7 @@ say() { printf 'fresh: %s\n' "$*" >&2; }
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && git rev-parse --show-toplevel)
 folder=$(mktemp -d "${FRESH_FOLDER:-${TMPDIR:-/tmp}}/bringup-fresh.XXXXXX")
 
-# Ends the process group in `make.pid`, and removes the folder. Modules of Go are kept read-only.
+# Ends the process group in `make.pid`, and removes the folder. Go's modules are read-only.
 clean_up() {
     local group
     set +e
@@ -30,8 +31,8 @@ clean_up() {
     say "cannot remove $folder"
 }
 
-# A killed shell runs no trap. This one lives in a session of its own and waits for the end of a pipe
-# that only we hold open.
+# A killed shell runs no trap. This process has a session of its own, and waits for the end of a pipe that
+# only the script holds open.
 watch_over() {
     mkfifo "$folder/lifeline"
     export -f clean_up say
@@ -39,14 +40,14 @@ watch_over() {
     exec 8>"$folder/lifeline"
 }
 
-# copy FILE TO: a setting, if there is one.
+# copy FILE TO: copies a file with settings, if it exists.
 copy() {
     [[ -f $1 ]] || return 0
     mkdir -p "$(dirname "$2")"
     cp -p "$1" "$2"
 }
 
-# Everything under HOME that says where packages come from.
+# Copies all settings under HOME that define where packages come from.
 carry_settings() {
     local old=$HOME cargo=${CARGO_HOME:-$HOME/.cargo} name
     for name in config.toml config credentials.toml credentials; do
@@ -59,7 +60,7 @@ carry_settings() {
     for name in .netrc .gitconfig; do copy "$old/$name" "$folder/home/$name"; done
 }
 
-# Runs a command as on a new machine.
+# Runs a command as on a new machine: with its HOME and empty caches in the folder.
 as_newcomer() {
     env -u XDG_CACHE_HOME -u XDG_CONFIG_HOME -u XDG_DATA_HOME -u XDG_STATE_HOME \
         -u PIP_CONFIG_FILE -u NPM_CONFIG_USERCONFIG -u npm_config_userconfig \
@@ -89,7 +90,7 @@ main() {
     git clone --quiet --no-hardlinks "$repository" "$folder/clone"
     git -C "$folder/clone" checkout --quiet --detach "$(git -C "$repository" rev-parse HEAD)"
     say "${targets[*]} of commit $(git -C "$folder/clone" rev-parse --short HEAD), in $folder"
-    # A process group of its own, so that everything can be ended at once.
+    # A process group of its own, so that clean_up can end all processes at once.
     as_newcomer setsid --wait bash -c 'echo $$ >"$1/make.pid"; cd "$1/clone"; shift; exec scripts/parts.sh "$@"' \
         fresh "$folder" "${targets[@]}" 8>&- &
     wait $!

@@ -3,7 +3,7 @@
 #
 #   scripts/parts.sh lint unit charts
 #
-# The first one that fails ends it; the minutes up to there are printed all the same.
+# The script stops at the first target that fails, and still prints the minutes up to there.
 set -uo pipefail
 
 names=() seconds=()

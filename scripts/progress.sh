@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a command that may take minutes, and shows that it does: on a terminal by the command's own output;
+# Runs a command that may take minutes, and shows its progress: on a terminal by the command's own output;
 # otherwise by a line every ten seconds, with the last line that the command printed.
 #
 #   scripts/progress.sh "compiling bringup" cargo build

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Boots a machine from a folder: its own root, processes, name and network, nothing of which is left
-# at its end. Runs the boothook of the CustomData as cloud-init does, then the extension's command as
-# the guest agent does. Needs no rights: the machine's root is the user who started it.
+# Boots a machine from a folder, with its own root, processes, name and network, which all end with the
+# machine. The script runs the boothook of the CustomData as cloud-init does, then the extension's command
+# as the guest agent does. It needs no privileges: the machine's root is the user who started it.
 set -euo pipefail
 
 inside() {
   cd "$1"
   mount --rbind /usr usr
-  # Nothing of what the host has installed there.
+  # Hides everything that the host has installed in /usr/local.
   mount -t tmpfs -o mode=0755 tmpfs usr/local
   cp -r local/. usr/local/
   mount -t proc proc proc

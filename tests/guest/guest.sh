@@ -1,8 +1,9 @@
 #!/bin/bash
-# What happens inside: cloud-init's part, systemd's where it has one, then the guest agent's.
+# The boot inside the machine: the part of cloud-init, the part of systemd if any, then the part of the
+# guest agent.
 
-# Newer images: cloud-init takes the boothook out of the CustomData, drops the line that names the
-# kind, and runs the rest; that starts the launcher.
+# On newer images cloud-init extracts the boothook from the CustomData, drops the line that names the
+# kind, and runs the rest, which starts the launcher.
 boothook() {
   sed -n '/^Content-Type: text\/cloud-boothook/,/^--bringup-/p' /boot/custom-data |
     sed '1,/^$/d; /^--bringup-/d; /^#cloud-boothook$/d' >/boot/boothook
@@ -10,7 +11,7 @@ boothook() {
   /boot/boothook >/var/log/boothook.log 2>&1
 }
 
-# Older images: cloud-init writes the files, and the unit, which is enabled, starts after it.
+# On older images cloud-init writes the files, and then systemd starts the enabled unit.
 cloud_config() {
   local path
   path=$(sed -n 's/^- path: //p' /boot/custom-data)

@@ -1,12 +1,13 @@
 #!/bin/bash
-# The first boot of a plain VM, up to the end of its join: cloud-init writes the files of the
-# CustomData and runs the script that is among them. The machine is a folder; its programs are
-# stubs, but for curl, tar and the agent.
+# The first boot of a plain VM, up to the end of its join: cloud-init writes the files of the CustomData
+# and runs the script among them. The machine is a folder; its programs are stubs, except curl, tar and
+# the agent.
 #
 #   join.sh IMAGE MACHINES [FLAW]
 #
-# IMAGE is what the image holds, MACHINES where machines are kept, FLAW a file that spoils the image.
-# The machine has processes of its own, which end with it, and it ends with the process that started it.
+# IMAGE is the folder with the image's files, MACHINES the folder of all machines, FLAW a file that spoils
+# the image. The machine has its own processes, which end with the machine. The machine ends with the
+# process that started it.
 set -euo pipefail
 
 if [ "${1:-}" != inside ]; then
@@ -21,7 +22,7 @@ flaw=${3:-}
 name=${BRINGUP_SIM_VM##*/}
 root=$machines/$name
 
-# A machine of that name that was there before had another disk.
+# An earlier machine of the same name had another disk.
 rm -rf "$root"
 mkdir "$root"
 cp -a "$image/." "$root"
@@ -46,10 +47,10 @@ done < <(base64 -d <<<"$BRINGUP_SIM_CUSTOM_DATA")
 
 code=0
 for script in "$root"/var/lib/cloud/scripts/per-boot/*; do
-  # The one thing that the script cannot know.
+  # The root folder is the only setting that the script cannot know.
   sed -i "s|^root=\$|root='$root'|" "$script"
   env -i PATH=/usr/bin:/bin HOME=/root "$script" >"$root/var/log/cloud-init-output.log" 2>&1 || code=$?
 done
-# Whatever stands there is on the serial console.
+# The content of this file is the output on the serial console.
 cat "$root/dev/console"
 exit "$code"

@@ -1,4 +1,4 @@
-//! Which crate may use which. ARCHITECTURE.md draws the same arrows.
+//! The allowed dependencies between the crates. ARCHITECTURE.md draws the same arrows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-/// Each crate with the crates of the workspace that it may use, apart from tests. Nothing points back.
+/// Each crate with the workspace crates that it may depend on, tests excluded. No dependency points back.
 const ARROWS: [(&str, &[&str]); 14] = [
     ("contract", &[]),
     ("diagnosis", &["contract"]),
@@ -38,7 +38,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("testbed", &[]),
 ];
 
-/// Crates that work without Kubernetes: what they do can be used, and tested, anywhere.
+/// Crates that work without Kubernetes, so that they can be used and tested anywhere.
 const WITHOUT_KUBERNETES: [&str; 4] = ["contract", "diagnosis", "azure", "node"];
 
 /// The dependencies of each crate of the workspace, apart from those of tests and build scripts.

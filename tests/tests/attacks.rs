@@ -1,6 +1,7 @@
-//! The attacks of a security audit, replayed on what is installed: the rendered chart on a real API
-//! server, `bringup controller` as a process with a token of the chart's `ServiceAccount`, and the
-//! simulated Azure over HTTPS. Every attack is refused, and a neighbour gets what it needs.
+//! The attacks of a security audit, replayed against a real installation: the rendered chart on a real
+//! API server, `bringup controller` as a process with a token of the chart's `ServiceAccount`, and the
+//! simulated Azure over HTTPS. Every attack is refused, and bringup still serves the objects and clients
+//! that are not part of the attack.
 //!
 //! The attacks on one controller run at the same time: each proves that the others do no harm.
 
@@ -24,9 +25,9 @@ mod attacks {
 }
 
 const NAMESPACE: &str = bringup_end_to_end::NAMESPACE;
-/// The namespace of a tenant, who may write Machines there.
+/// The namespace of a tenant. The tenant may write Machines in this namespace.
 const TENANT: &str = "tenant";
-/// Whether attacks that take minutes are replayed too. If not, it prints one line.
+/// Whether attacks that take minutes are replayed too. If not, the function prints one line.
 fn takes_long(attack: &str) -> bool {
     let is_long = std::env::var_os("BRINGUP_LONG").is_some_and(|value| value == "1");
     if !is_long {
@@ -35,10 +36,10 @@ fn takes_long(attack: &str) -> bool {
     is_long
 }
 
-/// An attack, named after what is protected.
+/// An attack, with the name of its target.
 type Attack<'a> = (&'a str, BoxFuture<'a, Result<()>>);
 
-/// Replays attacks at the same time. The error names all that were not refused.
+/// Replays attacks at the same time. The error names all attacks that were not refused.
 async fn replay(attacks: Vec<Attack<'_>>) -> Result<()> {
     let attacks = attacks.into_iter().map(|(name, attack)| async move { (name, attack.await) });
     let mut failed = String::new();

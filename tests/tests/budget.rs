@@ -1,5 +1,5 @@
-//! Thousands of pending claims and a budget of a dozen reads a second. Only the test moves the
-//! clock, and the API server is a fake in memory, so what is counted is what the controller does.
+//! Thousands of pending claims and a budget of a dozen reads a second. Only the test moves the clock, and
+//! the API server is a fake in memory, so the counts show only what the controller does.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use bringup_objects::report::CollectorState;
 use bringup_observe::Settings;
 use jiff::{SignedDuration, Timestamp};
 
-/// No script ever ends.
+/// A scenario in which no script ever ends.
 const HANGING: &str = "rules: [{name: all, boot: {script: hangs}}]";
 /// How many VMs Azure lets a client create in a minute, in the long run.
 const VMS_A_MINUTE: usize = 500;
 
-/// Steps of the clock: while nothing happens but reads, and while seconds count.
+/// The steps of the clock: coarse while only reads happen, fine while seconds count.
 const COARSE: Duration = Duration::from_secs(8);
 const FINE: Duration = Duration::from_secs(1);
 
@@ -68,7 +68,7 @@ impl PendingClaims {
         self.launched.duration_until(self.azure.clock().now())
     }
 
-    /// Lets time pass, and everything happen that it brings.
+    /// Lets time pass, and lets everything happen that becomes due.
     async fn pass(&self, time: Duration) {
         self.azure.advance(time);
         let done = || {
@@ -86,7 +86,7 @@ impl PendingClaims {
         }
     }
 
-    /// Lets time pass in steps that all of the budget can be used in.
+    /// Lets time pass until the claims have this age, in steps small enough to use the whole budget.
     async fn pass_until(&self, age: SignedDuration, step: Duration) {
         while self.age() < age {
             self.pass(step).await;
@@ -145,7 +145,7 @@ async fn claims_with_an_event_of_karpenter_are_read_before_thousands_without_one
     let claims = 3_000;
     let pending = PendingClaims::with(claims)?;
     pending.pass_until(SignedDuration::from_secs(90), COARSE).await;
-    // Some of these wait for a scheduled read, some have had one, none has had one just now.
+    // Some of these claims wait for a scheduled read, some have had one, but none has had one just now.
     let said: Vec<String> = (0..claims).step_by(claims / 20).map(name).collect();
     let before = Reads::of(&pending.azure);
     let now = pending.azure.clock().now();
@@ -158,7 +158,7 @@ async fn claims_with_an_event_of_karpenter_are_read_before_thousands_without_one
     for claim in &said {
         assert!(after.of_claim(claim) > before.of_claim(claim), "{claim} was not read in 3 s");
     }
-    // A third of all give up their places in the queue, and get others further ahead.
+    // A third of all claims leave their places in the queue, and get places further ahead.
     let now = pending.azure.clock().now();
     for nth in (1..claims).step_by(3) {
         pending.fake_api_server.signal(&name(nth), now);

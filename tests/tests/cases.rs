@@ -15,7 +15,6 @@ const SECTIONS: [(&str, usize); 5] = [
     ("Flex machines", 59),
 ];
 
-/// All Rust files in a folder.
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();

@@ -32,7 +32,7 @@ fn pages() -> Result<Vec<(PathBuf, String)>> {
     Ok(pages)
 }
 
-/// The page without what stands in fences.
+/// The page without its fenced code blocks.
 fn prose(page: &str) -> String {
     page.split("```").step_by(2).collect()
 }
@@ -43,7 +43,7 @@ fn make_targets() -> Result<BTreeSet<String>> {
     Ok(names.filter(|name| !name.contains([' ', '$', '\t'])).map(str::to_owned).collect())
 }
 
-/// The metrics that are registered, and those of the sample, are described.
+/// Every registered metric, and every metric of the sample, is described.
 #[test]
 fn every_metric_is_described() -> Result<()> {
     let page = std::fs::read_to_string(root().join("docs/alerts.md"))?;
@@ -67,7 +67,8 @@ fn every_metric_is_described() -> Result<()> {
     Ok(())
 }
 
-/// CI on GitHub runs what a contributor runs, with the compilers that the project asks for.
+/// CI on GitHub runs the same checks as a contributor, with the compiler versions that the project
+/// requires.
 #[test]
 fn the_workflow_runs_make_test() -> Result<()> {
     let workflow = std::fs::read_to_string(root().join(".github/workflows/test.yaml"))?;

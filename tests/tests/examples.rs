@@ -20,11 +20,11 @@ fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// What would be there after a file was applied.
+/// The objects that would exist after a file is applied.
 fn objects(control_plane: &ControlPlane, file: &Path) -> Result<Vec<Value>> {
     let mut kubectl = control_plane.kubectl()?;
     kubectl.args(["create", "--dry-run=server", "--output", "json", "--filename"]);
-    // One after the other, each a value of its own.
+    // kubectl prints the objects one after the other, each as a JSON value of its own.
     let text = output(kubectl.arg(file))?;
     let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     Ok(values.collect::<serde_json::Result<_>>()?)
@@ -56,7 +56,7 @@ async fn test_27_no_example_takes_a_machines_one_custom_script_twice() -> Result
                 with_script.insert(name.clone());
             }
         }
-        // The comment tells users what to do if the name is taken.
+        // The comment in the example explains what to do if the name is taken.
         if with_script.contains(&name) {
             let text = fs::read_to_string(&path)?;
             ensure!(text.contains("one CustomScript"), "{name} does not say that there is but one");
@@ -67,7 +67,7 @@ async fn test_27_no_example_takes_a_machines_one_custom_script_twice() -> Result
     Ok(())
 }
 
-/// Would apply a file; an unknown field or a warning is an error.
+/// Applies a file as a dry run; an unknown field or a warning is an error.
 fn try_out(control_plane: &ControlPlane, file: &Path) -> Result<String> {
     let mut kubectl = control_plane.kubectl()?;
     kubectl.args(["apply", "--server-side", "--dry-run=server", "--validate=strict"]);
@@ -98,7 +98,7 @@ async fn the_examples_for_cluster_api_are_accepted() -> Result<()> {
         assert!(accepted.contains(object), "{object} is not among {accepted:#?}");
     }
 
-    // That it looks closely: the same file with an unknown field.
+    // The dry run is strict: it refuses the same file with an unknown field.
     let text = fs::read_to_string(folder().join("machine-pool.yaml"))?;
     let wrong = tempfile::NamedTempFile::new()?;
     fs::write(wrong.path(), text.replace("vmExtensions:", "vmExtension:"))?;

@@ -1,5 +1,5 @@
-//! The inside of a flex machine alone: the real agent joins the real API server with a bootstrap
-//! token, or says why not.
+//! The inside of a flex machine alone: the real agent joins the real API server with a bootstrap token,
+//! or reports why it cannot.
 
 use std::collections::BTreeMap;
 
@@ -155,7 +155,7 @@ async fn a_machine_joins_by_its_token_and_goes_with_its_vm_and_others_say_why_th
     assert_eq!(amounts(status.allocatable), ["7820m", "28373Mi", "60"]);
     assert!(status.addresses.unwrap_or_default()[0].address.starts_with("10.1.0."));
     assert!(!bed.guests.machine("good-1").join("etc/bringup-node/join.json").exists());
-    // The others had all the time that this one had.
+    // The other machines have had as much time to join as this one.
     assert_eq!(names(&nodes).await?, ["good-1"]);
 
     bed.arm().delete(&vm_path("good-1"))?;

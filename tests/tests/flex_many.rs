@@ -21,7 +21,7 @@ use crate::common::{FlexBed, machine};
 
 const MANY: usize = 1_000;
 
-/// Waits until all run; none may fail.
+/// Waits until all machines run; none may fail.
 async fn all_run(bed: &FlexBed) -> Result<()> {
     let machines = watcher(bed.machines(), watcher::Config::default()).applied_objects();
     let mut machines = std::pin::pin!(machines);
@@ -51,8 +51,8 @@ async fn a_thousand_machines_at_once_all_run_and_azure_refuses_nothing() -> Resu
     in_time("all machines to run", all_run(&bed)).await??;
     let took = began.duration_until(bed.azure.clock().now());
 
-    // How closely writes follow our own budget is asserted where time is injected, in crates/azure: here the
-    // clock runs on while the machine is busy. Azure refuses what exceeds its own limit.
+    // The tests in crates/azure inject time and assert how closely writes follow bringup's own budget.
+    // Here the clock runs on while the computer is busy. Azure refuses requests beyond its own limit.
     let (mut refused, mut writes) = (0, 0);
     bed.azure.with(|azure| {
         for request in azure.journal().requests() {

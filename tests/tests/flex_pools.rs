@@ -49,7 +49,7 @@ fn authority() -> Result<Vec<u8>> {
     Ok(made.cert.pem().into_bytes())
 }
 
-/// Where pools may be: all that these tests use.
+/// The scopes that pools may use: all that these tests need.
 fn scopes() -> Result<Scopes> {
     Ok([SUBSCRIPTION.parse()?].into_iter().collect())
 }
@@ -82,7 +82,7 @@ fn azure(text: &str) -> Result<Simulator> {
     Ok(Simulator::new(scenario, Pace::Times(60.0), Timestamp::now()))
 }
 
-/// Pools without a machine controller, which do not wait for one.
+/// Pools for which no machine controller runs, and which do not wait for one.
 async fn pools_without_controller() -> Result<(Client, KubePools, Cluster)> {
     let client = shared_with_flex().await?.client();
     let cluster = cluster()?;
@@ -99,8 +99,7 @@ async fn stored_pool(pools: &KubePools, id: &str) -> Result<Stored> {
     }
 }
 
-/// The refusal of a pool. Where the computer is busy, Azure is not asked in time, and the pool is put
-/// again.
+/// The refusal of a pool. On a busy computer the request to Azure is late, and the pool is put again.
 async fn refusal_of(pools: &KubePools, pool: &Pool) -> Result<PoolError> {
     let refused = async {
         loop {
@@ -144,7 +143,7 @@ async fn a_pool_becomes_a_vm_and_its_deletion_leaves_nothing() -> Result<()> {
     );
     assert_eq!(stored.created_at, made.created_at);
 
-    // The same again is the same; another is refused.
+    // A second put of the same pool changes nothing; a put of a different one is refused.
     assert_eq!(pools.put(wanted.clone()).await?, stored);
     let larger = Pool { size: "Standard_NC24ads_A100_v4".to_owned(), ..wanted.clone() };
     let refused = pools.put(larger).await.unwrap_err();
@@ -164,7 +163,7 @@ async fn a_pool_becomes_a_vm_and_its_deletion_leaves_nothing() -> Result<()> {
     assert_eq!(pools.get(&wanted.id).await?, None);
     pools.delete(&wanted.id).await?;
 
-    // What Azure refuses is told with its code, and is not kept.
+    // A refusal by Azure is returned with its code, and the pool is not stored.
     let scarce = Pool { size: "Standard_NC24ads_A100_v4".to_owned(), ..pool("scarce", &cluster) };
     let PoolError::Azure(failure) = refusal_of(&pools, &scarce).await? else {
         bail!("it is scarce")
@@ -175,7 +174,7 @@ async fn a_pool_becomes_a_vm_and_its_deletion_leaves_nothing() -> Result<()> {
     until_object(classes.clone(), "scarce", "a class that is gone", is_gone).await?;
     assert_eq!(pools.get("scarce").await?, None);
 
-    // So is what Azure says of the class.
+    // The same holds for a refusal that concerns the class.
     let mut far = pool("far", &cluster);
     far.class.location = "westus".to_owned();
     let PoolError::NotReady(why) = refusal_of(&pools, &far).await? else { bail!("it is far") };
@@ -338,7 +337,7 @@ async fn case_19_to_21_foreign_and_broken_objects_are_kept_and_spoil_no_list() -
     make(class("nameless"), &[]).await?;
     // A class that has nothing to do with pools.
     classes.create(&PostParams::default(), &class("plain")).await?;
-    // A machine whose class is gone.
+    // A machine whose class no longer exists.
     let spec = FlexMachineSpec {
         node_class: "lone".to_owned(),
         vm_size: "Standard_D4s_v5".to_owned(),
@@ -357,7 +356,7 @@ async fn case_19_to_21_foreign_and_broken_objects_are_kept_and_spoil_no_list() -
     assert!(matches!(of("lone"), Some(Record::Broken(_))), "{all:?}");
     assert_eq!(of("plain"), None);
 
-    // By its name alone nothing is a pool; and nothing is overwritten or removed.
+    // A name alone does not make an object a pool, and no other object is overwritten or deleted.
     for id in ["typed", "nameless", "plain"] {
         let refused = pools.put(pool(id, &cluster)).await.unwrap_err();
         assert!(matches!(refused, PoolError::Fixed(_)), "{id}: {refused}");

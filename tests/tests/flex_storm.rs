@@ -1,6 +1,6 @@
-//! The storm of `crates/flex/tests/storm.rs` once more, with everything that is real in it: a real API
-//! server, the controller that observes claims beside the one that makes machines, and what they do to
-//! each other. It tells how soon the cause of a node that never joins can be read.
+//! The storm of `crates/flex/tests/storm.rs` with real parts: a real API server, and the controller that
+//! observes claims beside the one that creates machines, with all their interactions. The test prints how
+//! soon the cause of a node that never joins can be read.
 
 #[path = "flex/common.rs"]
 #[allow(dead_code, reason = "each test file uses its own part")]
@@ -31,12 +31,12 @@ use crate::common::FlexBed;
 
 const REFUSED: usize = 200;
 const BROKEN: usize = 50;
-/// All come within eight minutes.
+/// The interval between two machines: all come within eight minutes.
 const EACH: SignedDuration = SignedDuration::from_millis(1_920);
 const RESTART: usize = 156; // after five minutes
-/// So many times faster than the wall's is the clock of Azure and of the controller.
+/// How many times faster the clock of Azure and of the controller runs than the wall clock.
 const TIMES: f64 = 10.0;
-/// The platform stores the console so much later.
+/// The delay with which the platform stores the console.
 const CONSOLE_LAG: SignedDuration = SignedDuration::from_secs(10);
 
 const SCENARIO: &str = r#"
@@ -59,8 +59,8 @@ fn observe(bed: &FlexBed) -> Observer {
     Observer::start(controller(&bed.azure, bed.client.clone(), settings))
 }
 
-/// Does what Karpenter does: says on the claim that its machine is accepted, and deletes a claim that
-/// was refused. Ends when so many machines have come and none is left.
+/// Does what Karpenter does: writes to the claim that its machine is accepted, and deletes a claim whose
+/// machine was refused. Ends when this many machines have come and none is left.
 async fn be_karpenter(
     machines: Api<AzureFlexMachine>,
     claims: Api<NodeClaim>,
@@ -114,7 +114,8 @@ async fn accept(claims: &Api<NodeClaim>, name: &str, id: &str, at: Timestamp) ->
     Ok(())
 }
 
-/// Lets them come, one by one, and restarts everything on the way. When each came.
+/// Creates the machines one by one, and restarts everything on the way. Returns when each machine was
+/// created.
 async fn storm(bed: &mut FlexBed) -> Result<(BTreeMap<String, Timestamp>, Observer)> {
     let mut observer = observe(bed);
     let mut arrived = BTreeMap::new();
@@ -152,7 +153,7 @@ fn ends_on_consoles(bed: &FlexBed) -> Result<BTreeMap<String, Timestamp>> {
     })
 }
 
-/// The middle one and the longest.
+/// The median and the maximum, in seconds.
 fn spread(mut all: Vec<SignedDuration>) -> (i64, i64) {
     all.sort_unstable();
     (all[all.len() / 2].as_secs(), all[all.len() - 1].as_secs())
@@ -167,7 +168,7 @@ async fn in_the_storm_every_node_that_never_joins_has_its_cause() -> Result<()> 
     let both = async { tokio::try_join!(karpenter, storm(&mut bed)) };
     let ((), (arrived, _observer)) = Box::pin(in_time("the end of the storm", both)).await??;
 
-    // Nothing is left, and the receipt says what became of all.
+    // Nothing is left, and the ledger records the end of all machines.
     bed.until_held(&[]).await?;
     let ledger: Api<ConfigMap> = Api::namespaced(bed.client.clone(), "default");
     let tally = LedgerContent::of(Some(&ledger.get(LEDGER).await?)).tally;

@@ -1,9 +1,10 @@
-//! The real Karpenter with bringup as its provider, on a real control plane and a simulated Azure
-//! whose VMs join by the real agent.
+//! The real Karpenter with bringup as its provider, on a real control plane and a simulated Azure whose
+//! VMs join with the real agent.
 //!
-//! Everything here goes by the wall's clock, and most of it is waiting: for Azure's reservation of a
-//! NIC, for a hunter's pause. So all tests share one cluster and run at the same time, each in a region
-//! and with pools of its own; the usual harness would run as many as there are processors.
+//! These tests use the wall clock and mostly wait: for Azure's reservation of a NIC, or for the pause
+//! between two attempts to find scarce capacity. So all tests share one cluster and run at the same time,
+//! each in a region and with pools of its own; the usual harness would run only as many as there are
+//! processors.
 
 #[path = "karpenter/growing.rs"]
 mod growing;
@@ -78,7 +79,7 @@ fn main() -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let count = together.len() + alone.len();
-    // None of these is one of those that are left out unless they are asked for.
+    // None of these tests is ignored by default.
     let others = arguments.iter().any(|word| word == "--ignored");
     if count == 0 || others || !can_run() {
         return Ok(ExitCode::SUCCESS);
@@ -101,7 +102,7 @@ fn main() -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The parts of names by which tests are chosen, as the usual harness takes them.
+/// The parts of names that select tests, as in the usual harness.
 fn parts_of_names(arguments: &[String]) -> Vec<&str> {
     let with_value = ["--skip", "--test-threads", "--format", "--color", "--logfile", "-Z"];
     let mut parts = Vec::new();

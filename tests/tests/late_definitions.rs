@@ -8,7 +8,7 @@ use bringup_testbed::wait::in_time;
 
 const ORAS_MISSING: &str = include_str!("../scenarios/demo.yaml");
 
-/// A cluster with the definition of reports alone.
+/// A cluster where only the definition of reports is installed.
 async fn without_definitions() -> Result<TestBed> {
     TestBed::builder()
         .named("late")

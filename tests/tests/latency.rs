@@ -1,4 +1,4 @@
-//! How soon a failure is on its claim, and how much a healthy node costs.
+//! How soon a failure appears on its claim, and how many reads a healthy node costs.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,19 @@ use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED, find};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;
 
-/// So many times faster than the wall's is the clock of Azure and of the controller.
+/// How many times faster the clock of Azure and of the controller runs than the wall clock.
 const TIMES: f64 = 10.0;
-/// A clock that all but stands still: minutes of the wall's pass before the first scheduled read, and
-/// a wait in these tests ends in vain before that.
+/// A clock that almost stands still: minutes of the wall clock pass before the first scheduled read, and
+/// a wait in these tests times out before that.
 const STILL: f64 = 0.1;
 /// The first scheduled read of a VM.
 const FIRST: SignedDuration = SignedDuration::from_secs(45);
-/// How long after its first read a VM is read for the sixth time, and from then on again.
+/// How long after its first read a VM is read for the sixth time, and the interval between all later
+/// reads.
 const SIX_READS: SignedDuration = SignedDuration::from_secs(150);
 const AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
-/// A test bed whose clock moves so many times as bed as the wall clock.
+/// A test bed whose clock runs `times` times as fast as the wall clock.
 async fn paced(name: &str, scenario: &str, times: f64) -> Result<TestBed> {
     TestBed::builder().named(name).scenario(scenario).pace(Pace::Times(times)).start().await
 }
@@ -36,7 +37,7 @@ fn has_status(claim: &NodeClaim, kind: &str, status: &str) -> bool {
 
 #[tokio::test]
 async fn a_failure_with_an_event_of_karpenter_is_on_the_claim_at_once() -> Result<()> {
-    // Over before the first scheduled read, so that only the Event brings it to light.
+    // The script ends before the first scheduled read, so that only the Event reveals the failure.
     let scenario = "rules: [{name: all, boot: {vmReadyAfter: 2s, script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 1s, output: \"oras: command not found\\n+ exit 211\"}}}}]";
     let bed = paced("latency", scenario, STILL).await?;
     let _controller = bed.observe();
@@ -90,7 +91,7 @@ async fn a_failure_without_an_event_is_on_the_claim_after_the_next_read() -> Res
         // The API server stores whole seconds.
         let second = SignedDuration::from_secs(1);
         let finished = report.finished_at().context("a verdict has a time")? + second;
-        // The times between reads are those of the schedule; on a busy machine they are longer.
+        // The intervals between reads are those of the schedule; on a busy computer they are longer.
         let path = StandInKarpenter::vm_path(claim).to_ascii_lowercase();
         let since =
             |(at, vm): &&(Timestamp, String)| *vm == path && (visible..=finished).contains(at);
@@ -107,7 +108,7 @@ async fn a_failure_without_an_event_is_on_the_claim_after_the_next_read() -> Res
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_healthy_node_costs_at_most_six_reads() -> Result<()> {
     let claims = 30;
-    // A script that takes longer than nineteen of twenty; all else takes what it usually takes.
+    // A script that takes longer than nineteen of twenty scripts; all other steps take their usual time.
     let scenario = "rules: [{name: all, boot: {script: {ends: {exitCode: 0, lasts: 75s, output: \"+ exit 0\"}}}}]";
     let bed = &paced("healthy", scenario, TIMES).await?;
     let order = &Order::default();
@@ -131,7 +132,7 @@ async fn a_healthy_node_costs_at_most_six_reads() -> Result<()> {
     let most = counts.values().copied().max().unwrap_or_default();
     println!("{claims} healthy nodes: {} reads of VMs, at most {most} of one", reads.of_vms.len());
     assert_eq!(counts.len(), claims, "each was read");
-    // Azure's time goes on while this machine is busy: a VM that takes longer is read once a minute.
+    // Azure's clock runs on while this computer is busy: a VM that takes longer is read once a minute.
     for (vm, count) in &counts {
         let mut at = reads.of_vms.iter().filter(|(_, read)| read == vm).map(|(at, _)| *at);
         let first = at.next().context("it was read")?;

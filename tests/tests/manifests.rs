@@ -1,5 +1,5 @@
-//! What is installed, on a real API server: the plain manifests, the chart with everything on, and
-//! the rights that follow from them.
+//! The installation on a real API server: the plain manifests, the chart with everything on, and the
+//! rights that follow from them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -151,7 +151,7 @@ async fn a_pod_of_the_controller_meets_the_restricted_standard() -> Result<()> {
     };
     until_object(deployments, "bringup", "two replicas", has_both).await?;
 
-    // That the standard is in force: the same pod, as root.
+    // The restricted standard is in force: the same pod as root is refused.
     let security = pod.spec.as_mut().and_then(|spec| spec.security_context.as_mut());
     security.context("no security context")?.run_as_user = Some(0);
     let refused = pods.create(&try_out, &pod).await;
@@ -189,7 +189,7 @@ async fn the_controller_may_do_its_work_and_nothing_else() -> Result<()> {
         ("certificates.k8s.io", "certificatesigningrequests/approval", "update", ""),
         ("bringup.dev", "bootstrapreports", "create", "default"),
         ("coordination.k8s.io", "leases", "update", "kube-node-lease"),
-        // Other leases of the namespace than its own.
+        // Leases of the namespace other than the controller's own.
         ("coordination.k8s.io", "leases", "update", NAMESPACE),
         ("coordination.k8s.io", "leases", "get", NAMESPACE),
     ] {
@@ -273,7 +273,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// What changes when a user changes the Deployment or a role.
+/// The versions of the Deployment and the roles, which change when a user changes one of them.
 async fn versions(control_plane: &ControlPlane) -> Result<Vec<(String, String)>> {
     let ours = ListParams::default().labels("app.kubernetes.io/part-of=bringup");
     let deployments: Api<Deployment> = Api::namespaced(control_plane.client(), NAMESPACE);
@@ -314,7 +314,7 @@ fn expected(needed: &[Needed]) -> BTreeSet<Grant> {
     needed.iter().map(grant).collect()
 }
 
-/// Waits until the API server has heard of a right that was given.
+/// Waits until a granted right takes effect in the API server.
 async fn becomes_allowed(
     control_plane: &ControlPlane,
     namespace: &str,
@@ -328,7 +328,7 @@ async fn becomes_allowed(
     Ok(())
 }
 
-/// Asks the API server what the controller's service account may do.
+/// Whether the API server allows this to the controller's service account.
 async fn may(
     control_plane: &ControlPlane,
     namespace: &str,

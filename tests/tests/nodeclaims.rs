@@ -1,5 +1,5 @@
-//! NodeClaims end to end: a real API server with Karpenter's definitions, a simulated Azure, and
-//! the controller. Each test carries the number that it has in the list of what is asked for.
+//! NodeClaims end to end: a real API server with Karpenter's definitions, a simulated Azure, and the
+//! controller. Each numbered test has its number from the list of requirements.
 
 #![allow(clippy::print_stdout, reason = "what a test saw helps when it fails")]
 

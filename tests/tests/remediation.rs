@@ -1,8 +1,8 @@
-//! Remediation end to end: the real core manager of Cluster API, with its MachineHealthCheck
-//! controller and its webhooks, acts on what bringup says of Machines.
+//! Remediation end to end: the real core manager of Cluster API, with its MachineHealthCheck controller
+//! and its webhooks, acts on the conditions that bringup writes to Machines.
 //!
-//! The manager goes by the wall's clock. Azure's clock, which is bringup's here too, begins behind it
-//! and is jumped to it, so that a verdict bears the wall's time when the manager sees it.
+//! The manager uses the wall clock. Azure's clock, which bringup uses here too, starts behind the wall
+//! clock and jumps to it, so that a verdict has the wall clock's time when the manager sees it.
 
 #[path = "remediation/common.rs"]
 mod common;
@@ -28,7 +28,7 @@ fn is_false(condition: &Value) -> bool {
     condition["status"] == "False"
 }
 
-/// What the manager says of the health of a machine, whether or not that is still there.
+/// The manager's verdict on the health of a machine, whether or not the machine still exists.
 async fn health_check_result(cluster: &Cluster, machine: &str) -> Result<(String, String)> {
     let what = format!("the manager's judgement of {machine}");
     cluster
@@ -49,7 +49,7 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
         return Ok(());
     }
     let cluster = Cluster::start("cured", &[CURABLE, INCURABLE]).await?;
-    // Blind replacement is off: what is replaced is replaced because of what bringup said.
+    // Blind replacement is off: a machine is replaced only because of bringup's condition.
     cluster.apply(&cluster.health_check(&["--startup-timeout", "0s"])?)?;
     let first = cluster.grow(5).await?;
     cluster
@@ -66,7 +66,7 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
         assert_eq!(said["status"], useful, "{said}");
     }
 
-    // What judged it, by which condition and after which time, in the words of the manager.
+    // The manager's own message: the check, the condition and the time.
     let (lost, kept) = (curable.name_any(), incurable.name_any());
     let (reason, message) = health_check_result(&cluster, &lost).await?;
     assert_eq!(reason, "UnhealthyMachine");
@@ -82,17 +82,18 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
     let after = cluster.present();
     let new: Vec<_> = after.values().filter(|it| !first.contains_key(&it.name_any())).collect();
     assert_eq!((new.len(), after.len()), (1, 5), "one for one: {:?}", after.keys());
-    // By what is written in Kubernetes: 30 s of the check, and a second or two of the manager.
+    // By the times in Kubernetes, the replacement takes 30 s of the check, and a second or two of the
+    // manager.
     let verdict = condition(curable, "bringup.dev/ReplacementUseful").context("there")?;
     let verdict: Timestamp = verdict["lastTransitionTime"].as_str().context("a time")?.parse()?;
     let replaced = new[0].metadata.creation_timestamp.as_ref().context("a time")?.0;
     let took = replaced.duration_since(verdict);
     println!("a new machine was there {took:#} after the verdict");
-    // A minute is what is promised; a machine under load gets tenfold.
+    // The promise is one minute; a computer under load may take ten times as long.
     assert!(took < SignedDuration::from_mins(10), "the new machine came after {took:#}");
 
-    // The manager has counted the new node, so it has seen all that was said of the other machine
-    // before that. It has left it alone.
+    // The manager has counted the new node, so it has already seen all conditions of the other machine.
+    // The manager has left that machine alone.
     cluster
         .until_check("the manager's count of nodes", |check| {
             let status = &check.data["status"];
@@ -104,7 +105,7 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
     assert!(other.metadata.deletion_timestamp.is_none(), "{kept} is being deleted");
     assert!(condition(&other, "HealthCheckSucceeded").is_none(), "{:#}", other.data["status"]);
 
-    // What is known of the machine that is gone is kept, by what outlives it.
+    // The report about the deleted machine stays, because its owner still exists.
     let report = cluster.report_of(&lost).await?;
     let deployment = cluster.deployments().get("cured-md-0").await?;
     let owners = report.owner_references();
@@ -120,7 +121,8 @@ async fn test_29_32_the_real_health_check_replaces_what_a_new_machine_cures_and_
     cluster.until("the blind replacement", |seen| !seen.present.contains_key(&kept)).await?;
     cluster.report_of(&kept).await?;
 
-    // The garbage collector deletes objects without an owner: the report goes with its MachineDeployment.
+    // The garbage collector deletes objects without an owner: the report is deleted after its
+    // MachineDeployment.
     cluster.deployments().delete("cured-md-0", &DeleteParams::default()).await?;
     cluster.until_gone(&report).await
 }
@@ -142,7 +144,7 @@ async fn every_printed_health_check_is_accepted_by_the_real_webhooks() -> Result
         let check = cluster.health_check(arguments)?;
         cluster.dry_run(&check).with_context(|| format!("{arguments:?}"))?;
     }
-    // That they are asked: what the definitions allow and only they refuse.
+    // The webhooks are called: they refuse an object that the definitions allow.
     let check = cluster.health_check(&["--startup-timeout", "30s"])?;
     let wrong =
         check.replace("TimeoutSeconds: 30\n    unhealthy", "TimeoutSeconds: 29\n    unhealthy");
@@ -180,7 +182,7 @@ async fn with_too_many_machines_without_a_node_none_is_replaced() -> Result<()> 
         return Ok(());
     }
     let cluster = Cluster::start("many", &[CURABLE, CURABLE]).await?;
-    // Two of three are more than 40 %. What is checked is checked at once here.
+    // Two of three machines are more than 40 %. In this test the check acts on conditions at once.
     let check = |arguments: &[&str]| -> Result<String> {
         let check = cluster.health_check(arguments)?;
         Ok(check.replace("      timeoutSeconds: 30\n", "      timeoutSeconds: 0\n"))

@@ -36,14 +36,14 @@ fn named(name: &str) -> ObjectMeta {
     ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
 }
 
-/// A user who may do what the controller needs, all but one thing.
+/// A user with all rights that the controller needs, except one.
 async fn user(bed: &TestBed, name: &str, without: Option<&Needed>) -> Result<User> {
     let granted = NEEDED.iter().filter(|needed| Some(*needed) != without).copied();
     let granted: Vec<Needed> = granted.collect();
     grant(shared().await?, &bed.settings.namespace, name, &granted).await
 }
 
-/// A user who may do exactly this.
+/// A user with exactly these rights.
 async fn grant(
     plane: &ControlPlane,
     namespace: &str,
@@ -104,7 +104,7 @@ async fn with_exactly_the_rights_of_the_chart_everything_works() -> Result<()> {
         bed.karpenter.clean_up(&claim).await?;
         bed.azure.advance(Duration::from_secs(30));
     }
-    // Both claims are gone, so that only the newest report stays.
+    // Both claims are deleted, so that only the newest report stays.
     let newest = bed.claim_name("b");
     bed.reports_when("the newest report alone", |reports| {
         reports.len() == 1 && reports[0].spec.target_ref.name == newest
@@ -137,7 +137,7 @@ async fn each_right_that_is_missing_is_named_and_nothing_crashes() -> Result<()>
         assert!(health.degraded().contains(&"rights".to_owned()), "{words}");
         let metrics = running.controller.metrics().text();
         assert!(metrics.contains("bringup_degraded{what=\"rights\"} 1"), "{words}");
-        // What does not hang on this right goes on.
+        // Work that does not depend on this right continues.
         let announces = needed.group == "events.k8s.io";
         if !needed.right.is_vital() && !announces {
             bed.azure.advance(Duration::from_mins(1));

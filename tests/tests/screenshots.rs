@@ -1,4 +1,4 @@
-//! The screens in the documentation are what the demo prints. `make screenshots` draws them anew.
+//! The screens in the documentation show what the demo prints. `make screenshots` draws them anew.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use bringup_end_to_end::process::built;
 
-/// The text of a screen, without what differs from run to run: numbers, and the names that end in a hash.
+/// The text of a screen, without the parts that differ from run to run: numbers, and names that end in a
+/// hash.
 fn text(svg: &str) -> Vec<String> {
     let lines = svg.split("<tspan x=").skip(1).map(|line| {
         let pieces =

@@ -1,4 +1,5 @@
-//! Secrets in what a script wrote are in nothing that leaves: objects, Events, log, metrics, pages.
+//! Secrets in the output of a script appear in nothing that bringup publishes: objects, Events, log,
+//! metrics, pages.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,7 @@ use kube::Api;
 use kube::api::ListParams;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What must not be anywhere.
+/// The secrets that must appear nowhere.
 const SECRETS: [&str; 7] = [
     "0a1b2c3d4e5f6g7h",
     "SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJVadQssw5c",
@@ -62,7 +63,8 @@ async fn test_29_planted_secrets_are_in_no_object_event_log_metric_or_page() -> 
     let bed = TestBed::named("t29", &scenario).await?;
     let running = bed.observe_with(bed.client.clone(), EffectHook::default());
     let order = Order::of("202601.27.0");
-    // By the extension, by the activity log after the VM is gone, by the console, by Karpenter.
+    // The secrets come through the extension, through the activity log after the VM is deleted, through
+    // the console, and through Karpenter.
     let claim = bed.claim_name("extension");
     bed.fail(&claim, &order).await?;
     let lost = bed.claim_name("lost");

@@ -1,5 +1,5 @@
-//! A thousand claims that fail at the same time, as a bad image makes them fail: Karpenter says
-//! so and deletes the VMs faster than they can be read.
+//! A thousand claims that fail at the same time because of a bad image: Karpenter reports the failures,
+//! and deletes the VMs faster than they can be read.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,26 +24,26 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 const CLAIMS: usize = 1_000;
-/// So many times faster than the wall's is the clock of Azure and of the controller.
+/// How many times faster the clock of Azure and of the controller runs than the wall clock.
 const TIMES: f64 = 3.0;
 const SCENARIO: &str = "rules: [{name: all, boot: {vmReadyAfter: 10s, script: {ends: {exitCode: 211, outerExitCode: 1, lasts: 5s, output: \"oras: command not found\\n+ exit 211\"}}}}]";
 /// The longest that the deletion of a VM takes.
 const DELETION: Duration = Duration::from_secs(62);
-/// A claim that was read this soon after Karpenter's Event did not wait for others: it may have
-/// been a scheduled read, just before the Event was heard of.
+/// A claim that was read this soon after Karpenter's Event did not wait for others: this may have been a
+/// scheduled read, just before the Event arrived.
 const AT_ONCE: SignedDuration = SignedDuration::from_secs(10);
-/// How often the activity log of a resource group is read at most.
+/// The shortest interval between two reads of a resource group's activity log.
 const A_MINUTE: SignedDuration = SignedDuration::from_mins(1);
-/// How far reads may be on average from their places in the order of Karpenter's Events, of all
-/// claims that waited: in no order at all it is a third. The queue itself is exact (tests of
-/// crates/azure), but Events reach it over several tasks, and on a busy machine some of them late.
+/// The average distance of reads from their places in the order of Karpenter's Events may be at most one
+/// fourth of all claims that waited: in a random order the average is a third. The queue itself is exact
+/// (tests of crates/azure), but Events reach it over several tasks, and on a busy computer some are late.
 const OUT_OF_ORDER: usize = 4;
 
 fn exit_code(report: &BootstrapReport) -> Option<i32> {
     report.status.as_ref()?.cse.as_ref()?.exit_code
 }
 
-/// Says what failed, and begins to delete its VM.
+/// Reports the failure of a claim as Karpenter does, and begins to delete its VM.
 async fn tell_and_delete(bed: &TestBed, claim: String) -> Result<()> {
     let error = json!({
         "code": "VMExtensionProvisioningError",
@@ -53,7 +53,7 @@ async fn tell_and_delete(bed: &TestBed, claim: String) -> Result<()> {
     bed.vm_fleet().delete_vm(&claim)
 }
 
-/// Follows the reports until this many of them are as wanted.
+/// Watches the reports until this many of them are as wanted.
 async fn reports_when(
     bed: &TestBed,
     many: usize,
@@ -82,8 +82,8 @@ async fn reports_when(
     Ok(wanted.into_values().collect())
 }
 
-/// What was read because of Karpenter's Events, in the order of the Events: each by the place of
-/// its read among all reads.
+/// The reads that Karpenter's Events caused, in the order of the Events: each given by its place among
+/// all reads.
 async fn places_of_reads(bed: &TestBed, reads: &Reads) -> Result<Vec<usize>> {
     let events: Api<Event> = Api::namespaced(bed.client.clone(), "default");
     let fields = ListParams::default().fields("reason=AsyncProvisioningError");
@@ -147,7 +147,7 @@ async fn a_thousand_claims_that_fail_at_once_are_all_reported_within_the_budget(
     let (told, until_told) = (bed.azure.clock().now(), counter.counts());
     let lost = reports?.iter().filter(|report| report.phase() == Phase::Lost).count();
 
-    // What was lost is found in the activity log, but for what it shows too late.
+    // The activity log still shows the failures of lost VMs, except a few that it shows too late.
     let is_closed =
         |report: &BootstrapReport| report.is_announced() && report.phase() == Phase::Final;
     bed.azure.advance(Duration::from_mins(24));
@@ -182,12 +182,13 @@ async fn a_thousand_claims_that_fail_at_once_are_all_reported_within_the_budget(
         counts.writes,
     );
     assert_eq!(reads.refused, 0, "requests that were one too many");
-    // How closely reads follow our own budget is asserted where time is injected: `no_stretch_of_time_sees_
-    // more_than_burst_and_rate` in crates/azure. Here requests that were allowed one by one can arrive
-    // together, since the clock runs on while the machine is busy.
+    // The test `no_stretch_of_time_sees_more_than_burst_and_rate` in crates/azure injects time and
+    // asserts how closely reads follow bringup's own budget. Here requests that were allowed one by one
+    // can arrive together, since the clock runs on while the computer is busy.
     assert!(lost > 0 && unknown <= lost / 20, "{unknown} of {lost} were not found");
     assert!(reads.of_vms.len() <= 3 * CLAIMS, "{} reads of VMs", reads.of_vms.len());
-    // However long a busy machine takes: one read for all of a group, each minute of Azure's clock.
+    // However long a busy computer takes: one read for all claims of a group, each minute of Azure's
+    // clock.
     let gaps = reads.of_activity.windows(2).map(|pair| pair[0].duration_until(pair[1]));
     let shortest = gaps.min().unwrap_or(A_MINUTE);
     assert!(shortest >= A_MINUTE, "two reads of the activity log within {shortest}");

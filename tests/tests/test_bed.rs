@@ -75,10 +75,10 @@ async fn one_clock_for_all_jumps_fifteen_minutes_and_does_not_wait_for_them() ->
     let jumped = bed.azure.clock().jumped();
     bed.azure.advance(Duration::from_mins(15));
     assert!(bed.now().duration_since(before).as_mins() >= 15);
-    // All of it was jumped, and nothing of it was waited for.
+    // The clock jumped over the whole time, and nothing waited for it.
     assert_eq!(bed.azure.clock().jumped() - jumped, SignedDuration::from_mins(15));
 
-    // What is outside Azure follows the same clock: the kubelet's Lease is renewed after the jump.
+    // Components outside Azure follow the same clock: the kubelet's Lease is renewed after the jump.
     let is_renewed = |lease: Option<&Lease>| {
         let lease = lease.and_then(|lease| lease.spec.as_ref());
         let at = lease.and_then(|lease| lease.renew_time.as_ref()).map(|time| time.0);

@@ -1,4 +1,5 @@
-//! `docs/walks.md` leads a reader through the code: every function that it names is where it says.
+//! `docs/walks.md` leads a reader through the code: every function that it names is in the file that it
+//! names.
 
 use std::path::Path;
 

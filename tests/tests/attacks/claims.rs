@@ -1,4 +1,4 @@
-//! Machines that name the claims of others.
+//! Machines that name the NodeClaims of other owners.
 
 use bringup_testbed::wait::until_object;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::installed::Installed;
 
 const OWN: &str = "azure-flex:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/its-own";
 
-/// Machines whose VMs fail, by the scenario.
+/// Machines whose VMs fail in the scenario.
 const FAILING: [&str; 4] = ["fails-honest", "fails-pending", "fails-named", "fails-registered"];
 /// Longer than Azure waits for an operating system.
 const GIVEN_UP: Duration = Duration::from_mins(25);
@@ -25,7 +25,7 @@ fn claims(installed: &Installed) -> Api<NodeClaim> {
     Api::all(installed.admin())
 }
 
-/// A claim, as a machine refers to it.
+/// Creates a claim, and returns the reference by which a machine names it.
 async fn create_claim(installed: &Installed, name: &str) -> Result<Value> {
     let claim = json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
@@ -39,7 +39,7 @@ async fn create_claim(installed: &Installed, name: &str) -> Result<Value> {
     Ok(json!({ "name": name, "uid": claim.uid().context("a uid")? }))
 }
 
-/// What Karpenter writes of a claim.
+/// Writes to a claim the status that Karpenter writes.
 async fn accept(installed: &Installed, claim: &str, id: &str, is_registered: bool) -> Result<()> {
     let mut status = json!({ "providerID": id, "imageID": "ubuntu" });
     if is_registered {
@@ -53,7 +53,7 @@ async fn accept(installed: &Installed, claim: &str, id: &str, is_registered: boo
     Ok(())
 }
 
-/// Waits until the status of a machine is like this.
+/// Waits until the status of a machine is as wanted.
 async fn status_when(
     installed: &Installed,
     name: &str,
@@ -67,7 +67,8 @@ async fn status_when(
     Ok(())
 }
 
-/// Machines whose VMs fail, which ends the claim that names one: an honest one, and forged ones.
+/// Creates machines whose VMs fail, one of them honest and the others forged. The failure ends a claim
+/// that names the failed machine.
 pub(super) async fn forge(installed: &Installed) -> Result<()> {
     let pending = create_claim(installed, "pending").await?;
     let named = create_claim(installed, "named").await?;
@@ -78,7 +79,8 @@ pub(super) async fn forge(installed: &Installed) -> Result<()> {
         let name = format!("fails-{}", claim["name"].as_str().unwrap_or_default());
         create_machine(installed, &name, Some(claim)).await?;
     }
-    // The last of all: when its claim is deleted, the others had their turn.
+    // The honest machine is the last one: when its claim is deleted, the controller has handled the
+    // others.
     let honest = create_claim(installed, "fails-honest").await?;
     create_machine(installed, "fails-honest", Some(honest)).await?;
     for name in FAILING {
@@ -87,7 +89,7 @@ pub(super) async fn forge(installed: &Installed) -> Result<()> {
     let status = machines(installed).get("fails-honest").await?.status;
     let id = status.and_then(|status| status.provider_id).context("an id")?;
     accept(installed, "fails-honest", &id, false).await?;
-    // Azure gives up waiting for their operating systems.
+    // Azure stops waiting for the operating systems of the VMs.
     installed.bed.azure.advance(GIVEN_UP);
     for name in FAILING {
         status_when(installed, name, "failed", |status| status.failure.is_some()).await?;
@@ -96,7 +98,8 @@ pub(super) async fn forge(installed: &Installed) -> Result<()> {
 }
 
 pub(super) async fn are_not_deleted(installed: &Installed) -> Result<()> {
-    // The claim of the honest machine is deleted, a minute after it failed: the way to that works.
+    // The claim of the honest machine is deleted a minute after the failure, so the deletion of claims
+    // works.
     let is_gone = |claim: Option<&NodeClaim>| {
         claim.is_none_or(|claim| claim.metadata.deletion_timestamp.is_some())
     };

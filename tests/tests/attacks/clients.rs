@@ -20,9 +20,9 @@ use tokio::net::TcpStream;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
-/// The name of Karpenter's certificate, by the values of the chart.
+/// The name in Karpenter's certificate, by the values of the chart.
 const KARPENTER: &str = "karpenter.karpenter.svc";
-/// As many connections as once kept all clients out.
+/// The number of idle connections that once kept all clients out.
 const IDLE: usize = 64;
 
 /// The authority of the cluster's certificates.
@@ -35,7 +35,7 @@ impl Authority {
         Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))
     }
 
-    /// Writes what the Secret of the chart holds.
+    /// Writes the files that the chart's Secret holds.
     pub(super) fn write_into(&self, directory: &Path) -> Result<()> {
         let (certificate, key) =
             self.issue(&["127.0.0.1"], &[ExtendedKeyUsagePurpose::ServerAuth])?;
@@ -57,7 +57,7 @@ impl Authority {
         Ok((params.signed_by(&key, &self.0)?.pem(), key.serialize_pem()))
     }
 
-    /// A connection to the port with a certificate, or without one.
+    /// Connects to the port, with a certificate or without one.
     async fn connect(&self, door: &str, shown: Option<(String, String)>) -> Result<Channel> {
         let address: http::Uri = format!("https://{door}").parse()?;
         let mut config = Config::new(address.clone());
@@ -120,7 +120,7 @@ pub(super) async fn idle_connections_keep_no_client_out(
     }
     let karpenter = authority.connect(door, Some(authority.karpenter()?)).await;
     is_served(karpenter).await.context("Karpenter is not served beside idle connections")?;
-    // The oldest has been closed for the newest, or for its silence.
+    // The server has closed the oldest connection, to make room for the newest or because it was idle.
     let ended = in_time("the end of an idle connection", idle[0].read(&mut [0])).await?;
     ensure!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
     Ok(())

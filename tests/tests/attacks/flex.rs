@@ -1,5 +1,6 @@
-//! Attacks on the controller that makes machines: foreign resources, clients without the right
-//! certificate, its own account in the hands of others, idle connections and forged claims.
+//! Attacks on the controller that creates machines: foreign resources, clients without the right
+//! certificate, an attacker with the controller's own service account, idle connections and forged
+//! claims.
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
@@ -25,7 +26,7 @@ pub(super) const GROUP: &str = "rg-flex";
 pub(super) const CLASS: &str = "plain";
 pub(super) const SIZE: &str = "Standard_D8s_v5";
 
-/// VMs come and go within a second, and those that are to fail do.
+/// VMs are created and deleted within a second, and the VMs of failing machines fail.
 const SCENARIO: &str = "
 subnets: [{resourceGroup: rg-net, virtualNetwork: vnet1, name: nodes, location: eastus2, prefix: 10.1.0.0/24}]
 rules:
@@ -61,7 +62,7 @@ async fn install() -> Result<Installed> {
     Installed::new(bed, &options, &rights).await
 }
 
-/// The controller, and where it serves Karpenter.
+/// Starts the controller, and returns it with the address where it serves Karpenter.
 async fn start(
     installed: &Installed,
     authority: &Authority,
@@ -90,7 +91,7 @@ async fn start(
 async fn foreign_resources_secrets_claims_and_the_provider_port_are_protected() -> Result<()> {
     let installed = install().await?;
     create_class(&installed).await?;
-    // While the controller is down, another team takes the names of machines.
+    // While the controller is down, another team creates resources under the names of machines.
     let planted = foreign::plant(&installed).await?;
     let authority = Authority::new()?;
     let (mut controller, address) = start(&installed, &authority).await?;
@@ -107,7 +108,7 @@ async fn foreign_resources_secrets_claims_and_the_provider_port_are_protected() 
     is_well(&mut controller).await?;
     ensure!(controller.terminate()? == Some(0), "it ends in good order");
 
-    // The VM of a machine that runs is replaced while the controller is down.
+    // While the controller is down, the VM of a running machine is replaced.
     let replaced = foreign::replace(installed, "honest").await?;
     let (mut controller, _) = start(installed, &authority).await?;
     honest_machine_runs(installed, "later").await?;
@@ -133,7 +134,7 @@ pub(super) fn machines(installed: &Installed) -> Api<AzureFlexMachine> {
     Api::all(installed.admin())
 }
 
-/// A machine, for a claim if one is given.
+/// Creates a machine, for a claim if one is given.
 pub(super) async fn create_machine(
     installed: &Installed,
     name: &str,

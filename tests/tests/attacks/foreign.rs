@@ -28,7 +28,7 @@ pub(super) struct Plant {
     path: String,
     version: &'static str,
     body: Value,
-    /// How many requests there had been.
+    /// The number of requests to Azure before the resource existed.
     since: usize,
 }
 
@@ -83,7 +83,7 @@ impl Plant {
         })
     }
 
-    /// Checks that no request would have written or deleted it, and that it is the same.
+    /// Checks that no request tried to write or delete the resource, and that the resource is unchanged.
     fn is_untouched(&self, installed: &Installed) -> Result<()> {
         for request in installed.requests(self.since) {
             let to = request.path.split('?').next().unwrap_or_default();
@@ -98,7 +98,8 @@ impl Plant {
     }
 }
 
-/// Machines whose controller is down, and another team that takes each of their names.
+/// Creates machines while their controller is down, and for each a resource of another team under one of
+/// its names.
 pub(super) async fn plant(installed: &Installed) -> Result<Vec<Plant>> {
     let namespaces: Api<Namespace> = Api::all(installed.admin());
     let cluster = namespaces.get("kube-system").await?.uid().context("a uid")?;
@@ -121,7 +122,7 @@ pub(super) async fn plant(installed: &Installed) -> Result<Vec<Plant>> {
     Ok(planted)
 }
 
-/// Waits until a machine tells of the foreign resource.
+/// Waits until the `Ready` condition of a machine reports the foreign resource.
 async fn foreign_resource_is_reported(installed: &Installed, plant: &Plant) -> Result<()> {
     let ready = |machine: &AzureFlexMachine| {
         let conditions = machine.status.as_ref().map_or(&[][..], |status| &status.conditions);
@@ -147,7 +148,8 @@ async fn delete(installed: &Installed, machine: &str) -> Result<()> {
 }
 
 pub(super) async fn are_left_alone(installed: &Installed, planted: &[Plant]) -> Result<()> {
-    // Azure reserves a NIC for three minutes: those of the others are deleted after that.
+    // Azure reserves a NIC for three minutes: machines with a NIC of their own are released only after
+    // that.
     let is_long = takes_long("the release of machines whose VM or disk is foreign");
     for plant in planted {
         foreign_resource_is_reported(installed, plant).await?;

@@ -27,18 +27,18 @@ use super::super::NAMESPACE;
 /// A right that the chart gives: group, resource, verb, namespace.
 pub(super) type Right<'a> = (&'a str, &'a str, &'a str, &'a str);
 
-/// A bed on which the chart is installed.
+/// A test bed on which the chart is installed.
 pub(super) struct Installed {
     pub(super) bed: TestBed,
     /// The kubeconfig with the token of the chart's `ServiceAccount`.
     kubeconfig: PathBuf,
-    /// The literal variables of the Deployment.
+    /// The environment variables to which the Deployment gives literal values.
     variables: Vec<(String, String)>,
 }
 
 impl Installed {
-    /// Renders the chart with these options and applies it, as an administrator does. It is in
-    /// force when the `ServiceAccount` has the last of `rights`.
+    /// Renders the chart with these options and applies it, as an administrator does. Returns once the
+    /// `ServiceAccount` has the last of `rights`.
     pub(super) async fn new(bed: TestBed, options: &[&str], rights: &[Right<'_>]) -> Result<Self> {
         let client = bed.client.clone();
         let namespace = json!({ "metadata": { "name": NAMESPACE } });
@@ -69,26 +69,26 @@ impl Installed {
         Ok(installed)
     }
 
-    /// The administrator.
+    /// The client of the administrator.
     pub(super) fn admin(&self) -> Client {
         self.bed.control_plane().client()
     }
 
-    /// The controller's own `ServiceAccount`, by its token.
+    /// A client with a token of the controller's own `ServiceAccount`.
     pub(super) async fn account(&self) -> Result<Client> {
         let file = Kubeconfig::read_from(&self.kubeconfig)?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         Ok(Client::try_from(config)?)
     }
 
-    /// The controller, with further flags.
+    /// Starts the controller, with further flags.
     pub(super) async fn start(&self, flags: &[&str]) -> Result<ControllerProcess> {
         let program = built("BRINGUP", "bringup")?;
         let account = &self.kubeconfig;
         ControllerProcess::start_as(&program, &self.bed, account, &self.variables, flags).await
     }
 
-    /// The requests in the journal of Azure, but for the first so many; their paths in small letters.
+    /// The requests in the journal of Azure after the first `since`, with their paths in lower case.
     pub(super) fn requests(&self, since: usize) -> Vec<Recorded> {
         let mut all = self.bed.azure.with(|azure| azure.journal().requests()[since..].to_vec());
         for one in &mut all {
@@ -97,7 +97,7 @@ impl Installed {
         all
     }
 
-    /// Waits until a request that meets a fault is in the journal of Azure.
+    /// Waits until the journal of Azure shows a request that met a fault.
     pub(super) async fn until_struck(&self, path: &str) -> Result<()> {
         let path = path.to_ascii_lowercase();
         let is_struck =
@@ -173,7 +173,7 @@ fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Status and body of an answer of the controller's own port.
+/// The status and body of a response of the controller's own port.
 pub(super) async fn get(address: &str, path: &str) -> Result<(u16, String)> {
     let answer = async {
         let mut stream = TcpStream::connect(address).await?;
@@ -187,7 +187,7 @@ pub(super) async fn get(address: &str, path: &str) -> Result<(u16, String)> {
     in_time(format!("GET {path}"), answer).await?.with_context(|| format!("GET {path}"))
 }
 
-/// Checks that nothing has crashed and that every right of the chart that is needed is there.
+/// Checks that nothing has crashed and that the controller has every right that it needs.
 pub(super) async fn is_well(controller: &mut ControllerProcess) -> Result<()> {
     ensure!(controller.is_running()?, "the controller has ended");
     let (_, metrics) = get(controller.address(), "/metrics").await?;

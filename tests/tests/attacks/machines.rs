@@ -18,13 +18,13 @@ use super::super::TENANT;
 
 const CORE: &str = "cluster.x-k8s.io";
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io";
-/// Long enough ago that a Machine is looked at at once.
+/// The age at which the first read of a Machine's VM is due at once.
 const DUE: SignedDuration = SignedDuration::from_mins(2);
 pub(super) const POOL: &str = "neighbours";
-/// An image whose script fails, by the scenario.
+/// An image whose script fails in the scenario.
 const IMAGE: &str = "202601.27.0";
 
-/// Answers requests whose path has this in it with something fixed.
+/// A fault that gives a fixed response to requests whose path contains `path`.
 pub(super) fn answer(method: &str, path: &str, status: u16, headers: &Value, body: &str) -> Value {
     json!({
         "on": { "method": method, "pathContains": path },
@@ -32,7 +32,7 @@ pub(super) fn answer(method: &str, path: &str, status: u16, headers: &Value, bod
     })
 }
 
-/// Has Azure answer like this from now on.
+/// Makes Azure apply this fault from now on.
 pub(super) fn arm(bed: &TestBed, fault: Value) -> Result<()> {
     let fault: FaultRule = serde_json::from_value(fault)?;
     bed.azure.with(|azure| azure.arm_fault(fault));
@@ -56,7 +56,7 @@ async fn create(api: &Api<DynamicObject>, object: Value) -> Result<()> {
     Ok(())
 }
 
-/// A cluster whose VMs are in this subscription.
+/// Creates a cluster whose VMs are in this subscription.
 pub(super) async fn create_cluster(bed: &TestBed, name: &str, subscription: &str) -> Result<()> {
     let endpoint = json!({ "host": "prod.example", "port": 6443 });
     create(
@@ -77,7 +77,7 @@ pub(super) async fn create_cluster(bed: &TestBed, name: &str, subscription: &str
     })).await
 }
 
-/// A VM as the provider makes it, and its vmId.
+/// Creates a VM as the provider does, and returns its id and its `vmId`.
 pub(super) fn put_vm(bed: &TestBed, name: &str) -> Result<(String, String)> {
     let base = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-prod/providers");
     let arm = bed.arm();
@@ -89,8 +89,8 @@ pub(super) fn put_vm(bed: &TestBed, name: &str) -> Result<(String, String)> {
     Ok((id, vm))
 }
 
-/// A Machine of a cluster, and the provider's object behind it. Its VM is said to be there
-/// since long enough for a look.
+/// Creates a Machine of a cluster, and the provider's object behind it. By its status, the VM has existed
+/// long enough for a first read.
 pub(super) async fn create_capi_machine(
     bed: &TestBed,
     name: &str,
@@ -121,7 +121,7 @@ pub(super) async fn create_capi_machine(
     Ok(())
 }
 
-/// Waits until a Machine has a condition like this.
+/// Waits until a condition of a Machine is as wanted.
 pub(super) async fn condition_on_machine(
     bed: &TestBed,
     name: &str,
@@ -142,7 +142,7 @@ pub(super) fn condition(claim: &NodeClaim) -> Option<&Condition> {
     find(claim.status.as_ref().map_or(&[], |status| &status.conditions), BOOTSTRAP_SUCCEEDED)
 }
 
-/// A NodeClaim whose script fails. Karpenter tells of it, after `before` has been done.
+/// Creates a NodeClaim whose script fails. Karpenter reports the failure after `before` has run.
 pub(super) async fn fail(
     bed: &TestBed,
     name: &str,
@@ -155,7 +155,7 @@ pub(super) async fn fail(
     karpenter.report_failure(name, &error).await
 }
 
-/// An innocent NodeClaim: its script fails, and its verdict is the right one.
+/// Creates an innocent NodeClaim whose script fails, and checks that its verdict is right.
 pub(super) async fn neighbour(bed: &TestBed, name: &str) -> Result<()> {
     fail(bed, name, || Ok(())).await?;
     verdict(bed, name).await

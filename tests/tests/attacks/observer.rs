@@ -66,7 +66,7 @@ async fn vms_of_other_subscriptions_are_not_read(installed: &Installed) -> Resul
         "/subscriptions/{FOREIGN}/resourceGroups/victim/providers/Microsoft.Compute/virtualMachines/db-1"
     );
     create_capi_machine(bed, "by-its-id", "prod", Some(&id)).await?;
-    // The same by the subscription of a cluster of the tenant's own.
+    // The same attack, with the subscription in a cluster that the tenant owns.
     create_cluster(bed, "stolen", FOREIGN).await?;
     create_capi_machine(bed, "by-its-cluster", "stolen", None).await?;
     for name in ["by-its-id", "by-its-cluster"] {

@@ -17,7 +17,7 @@ use super::installed::{Installed, kubectl};
 use super::machines::{POOL, condition, create_capi_machine, machines, neighbour};
 
 const USER: &str = "mallory";
-/// What the forged verdict would be.
+/// The cause in the forged verdict.
 const FORGED: &str = "QuotaExceeded";
 
 /// A user who may write reports in the tenant's namespace.
@@ -40,7 +40,7 @@ async fn tenant(installed: &Installed) -> Result<Client> {
     Api::namespaced(admin.clone(), TENANT).create(&PostParams::default(), &role).await?;
     Api::namespaced(admin, TENANT).create(&PostParams::default(), &binding).await?;
     let client = impersonated(installed)?;
-    // Until the right has arrived, it is RBAC that refuses, and not the policy.
+    // Until the right takes effect, RBAC refuses the request, and not the policy.
     let reports: Api<BootstrapReport> = Api::namespaced(client.clone(), TENANT);
     let allowed = async { while reports.list(&ListParams::default()).await.is_err() {} };
     in_time("the rights of the tenant", allowed).await?;
@@ -78,7 +78,7 @@ fn forged(name: &str, api_version: &str, kind: &str, target: &str, uid: &str) ->
     report
 }
 
-/// A claim that waits, and a forged report about it.
+/// Creates a claim that waits, and a forged report about it.
 async fn forged_about_a_claim(installed: &Installed, victim: &str) -> Result<BootstrapReport> {
     installed.bed.karpenter.launch(victim, POOL, "202601.13.0").await?;
     let claims: Api<NodeClaim> = Api::all(installed.admin());
@@ -99,7 +99,7 @@ pub(super) async fn a_tenant_writes_no_reports(installed: &Installed) -> Result<
             if status.message.contains("only bringup may write BootstrapReports") => {}
         other => anyhow::bail!("the forged report: {other:?}"),
     }
-    // bringup itself writes reports all the same, also in the namespace of a tenant.
+    // bringup itself may still write reports, also in the namespace of a tenant.
     neighbour(&installed.bed, "beside-the-forger").await?;
     let all: Api<BootstrapReport> = Api::namespaced(installed.admin(), TENANT);
     let own = all.list(&ListParams::default()).await?;
@@ -107,7 +107,7 @@ pub(super) async fn a_tenant_writes_no_reports(installed: &Installed) -> Result<
     Ok(())
 }
 
-/// An administrator deletes the policy; the controller runs on.
+/// An administrator deletes the policy while the controller runs.
 pub(super) async fn without_the_policy_forged_reports_are_ignored(
     installed: &Installed,
     controller: &mut ControllerProcess,
@@ -117,7 +117,8 @@ pub(super) async fn without_the_policy_forged_reports_are_ignored(
         kubectl(bed, &["delete", kind, "bringup-reports"])?;
     }
     let about_claim = forged_about_a_claim(installed, "victim-2").await?;
-    // About a Machine of the tenant's own: only the writer gives it away.
+    // This report is about a Machine that the tenant owns: only the writer of the report shows the
+    // forgery.
     create_capi_machine(bed, "victim-3", "prod", None).await?;
     let uid = machines(bed).get("victim-3").await?.uid().context("a uid")?;
     let about_machine =

@@ -18,7 +18,7 @@ fn secret(name: &str, kind: &str, changes: &Value) -> Result<Secret> {
     Ok(serde_json::from_value(secret)?)
 }
 
-/// Checks that the policy of the chart has refused, and that the answer shows nothing.
+/// Checks that the chart's policy refused the request, and that the response reveals nothing.
 fn refused<T: std::fmt::Debug>(answer: Result<T, kube::Error>, what: &str) -> Result<()> {
     match answer {
         Err(kube::Error::Api(status)) if status.message.contains("bringup may") => Ok(()),
@@ -62,7 +62,7 @@ pub(super) async fn are_out_of_reach(installed: &Installed) -> Result<()> {
             refused(secrets.create(&how, &forged).await, &what)?;
         }
     }
-    // Reading is not among the rights at all.
+    // The account has no right to read Secrets at all.
     for answer in [
         secrets.get("victim").await.map(drop),
         secrets.list(&ListParams::default()).await.map(drop),

@@ -24,13 +24,13 @@ use super::machines::{
     put_vm, verdict,
 };
 
-/// The console of an innocent Machine, and the last line of the others.
+/// The console of an innocent Machine. The hostile consoles end with the same line.
 const HONEST: &str = "error: error execution phase preflight: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"\r\n";
 const FAR: &str = "9999-12-30T22:00:00Z";
-/// How often the controller is asked whether it is well.
+/// The interval between two health requests.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// Nested braces behind the mark of a summary, as long as asked for.
+/// A line with the mark of a summary, followed by nested braces.
 fn braces(length: usize) -> String {
     let mut line = String::from("BRINGUP-NODE/1 {");
     while line.len() < length {
@@ -76,7 +76,7 @@ pub(super) async fn hostile_consoles_hold_up_nothing(
         let is_down = |one: &Value| one["status"] == "False";
         let told = condition_on_machine(bed, "honest", "a verdict", is_down).await?;
         ensure!(told["reason"] == "BootstrapTokenInvalid", "{told}");
-        // What is hostile is read and judged to its end.
+        // The controller reads the hostile consoles to their end and judges them.
         for (name, _) in &consoles {
             let told = condition_on_machine(bed, name, "a verdict", is_down).await?;
             ensure!(told["reason"] == "BootstrapTokenInvalid", "{name}: {told}");
@@ -106,7 +106,7 @@ async fn is_read(installed: &Installed, machine: &str) -> Result<()> {
     Ok(())
 }
 
-/// Asks for the health until told to stop; every answer must be good.
+/// Requests the health endpoint until `is_over` is set; every response must be good.
 async fn stays_healthy(address: &str, is_over: &AtomicBool) -> Result<()> {
     while !is_over.load(Ordering::Relaxed) {
         let (status, told) = get(address, "/healthz").await?;
@@ -116,7 +116,7 @@ async fn stays_healthy(address: &str, is_over: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the lease is renewed once more.
+/// Waits until the controller has renewed its lease once more.
 async fn lease_moves(installed: &Installed) -> Result<()> {
     let leases: Api<Lease> = Api::namespaced(installed.admin(), NAMESPACE);
     let renewed = |lease: &Lease| lease.spec.as_ref().and_then(|spec| spec.renew_time.clone());
@@ -150,7 +150,7 @@ pub(super) async fn times_as_far_out_as_9999_crash_nothing(installed: &Installed
     neighbour(bed, "beside-the-times").await
 }
 
-/// Reports of our own writing, of one claim that is there and of one that is not.
+/// Creates reports as bringup writes them: about a claim that exists, and about one that does not.
 async fn reports_of_the_year_9999(installed: &Installed) -> Result<()> {
     let bed = &installed.bed;
     bed.karpenter.launch("reported", POOL, "202601.27.0").await?;
@@ -180,7 +180,7 @@ async fn reports_of_the_year_9999(installed: &Installed) -> Result<()> {
     Ok(())
 }
 
-/// A refusal for thirty thousand years.
+/// A refusal that asks clients to wait for thirty thousand years.
 fn refusal(policy: Option<&str>) -> (Value, String) {
     let mut headers = json!({ "retry-after": "999999999999" });
     let mut error = json!({ "code": "SubscriptionRequestsThrottled", "message": "slow down" });
@@ -204,7 +204,7 @@ pub(super) async fn a_wait_without_end_holds_up_one_vm(installed: &Installed) ->
     neighbour(bed, "beside-the-wait").await
 }
 
-/// A refusal of all reads is heeded for five minutes; every read that waits is told at once.
+/// bringup obeys a refusal of all reads for five minutes, and reports every waiting read at once.
 pub(super) async fn a_refusal_of_all_reads_ends(installed: &Installed) -> Result<()> {
     let bed = &installed.bed;
     let (headers, body) = refusal(None);

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::{make_targets, pages, prose, root};
 
-/// The commands that pages type at a prompt, with their continuations, without comments.
+/// The commands that pages show at a prompt, with their continuation lines, without comments.
 fn typed() -> Result<Vec<(PathBuf, String)>> {
     let mut commands = Vec::new();
     for (name, page) in pages()? {
@@ -53,7 +53,7 @@ fn complaint_about_helm(words: &[&str], values: &str) -> Option<String> {
         let key = setting.trim_matches('"').split('=').next().unwrap_or_default();
         let mut lines = values.lines();
         for (depth, part) in key.split('.').enumerate() {
-            // What stands in a map of the user's own cannot be known.
+            // The keys of a map that users fill are unknown.
             if depth > 0 && key.contains(".labels.") && part != "labels" && depth > 1 {
                 return None;
             }

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::{pages, prose, root};
 
-/// How pages name files outside `docs`, so that links work on the site too.
+/// The addresses by which pages link to files outside `docs`, so that the links work on the site too.
 const REPOSITORY: [&str; 2] = [
     "https://github.com/bringup-dev/bringup/blob/main/",
     "https://github.com/bringup-dev/bringup/tree/main/",

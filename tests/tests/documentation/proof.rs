@@ -1,5 +1,5 @@
-//! `docs/proof.md` says what was asked and what shows that it is done; `docs/security.md` says what is
-//! protected. Every test, file and make target that they name exists.
+//! `docs/proof.md` lists each requirement with its proof; `docs/security.md` lists what is protected.
+//! Every test, file and make target that the two pages name exists.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,8 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The names of all tests: functions below `#[test]` and the like, properties, and Go's.
+/// The names of all tests: functions below `#[test]` and similar attributes, property tests, and Go
+/// tests.
 fn tests() -> Result<BTreeSet<String>> {
     let mut files = Vec::new();
     for folder in ["crates", "testbed", "tests", "karpenter"] {
@@ -62,7 +63,7 @@ fn last_cells<'p>(page: &'p str, heading: &str) -> Result<Vec<&'p str>> {
     Ok(cells.filter(|cell| !["shown by", "tests"].contains(&cell.trim())).collect())
 }
 
-/// What is quoted in a cell.
+/// The parts of a cell between backticks.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }

@@ -1,4 +1,4 @@
-//! What the API server refuses.
+//! Objects that the API server refuses.
 
 use anyhow::Result;
 use bringup_end_to_end::test_bed::shared_with_flex;

@@ -1,4 +1,4 @@
-//! What a class says of itself, and when it may go.
+//! The conditions of a class, and when it can be deleted.
 
 use anyhow::{Context as _, Result};
 use bringup_objects::condition::find;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::common::{FlexBed, class, condition_is, machine};
 
-/// What a condition of a class says, once it has a status.
+/// The reason and message of a class's condition, once the condition has this status.
 async fn condition_of(
     bed: &FlexBed,
     name: &str,
@@ -64,7 +64,7 @@ async fn case_29_31_36_what_azure_or_the_cluster_refuses_is_a_condition_of_the_c
         "{message}"
     );
 
-    // What was wrong and is mended is seen at once.
+    // The controller sees at once that the class is corrected.
     let mended = Patch::Merge(json!({ "spec": { "kubernetesVersion": null } }));
     bed.classes().patch("new", &PatchParams::default(), &mended).await?;
     condition_of(&bed, "new", "Ready", "True").await?;
@@ -180,7 +180,8 @@ async fn a_class_whose_status_another_client_writes_makes_no_machine() -> Result
     assert_eq!(reason, "OwnershipConflict");
     assert!(message.contains("aks-flex"), "{message}");
 
-    // It stays so, however often we write in between: what is theirs is not taken over.
+    // The conflict stays, however often the test writes in between: bringup does not take over foreign
+    // conditions.
     let changed = Patch::Merge(json!({ "spec": { "tags": { "team": "blue" } } }));
     let changed = bed.classes().patch("plain", &PatchParams::default(), &changed).await?;
     let is_settled = |class: Option<&AzureFlexNodeClass>| {

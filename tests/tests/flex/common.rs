@@ -49,29 +49,29 @@ impl Deref for FlexBed {
 }
 
 impl FlexBed {
-    /// With a small subnet, and what else `scenario` says.
+    /// A test bed with a small subnet, and the rest of `scenario`.
     pub(crate) async fn new(scenario: &str) -> Result<Self> {
         let scenario = format!("{REGION}\n{scenario}");
         Self::with(TestBed::builder().scenario(&scenario).pace(Pace::Times(60.0))).await
     }
 
-    /// On a test bed of these options.
+    /// A test bed with these options.
     pub(crate) async fn with(builder: Builder) -> Result<Self> {
-        // Azure's clock is so far behind that it does not overtake the API server's, by which claims
-        // would be old before they are made.
+        // Azure's clock runs faster than the API server's and starts far behind it. If it overtook the
+        // API server's clock, claims would be old as soon as they are created.
         let builder = builder.flex().without_nodes().behind(SignedDuration::from_hours(24 * 30));
         let bed = builder.start().await?;
         let flex_controller = Some(FlexController::start(bed.client.clone(), &bed.azure));
         Ok(Self { bed, flex_controller })
     }
 
-    /// The machine controller is killed, and another one starts.
+    /// Kills the machine controller, and starts another one.
     pub(crate) fn restart(&mut self) {
         drop(self.flex_controller.take());
         self.flex_controller = Some(FlexController::start(self.client.clone(), &self.azure));
     }
 
-    /// The same with requests to the API server that are counted.
+    /// Does the same as `restart`, with a controller whose requests to the API server are counted.
     pub(crate) fn restart_counted(&mut self, counter: &RequestCounter) -> Result<()> {
         drop(self.flex_controller.take());
         let client = counter.client(self.control_plane().admin().config())?;
@@ -79,17 +79,17 @@ impl FlexBed {
         Ok(())
     }
 
-    /// Whether the controller that runs machines has ended, which it never should.
+    /// Whether the machine controller has ended, which must never happen.
     pub(crate) fn is_finished(&self) -> bool {
         self.flex_controller.as_ref().is_none_or(FlexController::is_finished)
     }
 
-    /// Stops the controller that runs machines.
+    /// Stops the machine controller.
     pub(crate) fn stop(&mut self) {
         drop(self.flex_controller.take());
     }
 
-    /// Does what Karpenter does when the Node of a claim is there.
+    /// Does what Karpenter does when the Node of a claim exists.
     pub(crate) async fn register(&self, claim: &str, id: &str) -> Result<()> {
         let registered = json!({
             "type": "Registered", "status": "True", "reason": "Registered", "message": "",
@@ -102,8 +102,8 @@ impl FlexBed {
         Ok(())
     }
 
-    /// A client of the service that Karpenter's provider asks, over a socket as in earnest. It is
-    /// served as long as the runtime of the test runs.
+    /// A client of the gRPC service that Karpenter's provider calls, over a real socket. The service runs
+    /// as long as the runtime of the test.
     pub(crate) async fn provider(&self) -> Result<ProviderClient<Channel>> {
         let clock = Arc::new(SimulatedClock(self.azure.clone()));
         let arm = arm::client(&self.azure, "flex");
@@ -136,7 +136,7 @@ impl FlexBed {
         Ok(())
     }
 
-    /// A class that is ready.
+    /// Creates a class, and waits until it is ready.
     pub(crate) async fn ready_class(&self, name: &str) -> Result<AzureFlexNodeClass> {
         self.create_class(&class(name)).await?;
         let ready = condition_is("Ready", "True");
@@ -152,7 +152,7 @@ impl FlexBed {
         Ok(())
     }
 
-    /// A claim; its uid.
+    /// Creates a claim, and returns its uid.
     pub(crate) async fn claim(&self, name: &str, class: &str) -> Result<String> {
         let claim = json!({
             "apiVersion": "karpenter.sh/v1",
@@ -163,7 +163,7 @@ impl FlexBed {
                 "requirements": [],
             },
         });
-        // Our own view of a claim does not hold everything that it must have.
+        // bringup's own type for a claim lacks fields that the API server requires.
         let resource = ApiResource::erase::<NodeClaim>(&());
         let claims: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let claim: DynamicObject = serde_json::from_value(claim)?;
@@ -171,7 +171,7 @@ impl FlexBed {
         Ok(claim.context("create a claim")?.uid().unwrap_or_default())
     }
 
-    /// A claim, and a machine for it.
+    /// Creates a claim, and a machine for it.
     pub(crate) async fn claimed_machine(&self, name: &str, class: &str, size: &str) -> Result<()> {
         let mut machine = machine(name, class, size)?;
         let uid = self.claim(name, class).await?;
@@ -188,7 +188,7 @@ impl FlexBed {
         found.context("the machine is there")
     }
 
-    /// The names of a machine's VM, NIC and disk, and of what else Azure is to hold; sorted.
+    /// The sorted names of a machine's VM, NIC and disk, and of `others`.
     pub(crate) async fn names_of(&self, machine: &str, others: &[&str]) -> Result<Vec<String>> {
         let machine = self.machines().get(machine).await?;
         let place = machine.status.and_then(|it| it.place).context("it has a place")?;
@@ -198,7 +198,7 @@ impl FlexBed {
         Ok(all)
     }
 
-    /// Does what Karpenter does when a machine is accepted: the claim names it.
+    /// Does what Karpenter does when a machine is accepted: writes the machine's id to the claim.
     pub(crate) async fn launch(&self, claim: &str) -> Result<()> {
         let machine = self.machines().get(claim).await?;
         let id = machine.status.and_then(|status| status.provider_id).context("it has an id")?;
@@ -208,12 +208,12 @@ impl FlexBed {
         Ok(())
     }
 
-    /// The names of what Azure holds.
+    /// The names of all resources in Azure.
     pub(crate) fn held(&self) -> Vec<String> {
         self.azure.with(names)
     }
 
-    /// Waits until Azure holds exactly these.
+    /// Waits until Azure holds exactly these resources.
     pub(crate) async fn until_held(&self, wanted: &[&str]) -> Result<()> {
         let what = format!("Azure to hold {wanted:?}");
         self.azure_when(&what, names, |held| *held == wanted).await.map(drop)
@@ -257,7 +257,7 @@ pub(crate) fn machine(name: &str, class: &str, size: &str) -> Result<AzureFlexMa
     serde_json::from_value(object).context("read the machine")
 }
 
-/// The sorted names of what Azure holds.
+/// The sorted names of all resources in Azure.
 fn names(azure: &mut Azure) -> Vec<String> {
     let all = azure.resources();
     let names = all.iter().filter_map(|one| one.id.rsplit('/').next().map(str::to_owned));

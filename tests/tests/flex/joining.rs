@@ -1,4 +1,4 @@
-//! What a machine is told so that it joins.
+//! The CustomData with which a machine joins.
 
 use bringup_end_to_end::flex_controller::join_settings;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn settings(version: &str) -> Result<JoinSettings> {
     serde_json::from_value(join_settings(version)).context("read the settings")
 }
 
-/// What machines of the cluster's own version are told.
+/// The join settings for machines of the cluster's own Kubernetes version.
 pub(crate) async fn joining(bed: &FlexBed) -> Result<Joining> {
     let version = bed.client.apiserver_version().await?.git_version;
     let clock = Arc::new(SimulatedClock(bed.azure.clone()));
@@ -57,7 +57,7 @@ async fn case_25_35_36_custom_data_has_max_pods_the_cluster_version_and_a_token_
     assert_eq!(Some(first.node.provider_id), machine.status.clone().and_then(|it| it.provider_id));
     assert_eq!(first.node.labels["team"], "blue");
     assert_eq!(first.node.taints.len(), 1);
-    // It is a token of the cluster, it ends, and a second one takes its place.
+    // The token is stored in the cluster and expires, and a second token takes its place.
     let second = config(&told().await?)?;
     assert_ne!(first.token, second.token);
     let (id, secret) = second.token.reveal().split_once('.').context("a token has two parts")?;
@@ -65,10 +65,10 @@ async fn case_25_35_36_custom_data_has_max_pods_the_cluster_version_and_a_token_
     let stored = secrets.get(&format!("bootstrap-token-{id}")).await?.data.unwrap_or_default();
     assert_eq!(stored["token-secret"].0, secret.as_bytes());
     assert!(stored.contains_key("expiration"));
-    // Nothing of it is where the machine is.
+    // The machine object holds no part of the tokens.
     let kept = serde_json::to_string(&bed.machines().get("one").await?)?;
     assert!(!kept.contains(secret) && !kept.contains(first.token.reveal()));
-    // A version of which no programs are known is told before anything is made of it.
+    // A Kubernetes version without known programs is reported before any CustomData is made.
     let other = Joining::new(
         settings("1.33.1")?,
         bed.client.clone(),

@@ -1,4 +1,4 @@
-//! How machines come and go.
+//! The creation and deletion of machines.
 
 use anyhow::Result;
 use bringup_end_to_end::flex_controller::FAULTY;
@@ -16,7 +16,8 @@ async fn case_30_an_applied_machine_becomes_a_vm_and_its_deletion_leaves_nothing
     let bed = FlexBed::new(quota).await?;
     let class = bed.ready_class("plain").await?;
     assert_eq!(class.finalizers(), [FINALIZER], "case 30: it is really stored");
-    // What was left behind is found by its tags; what is another cluster's is left alone.
+    // The controller finds leftover resources by their tags, and leaves resources of another cluster
+    // alone.
     bed.put_nic("rg-flex", "left-behind", "cluster-1")?;
     bed.put_nic("rg-flex", "another", "cluster-2")?;
     bed.until_held(&["another"]).await?;
@@ -35,14 +36,14 @@ async fn case_30_an_applied_machine_becomes_a_vm_and_its_deletion_leaves_nothing
     );
     assert!(status.vm_id.is_some() && status.completed_at.is_some());
 
-    // Without quota it says so, and leaves nothing.
+    // A machine without quota reports the failure, and leaves no resources.
     bed.claimed_machine("two", "plain", "Standard_NC24ads_A100_v4").await?;
     let ended = bed.machine_in("two", Phase::Gone).await?;
     let failure = ended.status.and_then(|status| status.failure).unwrap_or_default();
     assert_eq!((failure.class.as_str(), failure.cause.as_str()), ("capacity", "QuotaExceeded"));
     assert_eq!(failure.arm_code.as_deref(), Some("OperationNotAllowed"));
     assert_eq!(bed.held(), held);
-    // Case 11: its claim goes, and so does it.
+    // Case 11: the claim is deleted, and so is its machine.
     bed.claims().delete("two", &DeleteParams::default()).await?;
     until_object(bed.machines(), "two", "a machine that is gone", is_gone).await?;
 
@@ -98,7 +99,7 @@ async fn a_claim_is_never_ended_for_a_machine_that_it_does_not_name() -> Result<
         if is_registered {
             bed.register(victim, "azure-flex:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/its-own").await?;
         }
-        // Its VM goes, as if it had failed.
+        // The VM of the forged machine is deleted, as if it had failed.
         let vm = up.status.and_then(|status| status.place).unwrap_or_default().vm;
         let path = format!(
             "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/{vm}?api-version=2024-11-01"
@@ -120,7 +121,7 @@ async fn what_another_team_owns_under_the_names_of_a_machine_is_left_alone_and_t
     bed.create_machine(&machine("one", "plain", "Standard_D8s_v5")?).await?;
     let up = bed.machine_in("one", Phase::Running).await?;
     let vm = up.status.and_then(|status| status.place).unwrap_or_default().vm;
-    // While the controller is down, its VM is replaced by one of the same name and the same tags.
+    // While the controller is down, the VM is replaced by one of the same name with the same tags.
     bed.stop();
     let path = format!(
         "/subscriptions/{SUBSCRIPTION}/resourceGroups/rg-flex/providers/Microsoft.Compute/virtualMachines/{vm}?api-version=2024-11-01"
@@ -145,7 +146,7 @@ async fn what_another_team_owns_under_the_names_of_a_machine_is_left_alone_and_t
 async fn a_panic_sets_one_machine_aside_while_another_comes_up() -> Result<()> {
     let bed = FlexBed::new("").await?;
     bed.ready_class("plain").await?;
-    // Both need user data; to make that of the first one panics.
+    // Both machines need user data; making the user data of the first one panics.
     let faulty = format!("{FAULTY}one");
     bed.create_machine(&machine(&faulty, "plain", "Standard_D8s_v5")?).await?;
     bed.machine_in(&faulty, Phase::VmPut).await?;

@@ -98,7 +98,7 @@ async fn a_node_whose_address_comes_after_its_registration_gets_no_conflict_even
     let labels = json!({ "karpenter.azure.com/node-claim": "one" });
     let early = json!({ "metadata": { "name": "early", "labels": labels } });
     nodes.create(&PostParams::default(), &serde_json::from_value(early)?).await?;
-    // It has been looked at, without an address.
+    // The controller has looked at the Node while the Node had no address.
     let looked = polled(async || Ok::<_, Infallible>(looks()));
     until("a look at the NIC", looked, |looks| *looks != before).await?;
     let body = bed.arm().get(&path)?.body;

@@ -1,6 +1,6 @@
-//! Extremes of everything that `AzureFlexNodeClasses`, `AzureFlexMachines`, their NodeClaims and Nodes can hold,
-//! through the whole controller that runs machines: it does not end, requests and writes are bounded, and
-//! another machine is made and removed.
+//! Extreme values of all fields of `AzureFlexNodeClasses`, `AzureFlexMachines`, their NodeClaims and
+//! Nodes, through the whole machine controller: the controller does not end, requests and writes are
+//! bounded, and another machine is created and deleted.
 
 use anyhow::{Context as _, Result};
 use bringup_end_to_end::request_counter::RequestCounter;
@@ -18,12 +18,13 @@ use crate::generators::objects::{self, condition};
 
 /// How many of each kind are offered to the API server.
 const OBJECTS: usize = 24;
-/// How many of each kind it must have accepted.
+/// How many of each kind the API server must have accepted.
 const LEAST_ACCEPTED: u64 = 4;
-/// How many requests to Azure an object may cost at once, and in each minute of its time.
+/// How many requests to Azure an object may cost at once, and in each minute of Azure's clock.
 const MOST_REQUESTS: usize = 40;
 const REQUESTS_A_MINUTE: usize = 4;
-/// How many writes to the API server an object may cost at once, and in how many minutes one more.
+/// How many writes to the API server an object may cost at once, and the minutes after which it may cost
+/// one more.
 const MOST_WRITES: u64 = 4;
 const MINUTES_A_WRITE: u64 = 10;
 
@@ -124,8 +125,8 @@ async fn fill(generator: &mut Generator) -> Result<()> {
     Ok(())
 }
 
-/// Another machine is made, and leaves nothing when it is deleted. Its labels are there and empty, as our
-/// own types would not write them.
+/// Checks that another machine is created, and leaves nothing when it is deleted. Its labels are present
+/// and empty, which bringup's own types would never write.
 async fn assert_neighbour_lives(bed: &FlexBed, name: &str) -> Result<()> {
     let resource = ApiResource::erase::<AzureFlexMachine>(&());
     let machines: Api<DynamicObject> = Api::all_with(bed.client.clone(), &resource);
@@ -149,11 +150,11 @@ async fn extremes_of_what_objects_hold_stop_no_other_flex_machine() -> Result<()
     generator.assert_accepted(LEAST_ACCEPTED);
     assert_neighbour_lives(&bed, "beside").await?;
     assert!(!bed.is_finished());
-    // Another one, which has to list what the first saw coming one by one.
+    // A second controller lists the objects that the first one saw coming one by one.
     bed.restart_counted(&counted)?;
     assert_neighbour_lives(&bed, "listed").await?;
     assert!(!bed.is_finished());
-    // A slow machine lets more of Azure's minutes pass.
+    // On a slow computer, more minutes of Azure's clock pass.
     let minutes = u64::try_from(start.duration_until(bed.azure.clock().now()).as_mins())?;
     let requests = bed.azure.with(|azure| azure.journal().requests().len());
     println!("{requests} requests in {minutes} minutes");

@@ -1,4 +1,4 @@
-//! What the role in Azure allows is what is asked of Azure.
+//! The Azure role allows exactly what the controller requests from Azure.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,8 @@ use crate::common::{FlexBed, machine};
 
 const ROLE: &str = include_str!("../../../deploy/azure/flex-role.json");
 
-/// What Azure checks besides the request itself, by what is written: whatever its body names.
+/// The actions that Azure checks in addition to the request itself: a write also needs the right to use
+/// the resources in its body.
 const IMPLIED: [(&str, &str); 3] = [
     (
         "Microsoft.Network/networkInterfaces/write",
@@ -27,15 +28,15 @@ const IMPLIED: [(&str, &str); 3] = [
     ("Microsoft.Compute/virtualMachines/write", "Microsoft.Compute/disks/write"),
 ];
 
-/// What is asked for only where Azure is not done at once.
+/// The actions that are needed only when Azure does not finish at once.
 const SOMETIMES: [&str; 2] = [
     "Microsoft.Network/locations/operations/read",
-    // A disk goes with its VM, and is deleted by itself only where it was left.
+    // Azure deletes a disk with its VM. Only a leftover disk is deleted by itself.
     "Microsoft.Compute/disks/delete",
 ];
 
-/// What this simulated Azure has no use for, and the real one has: images of one's own, and the
-/// addresses at which deletions are followed.
+/// The actions that the real Azure needs and the simulated one does not: reads of custom images, and
+/// reads of the addresses that report the progress of deletions.
 const ELSEWHERE: [&str; 6] = [
     "Microsoft.Compute/images/read",
     "Microsoft.Compute/galleries/read",
@@ -55,7 +56,7 @@ fn action(method: &str, path: &str) -> Option<String> {
         return (method == "GET" && parts.len() == 4).then(|| read.to_owned());
     };
     let provider = parts.get(providers + 1)?;
-    // Behind the provider, kinds and names alternate.
+    // After the provider, the path alternates between kinds and names.
     let kinds: Vec<&str> = parts[providers + 2..].iter().step_by(2).copied().collect();
     let kinds = kinds.join("/");
     Some(match method {
@@ -118,7 +119,7 @@ async fn the_role_in_azure_allows_exactly_what_is_asked_of_it() -> Result<()> {
     let pools =
         KubePools::new(bed.client.clone(), arm::client(&bed.azure, "flex"), cluster, scopes);
     pools.restart("pool").await?;
-    // The provider that answers Karpenter reads quotas.
+    // The gRPC provider, which serves Karpenter, reads quotas.
     let (subscription, region) = (crate::common::SUBSCRIPTION.parse()?, "eastus2".parse()?);
     let urgent = bringup_azure::Priority::Schedule;
     arm::client(&bed.azure, "flex").usages(&subscription, &region, urgent).await?;

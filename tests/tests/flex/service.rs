@@ -1,5 +1,5 @@
-//! The service that Karpenter's provider asks, asked by a client that knows only its definition: on a
-//! real API server, with machines that are really made in the simulated Azure.
+//! The gRPC service that Karpenter's provider calls, called by a client that knows only the service
+//! definition: on a real API server, with machines that are created in the simulated Azure.
 
 use anyhow::{Context as _, Result};
 use bringup_flex::hash;
@@ -40,7 +40,8 @@ fn claim(name: &str, uid: &str, class: &str, size: &str) -> v1::Claim {
     }
 }
 
-/// What is asked for, asked again as Karpenter does as long as it is only not there yet.
+/// Creates an instance. As Karpenter does, it repeats the request as long as the instance does not exist
+/// yet.
 async fn created(provider: &mut Provider, claim: &v1::Claim) -> Result<v1::Instance, Status> {
     let asked = async {
         loop {
@@ -89,7 +90,7 @@ async fn a_client_of_the_service_makes_finds_and_removes_a_machine() -> Result<(
     let machine = bed.machine_in("one", Phase::Running).await?;
     assert_eq!(machine.spec.labels["team"], "red");
 
-    // Asked once more, there is still one.
+    // A second request creates no second instance.
     let again = created(&mut provider, &wanted).await?;
     assert_eq!(again.provider_id, instance.provider_id);
     assert_eq!(bed.held().len(), 3, "a VM, a NIC and a disk: {:?}", bed.held());
@@ -101,7 +102,7 @@ async fn a_client_of_the_service_makes_finds_and_removes_a_machine() -> Result<(
     let found = provider.get(get()).await?.into_inner().instance.context("an instance")?;
     assert_eq!(found.claim, "one");
 
-    // Its class changes, and it is drifted.
+    // The class changes, and the instance is drifted.
     let annotated = v1::Claim { annotations: instance.annotations.clone(), ..wanted.clone() };
     assert!(annotated.annotations.contains_key(hash::ANNOTATION));
     let drifted = || v1::IsDriftedRequest { claim: Some(annotated.clone()) };
@@ -114,7 +115,7 @@ async fn a_client_of_the_service_makes_finds_and_removes_a_machine() -> Result<(
     };
     in_time("the change to be noticed", noticed).await??;
 
-    // It is asked to go until nothing of it is left.
+    // The test repeats the delete request until nothing of the instance is left.
     let left = async {
         loop {
             let request = v1::DeleteRequest { claim: Some(wanted.clone()) };
@@ -140,7 +141,7 @@ async fn refusals_of_the_service_have_a_class_a_cause_and_a_message() -> Result<
     bed.ready_class("plain").await?;
     let mut provider = bed.provider().await?;
 
-    // Nothing is asked of Azure for which there is no quota.
+    // Without quota, nothing is requested from Azure.
     let uid = bed.claim("dear", "plain").await?;
     let answer = created(&mut provider, &claim("dear", &uid, "plain", GPU)).await;
     let cause = answer.as_ref().err().and_then(trouble_in).unwrap_or_default().cause;
@@ -151,7 +152,8 @@ async fn refusals_of_the_service_have_a_class_a_cause_and_a_message() -> Result<
     );
     assert!(words.contains("0 of 0 processors") && words.contains("eastus2"), "{words}");
 
-    // What Azure has no capacity for is taken away again, and then not asked for a second time.
+    // If Azure has no capacity, the machine is deleted, and Azure gets no second request for the same
+    // size.
     for name in ["scarce", "scarcer"] {
         let uid = bed.claim(name, "plain").await?;
         let answer = created(&mut provider, &claim(name, &uid, "plain", ORDINARY)).await;
@@ -168,7 +170,7 @@ async fn refusals_of_the_service_have_a_class_a_cause_and_a_message() -> Result<
     });
     assert_eq!(asked, 1, "the second was answered from what Azure had said to the first");
 
-    // A class that is not there, and one that is not ready.
+    // A class that does not exist, and one that is not ready.
     let (code, class, words) =
         refused(created(&mut provider, &claim("lost", "uid", "nowhere", ORDINARY)).await);
     assert_eq!((code, class), (Code::FailedPrecondition, Class::NotReady));
@@ -182,7 +184,7 @@ async fn refusals_of_the_service_have_a_class_a_cause_and_a_message() -> Result<
         loop {
             let answer = created(&mut provider, &claim("lost", "uid", "broken", ORDINARY)).await;
             let (code, class, words) = refused(answer);
-            // Until it has heard of the class, there is none.
+            // Until the service has seen the class, the class does not exist for it.
             if !words.contains("AzureFlexNodeClass broken does not exist") {
                 break (code, class);
             }
@@ -191,7 +193,7 @@ async fn refusals_of_the_service_have_a_class_a_cause_and_a_message() -> Result<
     let broken_class = in_time("the class to be known", broken_class).await?;
     assert_eq!(broken_class, (Code::FailedPrecondition, Class::NotReady));
 
-    // Requests that say nothing, or nonsense.
+    // Requests with missing or invalid fields.
     let empty = v1::Claim::default();
     let no_uid = claim("x", "", "plain", ORDINARY);
     let mut odd = claim("x", "u", "plain", ORDINARY);
@@ -207,7 +209,7 @@ async fn refusals_of_the_service_have_a_class_a_cause_and_a_message() -> Result<
         assert_eq!(code, Code::InvalidArgument);
         assert!(words.contains("provider_id"), "{words}");
     }
-    // A NodeClaim of the same name and another uid removes nothing.
+    // A delete request with the name of a NodeClaim and another uid deletes nothing.
     let stranger = v1::DeleteRequest { claim: Some(claim("dear", "stranger", "plain", GPU)) };
     assert_eq!(refused(provider.delete(stranger).await).0, Code::NotFound);
     Ok(())

@@ -1,5 +1,5 @@
-//! Values at their extremes for every field of an object, the same each time. What the API server
-//! refuses is counted and left out.
+//! Extreme values for every field of an object, the same in each run. Objects that the API server refuses
+//! are counted and left out.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 pub(crate) mod objects;
 
-/// How many fields of one object are extreme at most: of many, one is nearly always refused.
+/// The largest number of extreme fields in one object: among many, the API server nearly always refuses
+/// one.
 const MOST_FIELDS: usize = 3;
 /// How often an object is tried with other extremes.
 const TRIES: usize = 4;
@@ -25,7 +26,7 @@ const TRIES: usize = 4;
 /// A field of an object, by its JSON pointer, and what it can hold.
 pub(crate) type Field = (&'static str, BoxedStrategy<Value>);
 
-/// Times as texts, of which some are none.
+/// Times as texts, some of them invalid.
 pub(crate) fn time() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("9999-12-30T22:00:00Z".to_owned()),
@@ -70,8 +71,8 @@ pub(crate) fn wrong() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Times that the API server takes, or might: beyond the year 9999 once their offset is applied, with
-/// offsets of more than a day, in small letters, in leap seconds.
+/// Times that the API server accepts, or might accept: beyond the year 9999 once their offset is applied,
+/// with offsets of more than a day, in lower case, in leap seconds.
 fn stamp() -> BoxedStrategy<Value> {
     let texts = vec![
         "9999-12-31T23:59:59Z",
@@ -94,7 +95,7 @@ fn stamp() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// The same where microseconds are written.
+/// The same for fields with microseconds.
 fn micro_stamp() -> BoxedStrategy<Value> {
     let texts = vec![
         "9999-12-31T23:59:59.999999Z",
@@ -110,7 +111,7 @@ fn micro_stamp() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Ids of VMs, of which most are none.
+/// Ids of VMs, most of them invalid.
 fn provider_id() -> BoxedStrategy<Value> {
     let group = "azure:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups";
     let vm = "providers/Microsoft.Compute/virtualMachines";
@@ -167,13 +168,13 @@ fn word() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Values of labels: mostly as long as they may be.
+/// Values of labels, most of them as long as allowed.
 fn label() -> BoxedStrategy<Value> {
     let texts = vec![String::new(), "x".repeat(63), "A.-_b".to_owned(), "x".repeat(64)];
     prop_oneof![3 => prop::sample::select(texts).prop_map(Value::String), 1 => word()].boxed()
 }
 
-/// What a condition can say.
+/// The statuses that a condition can have.
 fn status() -> BoxedStrategy<Value> {
     prop_oneof![
         4 => prop::sample::select(&["True", "False", "Unknown"][..]).prop_map(|word| json!(word)),
@@ -182,7 +183,7 @@ fn status() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Messages, of which one is as long as a condition's may be.
+/// Messages, one of them as long as a condition's message may be.
 fn message() -> BoxedStrategy<Value> {
     prop_oneof![
         1 => Just(json!("m".repeat(32_768))),
@@ -237,7 +238,7 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// The same objects each time: a failure is one that can be looked at.
+    /// A generator that makes the same objects in each run, so that a failure can be reproduced.
     pub(crate) fn new(client: Client) -> Self {
         Self { client, runner: TestRunner::deterministic(), tally: BTreeMap::new() }
     }
@@ -247,7 +248,7 @@ impl Generator {
         Ok(tree.current())
     }
 
-    /// The object with a few of these fields at their extremes.
+    /// The object with extreme values in a few of these fields.
     fn extreme(&mut self, object: &Value, fields: &[Field]) -> Result<Value> {
         let mut object = object.clone();
         let which: Vec<usize> = (0..fields.len()).collect();
@@ -260,8 +261,8 @@ impl Generator {
         Ok(object)
     }
 
-    /// Sends the object with extremes in it, to be created or as a patch; without any if the API server
-    /// refuses all that are tried.
+    /// Creates or patches the object with extreme values in it. If the API server refuses all tries,
+    /// sends the object without extreme values.
     pub(crate) async fn send(
         &mut self,
         what: &'static str,
@@ -284,8 +285,8 @@ impl Generator {
         Ok(())
     }
 
-    /// Why the API server refuses a body, if it does. The answer is read as text: it may not be readable as
-    /// an object of its type.
+    /// The reason for which the API server refuses a body, if it does. The response is read as text: it
+    /// may not parse as an object of its type.
     async fn ask(&self, method: &Method, path: &str, body: &Value) -> Result<Option<String>> {
         let kind = if *method == Method::PATCH { "merge-patch+json" } else { "json" };
         let request = Request::builder()
@@ -296,7 +297,7 @@ impl Generator {
             .context("make a request")?;
         match self.client.request_text(request).await {
             Ok(_) => Ok(None),
-            // Some values make the API server fail in itself; they are not stored either.
+            // Some values make the API server fail internally; it does not store them either.
             Err(kube::Error::Api(status)) if (400..=500).contains(&status.code) => {
                 Ok(Some(status.message.clone()))
             }
@@ -304,7 +305,7 @@ impl Generator {
         }
     }
 
-    /// The uid of an object, of which nothing else may be readable.
+    /// The uid of an object whose other fields may not parse.
     pub(crate) async fn uid(&self, path: &str) -> Result<String> {
         let request = Request::get(path).body(Vec::new()).context("make a request")?;
         let text =
@@ -330,7 +331,7 @@ impl Generator {
         Ok(named.collect())
     }
 
-    /// Fails if more was written than so many times for each object.
+    /// Fails if more than `most` writes per object were sent.
     pub(crate) fn assert_writes(&self, counter: &RequestCounter, most: u64) {
         let counts = counter.counts();
         println!("{counts:?}");
@@ -339,7 +340,8 @@ impl Generator {
         assert!(writes <= most * objects, "{writes} writes for {objects} objects: {counts:?}");
     }
 
-    /// Fails unless at least so many of each kind were accepted: else nothing was tested.
+    /// Fails unless the API server accepted at least this many of each kind: otherwise nothing was
+    /// tested.
     pub(crate) fn assert_accepted(&self, least: u64) {
         for (what, Tally { accepted, refused }) in &self.tally {
             println!("{what}: {accepted} accepted, {refused} refused");
@@ -350,8 +352,7 @@ impl Generator {
     }
 }
 
-/// Sets a field, and what is around it where that is missing. Where something else stands in its way, that
-/// stays.
+/// Sets a field, and creates its parents where they are missing. A parent of another type stays as it is.
 fn set(object: &mut Value, pointer: &str, value: Value) {
     let mut place = object;
     for part in pointer.split('/').skip(1) {

@@ -1,4 +1,5 @@
-//! Which fields of which objects are extreme. Lists are as long in the objects as the pointers need.
+//! The fields of each kind that get extreme values. Lists in the objects are as long as the pointers
+//! need.
 
 use jiff::Timestamp;
 use proptest::strategy::{BoxedStrategy, Strategy as _};
@@ -8,7 +9,7 @@ use super::{
     Field, any_value, label, message, micro_stamp, number, provider_id, stamp, status, word,
 };
 
-/// Labels and annotations that are looked at, and what surrounds them.
+/// The labels and annotations that bringup reads, and the other metadata.
 fn metadata() -> Vec<Field> {
     vec![
         ("/metadata/labels/karpenter.sh~1capacity-type", label()),
@@ -55,13 +56,13 @@ fn conditions() -> Vec<Field> {
     ]
 }
 
-/// A condition as it should be.
+/// A valid condition.
 pub(crate) fn condition(kind: &str, status: &str, reason: &str) -> Value {
     json!({ "type": kind, "status": status, "reason": reason, "message": "so it is",
             "lastTransitionTime": "2026-01-27T14:32:00Z" })
 }
 
-/// What is extreme of a NodeClaim, its status apart.
+/// The extreme fields of a NodeClaim, without its status.
 pub(crate) fn claim() -> Vec<Field> {
     let mut fields = metadata();
     fields.push(("/spec/nodeClassRef/name", word()));
@@ -70,7 +71,7 @@ pub(crate) fn claim() -> Vec<Field> {
     fields
 }
 
-/// What is extreme of a NodeClaim's status.
+/// The extreme fields of a NodeClaim's status.
 pub(crate) fn claim_status() -> Vec<Field> {
     let mut fields = conditions();
     fields.push(("/status/providerID", provider_id()));
@@ -81,7 +82,7 @@ pub(crate) fn claim_status() -> Vec<Field> {
     fields
 }
 
-/// What is extreme of a Node.
+/// The extreme fields of a Node.
 pub(crate) fn node() -> Vec<Field> {
     let mut fields = metadata();
     fields.extend(conditions());
@@ -100,7 +101,7 @@ pub(crate) fn node() -> Vec<Field> {
     fields
 }
 
-/// What is extreme of an Event of Karpenter, in the group `events.k8s.io`.
+/// The extreme fields of an Event of Karpenter, in the group `events.k8s.io`.
 pub(crate) fn event() -> Vec<Field> {
     vec![
         ("/note", message()),
@@ -123,7 +124,7 @@ pub(crate) fn event() -> Vec<Field> {
     ]
 }
 
-/// The same of an Event in the form that came before.
+/// The same for an Event in the older form.
 pub(crate) fn old_event() -> Vec<Field> {
     vec![
         ("/message", message()),
@@ -141,7 +142,7 @@ pub(crate) fn old_event() -> Vec<Field> {
     ]
 }
 
-/// What is extreme of a BootstrapReport.
+/// The extreme fields of a BootstrapReport.
 pub(crate) fn report() -> Vec<Field> {
     let mut fields = conditions();
     fields.extend([
@@ -192,7 +193,7 @@ pub(crate) fn report() -> Vec<Field> {
     fields
 }
 
-/// A report as it should be, of any phase.
+/// A valid report, of any phase.
 pub(crate) fn report_of(
     nth: usize,
     target: &Value,
@@ -227,7 +228,7 @@ pub(crate) fn report_of(
     })
 }
 
-/// What is extreme of a Machine of Cluster API, its status apart.
+/// The extreme fields of a Machine of Cluster API, without its status.
 pub(crate) fn machine() -> Vec<Field> {
     vec![
         ("/metadata/labels/cluster.x-k8s.io~1deployment-name", label()),
@@ -249,7 +250,7 @@ pub(crate) fn machine() -> Vec<Field> {
     ]
 }
 
-/// What is extreme of a Machine's status.
+/// The extreme fields of a Machine's status.
 pub(crate) fn machine_status() -> Vec<Field> {
     let mut fields = conditions();
     fields.extend([
@@ -270,7 +271,7 @@ pub(crate) fn machine_status() -> Vec<Field> {
     fields
 }
 
-/// What is extreme of an AzureMachine or an `AzureMachinePoolMachine`, its status apart.
+/// The extreme fields of an AzureMachine or an `AzureMachinePoolMachine`, without its status.
 pub(crate) fn azure_machine() -> Vec<Field> {
     vec![
         ("/metadata/annotations/a", message()),
@@ -287,7 +288,7 @@ pub(crate) fn azure_machine() -> Vec<Field> {
     ]
 }
 
-/// What is extreme of the status of either.
+/// The extreme fields of the status of either.
 pub(crate) fn azure_machine_status() -> Vec<Field> {
     let mut fields = conditions();
     fields.extend([
@@ -305,7 +306,7 @@ pub(crate) fn azure_machine_status() -> Vec<Field> {
     fields
 }
 
-/// What is extreme of an AzureFlexNodeClass and its status.
+/// The extreme fields of an AzureFlexNodeClass and its status.
 pub(crate) fn flex_class() -> Vec<Field> {
     vec![
         ("/spec/subscriptionID", word()),
@@ -328,12 +329,12 @@ pub(crate) fn flex_class() -> Vec<Field> {
     ]
 }
 
-/// What is extreme of the status of an AzureFlexNodeClass.
+/// The extreme fields of the status of an AzureFlexNodeClass.
 pub(crate) fn flex_class_status() -> Vec<Field> {
     conditions()
 }
 
-/// What is extreme of an `AzureFlexMachine`, its status apart.
+/// The extreme fields of an `AzureFlexMachine`, without its status.
 pub(crate) fn flex_machine() -> Vec<Field> {
     vec![
         ("/spec/nodeClass", word()),
@@ -352,7 +353,7 @@ pub(crate) fn flex_machine() -> Vec<Field> {
     ]
 }
 
-/// What is extreme of the status of an `AzureFlexMachine`.
+/// The extreme fields of the status of an `AzureFlexMachine`.
 pub(crate) fn flex_machine_status() -> Vec<Field> {
     let mut fields = conditions();
     fields.extend([

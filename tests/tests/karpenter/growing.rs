@@ -1,4 +1,4 @@
-//! Nodes that come.
+//! Nodes that Karpenter adds.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) async fn a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits(
     karpenter: Arc<RealKarpenter>,
 ) -> Result<()> {
     let pool = Pool::make(&karpenter, "plain", PLAIN, &[], json!({}), json!({})).await?;
-    // One after the other: together they would share a node.
+    // The pods come one after the other: together they would share a node.
     pool.pod("plain-small", 0).await?;
     let small = pool.running("plain-small").await?;
     pool.pod("plain-gpu", 1).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits(
     ensure!(label(&small, SIZE) == ORDINARY, "a small pod is on {}", label(&small, SIZE));
     ensure!(label(&large, SIZE) == GPU, "a pod with a GPU is on {}", label(&large, SIZE));
 
-    // Each is one node, whole and known to Karpenter; no VM was asked for twice.
+    // Each pod has one node, initialized and known to Karpenter; no VM was requested twice.
     let all_initialized =
         |claims: &[NodeClaim]| claims.len() >= 2 && claims.iter().all(|one| is(one, "Initialized"));
     let claims = pool.claims_until("two claims that are initialized", all_initialized).await?;
@@ -48,7 +48,7 @@ pub(crate) async fn a_pending_pod_gets_a_node_of_the_cheapest_size_that_fits(
         ensure!(id.starts_with("azure-flex:///subscriptions/"), "{id}");
         let claim = claims.iter().find(|claim| provider_id(claim) == Some(&id));
         let claim = claim.with_context(|| format!("no claim for {id}"))?;
-        // A Node has the name of its VM: the claim's, and a suffix that no other cluster has.
+        // A Node has the name of its VM: the claim's name and a suffix that no other cluster has.
         let (name, stem) = (node.name_any(), format!("{}-", claim.name_any()));
         ensure!(name.strip_prefix(&stem).is_some_and(|suffix| suffix.len() == 8), "{name}");
         let taints = spec.taints.unwrap_or_default();
@@ -121,8 +121,8 @@ pub(crate) async fn objects_of_another_karpenter_are_left_alone(
     for object in [theirs, node_pool("theirs", &class, &[], json!({})), claim] {
         foreign.push(ours.create(object).await?);
     }
-    // A pod that only their pool could help, and then one of ours: once Karpenter has served the second
-    // has seen the first.
+    // A pod that only the foreign pool could serve, and then one of our pool: once Karpenter has served
+    // the second pod, it has seen the first.
     let lost = json!({
         "metadata": { "name": "theirs-pod" },
         "spec": {
@@ -142,7 +142,7 @@ pub(crate) async fn objects_of_another_karpenter_are_left_alone(
             Api::all_with(ours.client.clone(), &ApiResource::from_gvk(&kind));
         let now = api.get(&object.name_any()).await?;
         let told = || format!("{} was touched: {:?}", kind.kind, now.managed_fields());
-        // bringup writes what it observes on all claims; Karpenter must write nothing at all.
+        // bringup writes its observations to all claims; Karpenter must write nothing at all.
         let is_same = now.resource_version() == object.resource_version();
         let observed = kind.kind == "NodeClaim" && now.finalizers().is_empty();
         let by_karpenter =

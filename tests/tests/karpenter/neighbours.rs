@@ -15,7 +15,7 @@ use crate::growing::is;
 use crate::pool::{Pool, node_pool};
 use crate::regions::{ORDINARY, PLAIN};
 
-/// Where the machine of a claim is.
+/// Whether the provider ID of a claim has this scheme.
 fn is_at(claim: &NodeClaim, scheme: &str) -> bool {
     let id = claim.status.as_ref().and_then(|status| status.provider_id.as_deref());
     id.is_some_and(|id| id.starts_with(scheme))
@@ -60,7 +60,7 @@ pub(crate) async fn two_karpenters_make_nodes_of_their_own_classes_and_leave_eac
         of_ours.len()
     );
     ensure!(is_at(&of_theirs[0], "kwok://") && is_at(&of_ours[0], "azure-flex://"));
-    // Our provider was asked for one machine, and Azure for its VM.
+    // Our provider got a request for one machine, and Azure for its VM.
     let machines: Api<AzureFlexMachine> = Api::all(ours.client.clone());
     let made: Vec<String> = machines
         .list(&ListParams::default())
@@ -71,7 +71,7 @@ pub(crate) async fn two_karpenters_make_nodes_of_their_own_classes_and_leave_eac
     ensure!(made == [of_ours[0].name_any()], "{made:?}");
     ensure!(ours.attempts().len() == 1 && theirs.attempts().is_empty());
 
-    // What they give up does not take ours along.
+    // The deletion of their claims leaves ours alone.
     theirs.pods().delete("theirs-pod", &DeleteParams::default().grace_period(0)).await?;
     let pools: Api<bringup_objects::NodePool> = Api::all(ours.client.clone());
     pools.delete("theirs", &DeleteParams::default()).await?;

@@ -1,4 +1,4 @@
-//! One test's part of the cluster: a class, a pool, and what becomes of them.
+//! The part of the cluster that one test uses: a class, a pool, and their claims, Nodes and VMs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Creates an object that belongs to no namespace.
+    /// Creates a cluster-scoped object.
     pub(crate) async fn create(&self, object: Value) -> Result<DynamicObject> {
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
         let version = text("apiVersion");
@@ -80,7 +80,6 @@ impl Pool {
         api.create(&PostParams::default(), &object).await.context(what)
     }
 
-    /// Changes the class.
     pub(crate) async fn change_class(&self, spec: &Value) -> Result<()> {
         let classes: Api<AzureFlexNodeClass> = Api::all(self.client.clone());
         let patch = Patch::Merge(json!({ "spec": spec }));
@@ -95,7 +94,7 @@ impl Pool {
         Api::namespaced(self.client.clone(), "default")
     }
 
-    /// What a pod of this pool is like.
+    /// The spec of a pod of this pool.
     pub(crate) fn pod_spec(&self, gpus: u32) -> Value {
         let mut resources = json!({ "requests": { "cpu": "1", "memory": "1Gi" } });
         if gpus > 0 {
@@ -117,7 +116,7 @@ impl Pool {
         self.create_pod(name, self.pod_spec(gpus)).await
     }
 
-    /// The same with one that fills most of an ordinary node.
+    /// Makes a pod that fills most of an ordinary node.
     pub(crate) async fn large_pod(&self, name: &str) -> Result<()> {
         self.create_pod(name, self.spec_with(&json!({ "requests": { "cpu": "5" } }))).await
     }
@@ -129,7 +128,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Waits until a pod runs; the Node that it is on.
+    /// Waits until a pod runs, and returns its Node.
     pub(crate) async fn running(&self, pod: &str) -> Result<Node> {
         let is_on = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
         let config = Config::default().fields(&format!("metadata.name={pod}"));
@@ -200,7 +199,7 @@ impl Pool {
         Ok(())
     }
 
-    /// What Azure holds of this pool: kinds and names.
+    /// The kinds and names of this pool's resources in Azure.
     pub(crate) fn held(&self) -> Vec<String> {
         self.karpenter.bed.azure.with(|azure| self.held_in(azure))
     }
@@ -224,7 +223,7 @@ impl Pool {
         })
     }
 
-    /// When VMs of this pool were asked for.
+    /// The times of the requests for VMs of this pool.
     pub(crate) fn attempts(&self) -> Vec<Timestamp> {
         self.requests("PutVm", |request| request.at)
     }
@@ -235,7 +234,7 @@ impl Pool {
         refused.into_iter().filter(|refused| *refused).count()
     }
 
-    /// The resources for which an operation was asked.
+    /// The resources for which an operation was requested.
     pub(crate) fn requested(&self, operation: &str) -> BTreeSet<String> {
         let paths = self.requests(operation, |request| {
             request.path.split('?').next().unwrap_or_default().to_owned()
@@ -243,14 +242,13 @@ impl Pool {
         paths.into_iter().collect()
     }
 
-    /// Whether each VM was asked for once. How many VMs there are is up to Karpenter, which on a busy machine
-    /// sometimes makes two claims for one pod.
+    /// Whether each VM was requested once. Karpenter decides how many VMs there are: on a busy computer
+    /// it sometimes creates two claims for one pod.
     pub(crate) fn each_vm_was_asked_for_once(&self) -> bool {
         self.attempts().len() == self.requested("PutVm").len()
     }
 }
 
-/// A `NodePool`.
 pub(crate) fn node_pool(name: &str, class: &Value, sizes: &[&str], disruption: Value) -> Value {
     let mut requirements = vec![
         json!({ "key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"] }),
@@ -276,12 +274,12 @@ pub(crate) fn node_pool(name: &str, class: &Value, sizes: &[&str], disruption: V
     })
 }
 
-/// A label of a Node.
+/// The value of a Node's label, empty if the label is missing.
 pub(crate) fn label<'a>(node: &'a Node, name: &str) -> &'a str {
     node.labels().get(name).map_or("", String::as_str)
 }
 
-/// The most that fall into one minute.
+/// The largest number of attempts within one minute.
 pub(crate) fn most_a_minute(attempts: &[Timestamp]) -> usize {
     let within = |from: &Timestamp| {
         let of_minute = attempts.iter().filter(|at| {

@@ -1,26 +1,26 @@
-//! What Azure is like: one region for each test, and what is wrong there.
+//! The simulated Azure: one region for each test, with its own fault.
 
 use std::fmt::Write as _;
 
 use bringup_end_to_end::flex_guests::{Guests, NO_MODULES};
 
-/// Where nothing is wrong.
+/// The region without faults.
 pub(crate) const PLAIN: &str = "eastus2";
-/// Where there is no quota for ordinary sizes.
+/// The region without quota for ordinary sizes.
 pub(crate) const WITHOUT_QUOTA: &str = "westus2";
-/// Where VMs take long.
+/// The region where VMs take long.
 pub(crate) const SLOW: &str = "brazilsouth";
-/// Where an ordinary size cannot be had.
+/// The region without capacity for an ordinary size.
 pub(crate) const SCARCE: &str = "centralus";
-/// Where H200 cannot be had until its test lifts the limit.
+/// The region without capacity for H200 until its test lifts the limit.
 pub(crate) const LATER: &str = "eastus";
-/// Where H200 cannot be had.
+/// The region without capacity for H200.
 pub(crate) const NEVER: &str = "westus3";
-/// Where images are bad.
+/// The region with bad images.
 pub(crate) const BAD: &str = "uksouth";
-/// Where classes change.
+/// The region where classes change.
 pub(crate) const CHANGING: &str = "northeurope";
-/// Where nodes are not needed for long.
+/// The region where nodes are not needed for long.
 pub(crate) const SHRINKING: &str = "westeurope";
 
 const REGIONS: [&str; 9] =
@@ -30,12 +30,11 @@ const REGIONS: [&str; 9] =
 pub(crate) const ORDINARY: &str = "Standard_D8s_v5";
 /// The cheapest size with a GPU.
 pub(crate) const GPU: &str = "Standard_NC24ads_A100_v4";
-/// The scarce one.
+/// The scarce size.
 pub(crate) const H200: &str = "Standard_ND96isr_H200_v5";
 
 const QUOTA: &str = "Operation could not be completed as it results in exceeding approved standardDSv5Family Cores quota. Additional details - Deployment Model: Resource Manager, Location: westus2, Current Limit: 10, Current Usage: 8, Additional Required: 8, (Minimum) New Limit Required: 16.";
 
-/// The scenario.
 pub(crate) fn scenario(guests: &Guests) -> String {
     let mut text = "quirks: {consoleLag: 1s}\nsubnets:\n".to_owned();
     for (index, region) in REGIONS.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Either process is killed and started again, at each moment of a machine's life.
+//! bringup or Karpenter is killed and started again, at each moment of a machine's life.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ enum Moment {
     NodeThere,
 }
 
-/// One machine for each.
+/// The kills while machines are created: one machine for each.
 const COMING: [(Who, Moment); 10] = [
     (Who::Bringup, Moment::ClaimMade),
     (Who::Karpenter, Moment::ClaimMade),
@@ -58,7 +58,7 @@ async fn restart(karpenter: &RealKarpenter, who: Who) -> Result<()> {
     }
 }
 
-/// Waits for a moment of the last of so many machines.
+/// Waits until the last of `count` machines has reached a moment.
 async fn reach(pool: &Pool, moment: Moment, count: usize) -> Result<()> {
     let what = format!("{moment:?} of machine {count}");
     match moment {
@@ -90,7 +90,7 @@ pub(crate) async fn a_kill_of_bringup_or_karpenter_at_any_moment_loses_nothing_a
     let at_once = json!({ "consolidationPolicy": "WhenEmpty", "consolidateAfter": "0s" });
     let pool = Pool::make(&karpenter, "killed", PLAIN, &[ORDINARY], json!({}), at_once).await?;
     for (index, (who, moment)) in COMING.into_iter().enumerate() {
-        // Two do not fit on one node.
+        // Two such pods do not fit on one node.
         pool.large_pod(&format!("killed-{index}")).await?;
         reach(&pool, moment, index + 1).await?;
         restart(&karpenter, who).await?;
@@ -101,7 +101,7 @@ pub(crate) async fn a_kill_of_bringup_or_karpenter_at_any_moment_loses_nothing_a
     }
     ensure!(nodes.len() == COMING.len(), "{nodes:?}");
     ensure!(pool.each_vm_was_asked_for_once(), "{:?}", pool.attempts());
-    // A node that Karpenter made without need goes by itself.
+    // Karpenter deletes a node that it created without need.
     pool.claims_until("a claim for each pod", |claims: &[NodeClaim]| claims.len() == COMING.len())
         .await?;
     pool.azure_until("VM, NIC and disk of each", |pool| pool.held().len() == 3 * COMING.len())

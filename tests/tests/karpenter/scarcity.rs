@@ -1,4 +1,4 @@
-//! Capacity that is not there.
+//! Capacity that Azure does not have.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use serde_json::json;
 use crate::pool::{Pool, label, most_a_minute};
 use crate::regions::{H200, LATER, NEVER, ORDINARY, SCARCE};
 
-/// What Azure has refused in a region, if that is remembered.
+/// The ledger's entry about refusals in a region, if any.
 fn refused_in(objects: &[ConfigMap], region: &str) -> Option<Entry> {
     let content = LedgerContent::of(objects.first());
     let mark = format!("/{region}/");
     content.back_off.entries().find(|(key, _)| key.contains(&mark)).map(|(_, entry)| entry.clone())
 }
 
-/// Waits until what is remembered of a region is as wanted.
+/// Waits until the ledger's entry about a region is as wanted.
 async fn remembered(
     pool: &Pool,
     region: &str,
@@ -54,7 +54,7 @@ pub(crate) async fn capacity_that_is_gone_is_asked_for_at_most_twice_a_minute(
     let attempts = pool.attempts();
     ensure!(most_a_minute(&attempts) <= 2, "{attempts:?}");
     ensure!(attempts.len() <= 2, "it is asked for once an hour: {attempts:?}");
-    // The claim goes, with all that was made for it.
+    // The claim is deleted, with all resources that were created for it.
     pool.claims_until("no claim", <[NodeClaim]>::is_empty).await?;
     pool.azure_until("nothing in Azure", |pool| pool.held().is_empty()).await?;
     let pod = pool.pods().get("scarce-pod").await?;
@@ -78,11 +78,12 @@ pub(crate) async fn hunting_takes_capacity_that_appears_in_one_region_and_waits_
     let node = later.running("later-pod").await?;
     ensure!(label(&node, "topology.kubernetes.io/region") == LATER, "{:?}", node.metadata.labels);
     ensure!(later.attempts().len() == 2, "{:?}", later.attempts());
-    // It was asked for when its time had come, and not before.
+    // The second request was sent when its time had come, and not before.
     let second = later.attempts()[1];
     ensure!(second >= first.until, "asked at {second}, and not after {}", first.until);
 
-    // There it goes on as it would have done anyway: the pause doubles, and no request is sent within it.
+    // In the other region the attempts continue as usual: the pause doubles, and no request is sent
+    // within it.
     let again = |entry: &Entry| entry.times == 2 && entry.asking.is_none();
     let entry = remembered(&never, NEVER, "a second no", again).await?;
     ensure!(entry.last.duration_until(entry.until) == SignedDuration::from_mins(4), "{entry:?}");

@@ -1,4 +1,4 @@
-//! Nodes that go.
+//! Nodes that Karpenter deletes.
 
 use std::sync::Arc;
 

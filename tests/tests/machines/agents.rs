@@ -1,4 +1,4 @@
-//! Machines that something else than kubeadm joins: the agents of RKE2 and k3s.
+//! Machines that join with another agent than kubeadm: those of RKE2 and k3s.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::common::{ManagementCluster, condition};
 use crate::latency::{judged_in_time, watched};
 use crate::launch::Wanted;
 
-/// What happens to a machine, and what is to be said of it.
+/// What happens to a machine, and the expected verdict.
 struct Case {
     name: &'static str,
     /// The bootstrap provider's kind.
@@ -63,7 +63,7 @@ const CASES: [Case; 5] = [
         cause: "NodeIdentityConflict",
         proof: "Node password rejected, duplicate hostname",
     },
-    // It keeps retrying, and no component reports the end.
+    // The agent keeps retrying, and no component reports the end of the bootstrap.
     Case {
         name: "rke2-retries",
         config: "RKE2Config",
@@ -72,7 +72,7 @@ const CASES: [Case; 5] = [
         proof: "192.0.2.4:9345: i/o timeout",
     },
 ];
-/// One that asked twice in vain, and then had an answer.
+/// An agent whose first two requests fail, and which then gets a response.
 const CAME_RIGHT: [&str; 3] = [
     UNREACHABLE,
     UNREACHABLE,
@@ -126,7 +126,8 @@ async fn a_machine_that_another_agent_joins_gets_the_right_verdict_and_its_proof
         let is_sure = message.contains("Confidence high");
         assert_eq!(is_sure, case.name != "rke2-retries", "{}: {message}", case.name);
     }
-    // Its time is over as well, and what came right is not said to be why.
+    // The time of this machine is over as well, and the errors that it recovered from are not given as
+    // the cause.
     let down = |it: &DynamicObject| status(it) == Some("False");
     let machine =
         cluster.until(cluster.machines(), "came-right", "its time to be over", down).await?;
@@ -137,7 +138,7 @@ async fn a_machine_that_another_agent_joins_gets_the_right_verdict_and_its_proof
 
 #[tokio::test]
 async fn a_machine_that_another_agent_joins_is_judged_within_three_seconds() -> Result<()> {
-    // All but the one whose end no component reports.
+    // All cases but the one in which no component reports the end.
     let decided = &CASES[..4];
     let rules: Vec<Value> =
         decided.iter().map(|case| rule(case.name, case.console, "1m")).collect();

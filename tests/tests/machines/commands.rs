@@ -1,4 +1,5 @@
-//! `bringup-node wait` in a managed run command: what it printed is read where nothing else tells.
+//! `bringup-node wait` in a managed run command: bringup reads its output where nothing else shows the
+//! failure.
 
 use std::time::Duration;
 
@@ -12,9 +13,9 @@ use serde_json::{Value, json};
 use crate::common::{ManagementCluster, condition};
 use crate::launch::{Form, Wanted};
 
-/// What the wait prints last.
+/// The last line that `bringup-node wait` prints.
 const WAIT: &str = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"BootstrapTokenInvalid\",\"conf\":\"high\",\"ev\":[\"cluster-info has no signature for it\"],\"end\":1}";
-/// A token that the script printed before it.
+/// A token that the script prints before that line.
 const SECRET: &str = "q1w2e3.0123456789abcdef";
 
 /// A rule for VMs of a case in which a run command prints this.
@@ -41,7 +42,7 @@ fn vm(cluster: &ManagementCluster, arm: &Arm, wanted: Wanted<'_>) -> Result<Stri
     Ok(all.body["value"][0]["id"].as_str().context("an instance")?.to_owned())
 }
 
-/// Machines with their commands, all of them seen.
+/// Creates machines with their run commands, and waits until the controller has seen all of them.
 async fn cluster(
     name: &str,
     scenario: &Value,
@@ -54,7 +55,7 @@ async fn cluster(
         let is = |it: &DynamicObject| condition(it, "BootstrapSucceeded").is_some();
         cluster.until(cluster.machines(), wanted.name, "the Machine to be seen", is).await?;
     }
-    // A command is taken once the agent is there.
+    // A run command starts once the guest agent runs.
     cluster.azure.advance(Duration::from_secs(10));
     for wanted in machines {
         let script = json!({ "script": "/usr/local/bin/bringup-node wait --timeout 8m" });
@@ -69,7 +70,7 @@ fn is_down(machine: &DynamicObject) -> bool {
     condition(machine, "BootstrapSucceeded").is_some_and(|it| it["status"] == "False")
 }
 
-/// The verdict on a machine: its cause, and what is said of it.
+/// The verdict on a machine: its cause and its message.
 async fn verdict(cluster: &ManagementCluster, name: &str) -> Result<(String, String)> {
     let what = format!("a verdict of {name}");
     let machine = cluster.until(cluster.machines(), name, &what, is_down).await?;
@@ -78,7 +79,7 @@ async fn verdict(cluster: &ManagementCluster, name: &str) -> Result<(String, Str
     Ok((text("reason"), text("message")))
 }
 
-/// What the collector of run commands met.
+/// The result of the collector of run commands.
 async fn run_command_collector(cluster: &ManagementCluster, name: &str) -> Result<Collector> {
     let reports = cluster.reports().await?;
     let report = reports.iter().find(|it| it.spec.target_ref.name == name).context("a report")?;
@@ -87,7 +88,7 @@ async fn run_command_collector(cluster: &ManagementCluster, name: &str) -> Resul
     asked.cloned().with_context(|| format!("{name}: {all:?}"))
 }
 
-/// How often the run commands of a machine were asked for.
+/// The number of reads of a machine's run commands.
 fn reads(cluster: &ManagementCluster, name: &str) -> usize {
     let path = format!("/{name}/runCommands?");
     cluster.azure.with(|azure| {

@@ -19,11 +19,11 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostPa
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-/// A namespace with a Cluster and its Machines, and mostly an observer.
+/// A namespace with a Cluster and its Machines, and usually an observer.
 pub(crate) struct ManagementCluster {
     bed: TestBed,
     pub(crate) namespace: String,
-    /// The version of Machines.
+    /// The API version of Machines.
     pub(crate) version: &'static str,
     observer: Option<Observer>,
 }
@@ -42,7 +42,7 @@ fn resource(group: &str, version: &str, kind: &str) -> ApiResource {
 }
 
 impl ManagementCluster {
-    /// On the shared control plane, with an observer.
+    /// A cluster on the shared control plane, with an observer.
     pub(crate) async fn new(name: &str, scenario: &str) -> Result<Self> {
         Ok(Self::unobserved(name, scenario).await?.observed())
     }
@@ -58,16 +58,17 @@ impl ManagementCluster {
         Self::on(TestBed::builder().named(name).scenario(scenario)).await
     }
 
-    /// On a control plane of its own, whose definitions the test may change; without an observer.
+    /// A cluster on a control plane of its own, whose definitions the test may change; without an
+    /// observer.
     pub(crate) async fn own(name: &str, scenario: &str, pace: Pace) -> Result<Self> {
         let bed = TestBed::builder().named(name).own_control_plane();
         Self::on(bed.scenario(scenario).pace(pace)).await
     }
 
-    /// On a test bed of these options, without an observer.
+    /// A cluster on a test bed with these options, without an observer.
     pub(crate) async fn on(builder: Builder) -> Result<Self> {
         let mut bed = builder.machines().without_nodes().start().await?;
-        // Allowed to be read by its operator, and not by Azure.
+        // bringup's operator allows reads in this subscription, but Azure does not.
         bed.settings.scopes.insert("11111111-0000-0000-0000-000000000000".parse()?);
         bed.settings.signatures = signatures()?;
         let namespace = bed.name().to_owned();
@@ -95,13 +96,12 @@ impl ManagementCluster {
         self
     }
 
-    /// The observer's controller.
     pub(crate) fn controller(&self) -> Result<&Controller> {
         let observer = self.observer.as_ref().context("there is an observer")?;
         Ok(&observer.controller)
     }
 
-    /// Whether the controller has ended, which it never should.
+    /// Whether the controller has ended, which must never happen.
     pub(crate) fn is_finished(&self) -> bool {
         self.observer.as_ref().is_none_or(Observer::is_finished)
     }
@@ -186,7 +186,7 @@ impl ManagementCluster {
             condition(it, "BootstrapSucceeded").is_some()
         })
         .await?;
-        // The first look is due 45 s after the VM is there, with a little more for each.
+        // The first read is due 45 s after the VM exists, with a little more for each VM.
         self.azure.advance(Duration::from_secs(70));
         self.until(self.machines(), name, "a verdict", |it| {
             condition(it, "BootstrapSucceeded").is_some_and(|it| it["status"] == "False")
@@ -194,7 +194,7 @@ impl ManagementCluster {
         .await
     }
 
-    /// Waits until the VM of that name was read, and what was read has been thought about.
+    /// Waits until the controller has read the VM of that name and processed the response.
     pub(crate) async fn until_looked(&self, vm: &str) -> Result<()> {
         let path = format!("/{vm}?");
         let is_read = |azure: &mut Azure| {
@@ -202,14 +202,14 @@ impl ManagementCluster {
             all.any(|one| one.method == "GET" && one.path.contains(&path))
         };
         self.azure_when(&format!("a read of {vm}"), is_read, |is_read| *is_read).await?;
-        // The observer runs in the same thread and has its answer.
+        // The observer runs in the same thread and has received the response.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
         Ok(())
     }
 
-    /// Waits until so many reports have been announced: by then everything else has been written.
+    /// Waits until this many reports are announced: by then everything else is written.
     pub(crate) async fn announced(&self, many: usize) -> Result<Vec<BootstrapReport>> {
         let reports = polled(async || self.reports().await);
         let are = |all: &Vec<BootstrapReport>| {
@@ -225,26 +225,25 @@ impl ManagementCluster {
     }
 }
 
-/// Lines for operators of this controller only.
+/// The signatures that the operators of this controller configure.
 fn signatures() -> Result<Signatures> {
     let own = json!({ "id": "contoso.license", "literal": "license server says no", "cause": "ConfigRejected", "rank": 20, "reference": "https://wiki.contoso.example/license" });
     let file: SignatureFile = serde_json::from_value(json!({ "version": 1, "signatures": [own] }))?;
     Ok(Signatures::try_from(file)?)
 }
 
-/// A condition of an object.
 pub(crate) fn condition<'a>(object: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
     let all = object.data.pointer("/status/conditions")?.as_array()?;
     all.iter().find(|one| one["type"] == kind)
 }
 
-/// Whether we have ever written to an object.
+/// Whether bringup has ever written to an object.
 pub(crate) fn is_written(object: &DynamicObject) -> bool {
     let writers = object.metadata.managed_fields.as_deref().unwrap_or_default();
     writers.iter().any(|one| one.manager.as_deref() == Some(MANAGER))
 }
 
-/// The names of an object's conditions.
+/// The types of an object's conditions.
 pub(crate) fn kinds(object: &DynamicObject) -> Vec<String> {
     let all = object.data.pointer("/status/conditions").and_then(Value::as_array);
     all.into_iter().flatten().filter_map(|one| Some(one["type"].as_str()?.to_owned())).collect()

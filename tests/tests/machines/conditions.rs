@@ -1,4 +1,4 @@
-//! Conditions that others write at the same time.
+//! Conditions that other controllers write at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,7 @@ async fn test_07_a_machine_with_32_conditions_is_not_written_to_and_gets_an_even
     let parameters = PatchParams::default();
     cluster.machines().patch_status("worker-1", &parameters, &Patch::Merge(&full)).await?;
     cluster.azure.advance(Duration::from_secs(70));
-    // What is behind it says it all the same.
+    // The object behind the Machine has the verdict all the same.
     cluster.until(cluster.provided(), "worker-1", "a verdict", is_down).await?;
     let machine = cluster.machines().get("worker-1").await?;
     assert_eq!(kinds(&machine).len(), 32);
@@ -84,7 +84,7 @@ async fn test_07_a_machine_with_32_conditions_is_not_written_to_and_gets_an_even
     Ok(())
 }
 
-/// How often each of the two writes.
+/// How often each of the two writers writes.
 const ROUNDS: usize = 250;
 
 fn list(object: &DynamicObject) -> Vec<Value> {
@@ -99,7 +99,7 @@ fn set(all: &mut Vec<Value>, new: Value) {
     }
 }
 
-/// The provider's summary: the first of all others that is False, or True.
+/// The provider's summary: the first of all other conditions that is False, or else True.
 fn summary(all: &[Value]) -> Value {
     let now = "2026-01-01T00:00:00Z";
     let down = all.iter().find(|one| one["type"] != "Ready" && one["status"] == "False");
@@ -111,8 +111,8 @@ fn summary(all: &[Value]) -> Value {
     }
 }
 
-/// One pass of the provider: it reads, changes what is its own, and replays that alone on a fresh
-/// read, as long as no other client has changed the same.
+/// One pass of the provider: it reads the object, changes its own conditions, and replays only these
+/// changes on a fresh read, as long as no other client has changed the same conditions.
 async fn reconcile(api: &Api<DynamicObject>, name: &str, round: usize) -> Result<()> {
     let before = list(&api.get(name).await?);
     let running = json!({ "type": "VMRunning", "status": "True", "reason": format!("Round{round}"), "lastTransitionTime": "2026-01-01T00:00:00Z" });
@@ -141,7 +141,7 @@ async fn reconcile(api: &Api<DynamicObject>, name: &str, round: usize) -> Result
     bail!("the provider never got to write")
 }
 
-/// What a machine of ours says in a round.
+/// The condition that bringup writes in a round.
 fn ours(round: usize) -> AnyCondition {
     let is_down = round % 2 == 1;
     AnyCondition {
@@ -171,7 +171,7 @@ fn subject(provided: DynamicObject) -> Result<Subject> {
 async fn test_03_five_hundred_interleaved_writes_lose_no_condition() -> Result<()> {
     let cluster = ManagementCluster::new("storm", "{}").await?;
     let now = Time(jiff::Timestamp::now());
-    // It has no Machine, so no other controller handles it.
+    // The object has no Machine, so no other controller handles it.
     cluster.provide(Wanted::linux("worker-1"), None, &now).await?;
     let api = cluster.provided();
     let subject = subject(api.get("worker-1").await?)?;
@@ -191,7 +191,7 @@ async fn test_03_five_hundred_interleaved_writes_lose_no_condition() -> Result<(
             let written = loop {
                 match writer.mirror(&subject, &mirror, &ours(round)).await {
                     Ok(written) => break written.context("it exists")?,
-                    // After so many attempts there is a pause, and then the next.
+                    // After several conflicts the writer pauses; the test then writes again.
                     Err(kube::Error::Api(status)) if status.code == 409 => given_up += 1,
                     Err(error) => return Err(error.into()),
                 }
@@ -225,7 +225,8 @@ async fn test_03_five_hundred_interleaved_writes_lose_no_condition() -> Result<(
     assert_eq!(message, format!("round {}", ROUNDS - 1));
     let running = condition(&present, "VMRunning").context("theirs")?["reason"].clone();
     assert_eq!(running, format!("Round{}", ROUNDS - 1));
-    // A verdict is an error: the next summary says it. While nothing is known, it does not.
+    // A failed verdict has the severity Error, so the next summary shows it. While the result is unknown,
+    // the summary does not show it.
     reconcile(&api, "worker-1", ROUNDS).await?;
     let present = api.get("worker-1").await?;
     let ready = condition(&present, "Ready").context("theirs")?;

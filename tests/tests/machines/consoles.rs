@@ -1,5 +1,5 @@
-//! Consoles that cannot be read, machines that cannot be found: it is said, and the verdict comes from
-//! the rest.
+//! Consoles that cannot be read, and machines that cannot be found: the report states the problem, and
+//! the verdict comes from the other evidence.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use crate::common::{ManagementCluster, condition};
 use crate::launch::{Form, Wanted};
 
-/// The signature in every address here: it must not be anywhere else.
+/// The signature in every console address of this test: it must appear nowhere else.
 const SIGNATURE: &str = "cGxhbnRlZC1zaWduYXR1cmUtMDEyMzQ1Njc4OQ";
 const CONSOLE: &str = "error: error execution phase preflight: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"\r\n";
-/// What the bootstrap itself says, without being sure.
+/// A summary of the bootstrap itself, with medium confidence.
 const WAIT: &str = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"ControlPlaneNotReady\",\"conf\":\"medium\",\"ev\":[\"the control plane is not there\"],\"end\":1}";
 
-/// What was logged.
+/// The captured log.
 static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 struct Logged;
@@ -37,7 +37,7 @@ impl io::Write for Logged {
     }
 }
 
-/// A fixed answer to requests of a method whose path has this in it.
+/// A fault that gives a fixed response to requests of a method whose path contains `path`.
 fn answer(
     method: &str,
     path: &str,
@@ -52,7 +52,7 @@ fn answer(
     })
 }
 
-/// The console of a VM is at an address of its own, until then.
+/// A fault that puts the console of a VM at an address of its own, which is valid until `until`.
 fn address(vm: &str, until: &str) -> Value {
     let at = format!(
         "https://management.azure.com/bootdiagnostics/{vm}/serialconsole.log?sv=2018-03-28&sr=b&sig={SIGNATURE}%3D&se={until}&sp=r"
@@ -61,7 +61,7 @@ fn address(vm: &str, until: &str) -> Value {
     answer("POST", &format!("/{vm}/retrieveBootDiagnosticsData"), None, 200, &json!({}), &body)
 }
 
-/// A refusal of Azure that names what is missing.
+/// A refusal by Azure that names the missing permission.
 fn refused(method: &str, path: &str, action: &str) -> Value {
     let message = format!(
         "The client 'c' with object id 'o' does not have authorization to perform action '{action}' over scope '/there' or the scope is invalid."
@@ -100,7 +100,7 @@ fn scenario() -> String {
     .to_string()
 }
 
-/// What is to be said of a machine: the cause, and what a collector met.
+/// The expected verdict on a machine: the cause, and the result of a collector.
 struct Wants {
     name: &'static str,
     cause: &'static str,
@@ -168,7 +168,7 @@ async fn launch(cluster: &ManagementCluster) -> Result<()> {
     for name in ["denied", "expired", "empty", "page", "huge"] {
         cluster.launch(Wanted { extensions: &script, ..Wanted::linux(name) }).await?;
     }
-    // One that is kept in an account of the user's is asked for in the same way.
+    // A console in the user's own storage account is requested in the same way.
     let storage = Some("https://logs.blob.core.windows.net/");
     cluster.launch(Wanted { storage, ..Wanted::linux("later") }).await?;
     cluster.launch(Wanted { storage, extensions: &script, ..Wanted::linux("own") }).await?;
@@ -187,7 +187,7 @@ fn message(machine: &DynamicObject) -> &str {
         .unwrap_or_default()
 }
 
-/// Everything that can be seen in the namespace.
+/// Everything that is visible in the namespace.
 async fn everything(cluster: &ManagementCluster) -> Result<String> {
     let mut text = String::new();
     for api in [cluster.machines(), cluster.provided(), cluster.pooled()] {

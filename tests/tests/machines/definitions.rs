@@ -19,7 +19,7 @@ pub(crate) async fn edit(
         change(definition["spec"]["versions"].as_array_mut().context("it has versions")?);
         let definition = serde_json::from_value(definition)?;
         match definitions.replace(name, &PostParams::default(), &definition).await {
-            // Its status is written at the same time.
+            // The API server writes the status of the definition at the same time.
             Err(kube::Error::Api(status)) if status.code == 409 => tokio::task::yield_now().await,
             other => return other.map(drop).context("change the definition"),
         }

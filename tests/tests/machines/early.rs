@@ -1,4 +1,4 @@
-//! Machines whose VM is late: it is made from data that comes late itself, or Azure has no room for it.
+//! Machines whose VM comes late: its bootstrap data is late, or Azure has no capacity.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn status(machine: &DynamicObject) -> Option<&str> {
     condition(machine, "BootstrapSucceeded")?["status"].as_str()
 }
 
-/// How often a VM was looked at.
+/// The number of reads of a VM.
 fn looks(cluster: &ManagementCluster, vm: &str) -> usize {
     cluster.azure.with(|azure| count_looks(azure, vm))
 }
@@ -26,7 +26,7 @@ fn count_looks(azure: &mut Azure, vm: &str) -> usize {
     all.filter(|one| one.method == "GET" && one.path.contains(&format!("/{vm}?"))).count()
 }
 
-/// Lets time pass, and waits until a VM has been looked at since.
+/// Lets time pass, and waits until the controller has read the VM again.
 async fn pass(cluster: &ManagementCluster, vm: &str, minutes: u64) -> Result<()> {
     let before = looks(cluster, vm);
     cluster.azure.advance(Duration::from_mins(minutes));
@@ -41,7 +41,7 @@ async fn a_machine_is_left_alone_until_there_is_something_to_make_it_from() -> R
     let early = Wanted { is_said: false, has_data: false, ..Wanted::linux("worker-1") };
     cluster.create_machine(early, None).await?;
     cluster.azure.advance(Duration::from_mins(20));
-    // A client that has seen the one has seen the other.
+    // A controller that has seen the second Machine has also seen the first.
     cluster.launch(Wanted::linux("worker-2")).await?;
     cluster.verdict("worker-2").await?;
     assert_eq!(looks(&cluster, "worker-1"), 0, "there is nothing to look at");
@@ -64,7 +64,7 @@ async fn a_machine_is_judged_by_the_age_of_its_vm_and_not_by_its_own() -> Result
         let machine = cluster.machines().get("worker-1").await?;
         assert_eq!(status(&machine), Some("Unknown"), "after {minutes} more minutes");
     }
-    // Azure has room at last.
+    // Azure now has capacity.
     let id = cluster.put_vm(late)?;
     pass(&cluster, "worker-1", 2).await?;
     pass(&cluster, "worker-1", 3).await?;

@@ -1,5 +1,5 @@
-//! What is known of a cluster beside its machines: the name of its API server, and lines that only
-//! its operators know.
+//! Facts about a cluster besides its machines: the host of its API server, and the signatures of its
+//! operators.
 
 use anyhow::{Context as _, Result};
 use kube::api::PostParams;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::common::{ManagementCluster, SUBSCRIPTION, condition};
 use crate::launch::Wanted;
 
-/// A token that the script printed just before.
+/// A token that the script prints just before the error.
 const SECRET: &str = "q1w2e3.0123456789abcdef";
 
-/// A machine that asks for a host in vain, and says nothing of what it wanted there.
+/// A machine that cannot resolve a host, and does not print why it needs the host.
 fn rule(case: &str, host: &str) -> Value {
     let console = [
         "[   88.812000] cloud-init[1021]: first".to_owned(),
@@ -34,7 +34,7 @@ fn rule(case: &str, host: &str) -> Value {
 
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_the_api_servers_or_another_one() -> Result<()> {
-    // What the cluster says is the host of its API server.
+    // The cluster's objects name the host of the API server.
     let rules = [rule("ours", "PROD.example"), rule("theirs", "downloads.example")];
     let cluster = ManagementCluster::new("hosts", &json!({ "rules": rules }).to_string()).await?;
     for name in ["ours", "theirs"] {
@@ -62,7 +62,7 @@ async fn a_name_that_does_not_resolve_is_the_api_servers_or_another_one() -> Res
     Ok(())
 }
 
-/// A Cluster that names what it is in Azure, and where its API server is.
+/// A Cluster with its infrastructure reference and the endpoint of its API server.
 fn cluster_object(name: &str, kind: &str, reference: &str) -> Value {
     json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": { "name": name },
@@ -77,7 +77,8 @@ async fn the_host_of_the_api_server_is_the_clusters_own_where_the_azure_cluster_
     let rules = [rule("edge", "edge.example"), rule("managed", "managed.example")];
     let cluster =
         ManagementCluster::new("own-hosts", &json!({ "rules": rules }).to_string()).await?;
-    // It has neither the name of its Cluster nor a label with it: only the Cluster says whose it is.
+    // This AzureCluster has neither the name of its Cluster nor a label with that name: only the Cluster
+    // refers to it.
     let site = json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "AzureCluster",
         "metadata": { "name": "somewhere" },
@@ -91,7 +92,7 @@ async fn the_host_of_the_api_server_is_the_clusters_own_where_the_azure_cluster_
         let object = serde_json::from_value(object)?;
         cluster.clusters().create(&PostParams::default(), &object).await?;
     }
-    // Of the first not even the id is said: it is found where its Cluster is.
+    // The provider has not even set the id of the first VM: bringup finds the VM by its Cluster.
     for (name, is_said) in [("edge", false), ("managed", true)] {
         let wanted = Wanted { case: name, cluster: name, is_said, ..Wanted::linux(name) };
         cluster.launch(wanted).await?;

@@ -1,5 +1,5 @@
-//! How soon a verdict stands once Azure shows its evidence, by Azure's clock. Where a verdict is waited
-//! for that clock stands still: whatever would wait for it, would wait for ever.
+//! How soon a verdict is written once Azure shows its evidence, by Azure's clock. While a test waits for
+//! a verdict that clock stands still, so code that waits for the clock would wait for ever.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use jiff::{SignedDuration, Timestamp};
 use crate::common::ManagementCluster;
 use crate::matrix::{Is, all, is_failed, launch, scenario};
 
-/// What is promised.
+/// The promised time from the evidence to the verdict.
 const PROMISED: SignedDuration = SignedDuration::from_secs(3);
 
-/// A machine whose console is to tell of its failure.
+/// A machine whose console is to show its failure.
 pub(crate) struct Watched {
     name: String,
-    /// Where its console is stored.
+    /// The address of the console.
     console: String,
     proof: &'static str,
-    /// When that was first to be read there.
+    /// When the console first showed the proof.
     shown: Option<Timestamp>,
 }
 
@@ -35,13 +35,13 @@ async fn vm_of(cluster: &ManagementCluster, name: &str) -> Result<String> {
     Ok(id.trim_start_matches("azure://").to_owned())
 }
 
-/// The machines of these cases.
+/// The names of the machines of these cases.
 fn cells(are: &[Is]) -> Vec<String> {
     let wanted = all().filter(|(_, case)| are.contains(&case.is));
     wanted.map(|(row, case)| case.machine(row)).collect()
 }
 
-/// A machine whose console is to show this.
+/// A machine whose console is to show `proof`.
 pub(crate) async fn watched(
     cluster: &ManagementCluster,
     name: &str,
@@ -52,8 +52,8 @@ pub(crate) async fn watched(
     Ok(Watched { name: name.to_owned(), console, proof, shown: None })
 }
 
-/// Lets time go by second by second, and stops it for each machine when what is promised for it is
-/// about to be over: its verdict must be there before it goes on.
+/// Moves the clock on second by second, and stops it for each machine when the promised time is about to
+/// be over: the clock continues only once the machine has its verdict.
 #[expect(clippy::print_stdout, reason = "figures for the caller")]
 pub(crate) async fn judged_in_time(
     cluster: &ManagementCluster,
@@ -94,7 +94,7 @@ async fn a_verdict_stands_within_three_seconds_of_its_evidence() -> Result<()> {
     assert_eq!(waiting.len(), 32);
     judged_in_time(&cluster, waiting).await?;
 
-    // Where the console proves nothing, an extension ends it with the next look.
+    // Where the console proves nothing, the next read of an extension gives the verdict.
     let decided = cells(&[Is::Hinted, Is::Dark, Is::Waited]);
     for name in &decided {
         assert!(!is_failed(&cluster.machines().get(name).await?), "{name} is judged too early");
@@ -113,7 +113,7 @@ async fn made(cluster: &ManagementCluster, name: &str) -> Result<Timestamp> {
     Ok(made.parse()?)
 }
 
-/// Where nothing ever says anything, that is said when the time is over: no sooner, and no later.
+/// A machine without any evidence gets its verdict when its time is over: no sooner, and no later.
 #[expect(clippy::print_stdout, reason = "figures for the caller")]
 async fn silent_ones_are_judged_when_their_time_is_over(cluster: &ManagementCluster) -> Result<()> {
     let (now, second) = (|| cluster.azure.clock().now(), SignedDuration::from_secs(1));
@@ -126,7 +126,7 @@ async fn silent_ones_are_judged_when_their_time_is_over(cluster: &ManagementClus
     for name in &silent {
         assert!(!is_failed(&cluster.machines().get(name).await?), "{name} is judged too early");
     }
-    // The moment itself is over, for each of them.
+    // The time of every machine is over.
     cluster.azure.advance(now().duration_until(limit + second).try_into()?);
     for name in &silent {
         cluster.until(cluster.machines(), name, &format!("a verdict of {name}"), is_failed).await?;

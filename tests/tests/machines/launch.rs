@@ -1,4 +1,4 @@
-//! Machines, with what the provider makes of them.
+//! Machines, and the objects that the provider creates for them.
 
 use anyhow::{Context as _, Result, ensure};
 use bringup_end_to_end::SUBNET;
@@ -9,39 +9,39 @@ use serde_json::{Value, json};
 
 use crate::common::{ManagementCluster, SUBSCRIPTION};
 
-/// What a machine's VM is part of.
+/// The kind of scale set that contains a machine's VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Nothing: it is an `AzureMachine`.
+    /// No scale set: the machine is an `AzureMachine`.
     Vm,
-    /// A scale set under which it stands.
+    /// A scale set; the VM is an instance below it.
     Uniform,
-    /// A scale set beside which it stands.
+    /// A scale set; the VM is a resource of its own beside it.
     Flexible,
     /// An infrastructure machine of an unknown provider.
     Strange,
 }
 
-/// What a machine is to be.
+/// The properties of a machine.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) name: &'a str,
     pub(crate) os: &'a str,
     pub(crate) form: Form,
-    /// The provider has said where the VM is.
+    /// Whether the provider has set the id of the VM.
     pub(crate) is_said: bool,
     pub(crate) console: bool,
-    /// The storage account of the user's in which the console is kept; else the platform keeps it.
+    /// The user's storage account that holds the console. Without it, the platform stores the console.
     pub(crate) storage: Option<&'a str>,
-    /// The tag by which rules of the scenario know the VM.
+    /// The tag by which rules of the scenario select the VM.
     pub(crate) case: &'a str,
-    /// The cluster it belongs to.
+    /// The name of the machine's cluster.
     pub(crate) cluster: &'a str,
-    /// The bootstrap provider has said what it is to be made from.
+    /// Whether the bootstrap provider has delivered the bootstrap data.
     pub(crate) has_data: bool,
-    /// The kind of the bootstrap provider's object, if it is said.
+    /// The kind of the bootstrap provider's object, if the test sets it.
     pub(crate) config: Option<&'a str>,
-    /// Its extensions, by name, which is their type as well.
+    /// The names of the VM's extensions, which are also their types.
     pub(crate) extensions: &'a [&'a str],
 }
 
@@ -108,7 +108,7 @@ impl<'a> Wanted<'a> {
 }
 
 impl ManagementCluster {
-    /// A Machine with what the provider has behind it, and its VM.
+    /// Creates a Machine, the provider's object behind it, and its VM.
     pub(crate) async fn launch(&self, wanted: Wanted<'_>) -> Result<()> {
         let id = match wanted.form {
             Form::Vm | Form::Strange => self.put_vm(wanted)?,
@@ -118,21 +118,22 @@ impl ManagementCluster {
         self.create_machine(wanted, id.as_deref()).await
     }
 
-    /// A Machine and what the provider has behind it, of a VM that is said to be there.
+    /// Creates a Machine and the provider's object behind it, for the VM with this id.
     pub(crate) async fn create_machine(&self, wanted: Wanted<'_>, id: Option<&str>) -> Result<()> {
         let Wanted { name, cluster, .. } = wanted;
         let now = Time(self.azure.clock().now());
         if wanted.form != Form::Strange {
             self.provide(wanted, id, &now).await?;
         }
-        // Of an instance of a scale set nothing is said on its Machine before its Node is there.
+        // The Machine of a scale set's instance shows nothing of the VM before its Node exists.
         let is_pooled = matches!(wanted.form, Form::Uniform | Form::Flexible);
         let mut bootstrap = json!({});
         if wanted.has_data {
             bootstrap["dataSecretName"] = json!(if is_pooled { "" } else { "never-read" });
         }
         let own = id.filter(|_| !is_pooled);
-        // One of the two has to be there.
+        // A Machine needs at least one of the two: the name of its data Secret or a reference to its
+        // configuration.
         if let Some(kind) = wanted.config.or((!wanted.has_data).then_some("KubeadmConfig")) {
             let group = "bootstrap.cluster.x-k8s.io";
             bootstrap["configRef"] = json!({ "apiGroup": group, "kind": kind, "name": name });
@@ -167,7 +168,7 @@ impl ManagementCluster {
         Ok(())
     }
 
-    /// What the provider has behind a Machine.
+    /// Creates the provider's object behind a Machine.
     pub(crate) async fn provide(
         &self,
         wanted: Wanted<'_>,
@@ -191,7 +192,7 @@ impl ManagementCluster {
             "metadata": { "name": name }, "spec": spec,
         });
         if form != Form::Vm {
-            // The pool is called as its scale set.
+            // The pool has the name of its scale set.
             provided["metadata"]["labels"] = json!({ POOL_LABEL: name });
         }
         let made = api.create(&PostParams::default(), &serde_json::from_value(provided)?).await;
@@ -243,7 +244,7 @@ impl ManagementCluster {
         Ok(id)
     }
 
-    /// A scale set with one instance: the id of that.
+    /// Creates a scale set with one instance, and returns the id of the instance.
     fn put_scale_set(&self, wanted: Wanted<'_>) -> Result<String> {
         let (set, arm) = (wanted.name, self.arm());
         let id = format!("{}/Microsoft.Compute/virtualMachineScaleSets/{set}", self.providers());

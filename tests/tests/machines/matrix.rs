@@ -11,13 +11,13 @@ use serde_json::json;
 use crate::common::{ManagementCluster, condition, kinds};
 use crate::launch::{Form, Wanted};
 
-/// What happens to a machine, and what is to be said of it.
+/// What happens to a machine, and the expected verdict.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// What its bootstrap writes to the console.
+    /// The lines that the bootstrap writes to the console.
     console: &'static [&'static str],
     cause: &'static str,
-    /// A part of the line that proves it.
+    /// A part of the line that proves the cause.
     pub(crate) proof: &'static str,
     pub(crate) is: Is,
 }
@@ -25,24 +25,24 @@ pub(crate) struct Case {
 /// What is different about a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Is {
-    /// Its console proves it.
+    /// The console proves the cause.
     Plain,
-    /// Its console speaks for it, and only the end of the provider's own extension says that it failed.
+    /// The console supports the cause, and only the end of the provider's own extension shows the
+    /// failure.
     Hinted,
-    /// Its Node comes.
+    /// The Node joins.
     Healthy,
-    /// Its agent never reports.
+    /// The agent never reports.
     Silent,
-    /// Its console is off, and the provider's own extension says that it failed.
+    /// The console is off, and the provider's own extension reports the failure.
     Dark,
-    /// Its console is off, and bringup-node waits in an extension.
+    /// The console is off, and `bringup-node wait` runs in an extension.
     Waited,
     /// The provider's own extension is off.
     Bare,
 }
 
 impl Is {
-    /// Whether its console is on.
     fn has_console(self) -> bool {
         !matches!(self, Self::Dark | Self::Waited)
     }
@@ -52,7 +52,7 @@ const PREFLIGHT: &str = "[preflight] Some fatal errors occurred:";
 const FINISHED: &str = "Cloud-init v. 24.4.1 finished at Thu, 01 Jan 2026 00:02:03 +0000. Datasource DataSourceAzure [seed=/dev/sr0].  Up 93.10 seconds";
 const JWS: &str = "error: error execution phase preflight: couldn't validate the identity of the API Server: could not find a JWS signature in the cluster-info ConfigMap for token ID \"abcdef\"";
 
-/// All that the provider's extension ever says.
+/// The only message of the provider's extension.
 const GIVES_UP: &str =
     "Enable failed: failed to execute command: command terminated with exit status=1";
 const WAITED: &str = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"BootstrapTokenInvalid\",\"conf\":\"high\",\"ev\":[\"cluster-info has no signature for it\"],\"end\":1}";
@@ -184,8 +184,8 @@ pub(crate) const ROWS: [Row; 4] = [
     Row { name: "flexible", os: "Linux", form: Form::Flexible },
 ];
 
-/// The rules by which the VMs live: how long their scripts take, and how long the provider's own
-/// extension waits for them.
+/// The scenario's rules for the VMs: how long their scripts take, and how long the provider's own
+/// extension waits for the scripts.
 pub(crate) fn scenario(script: &str, extension: &str) -> String {
     let rules: Vec<_> = CASES.iter().map(|case| case.rule(script, extension)).collect();
     json!({ "rules": rules }).to_string()
@@ -225,7 +225,7 @@ pub(crate) fn is_failed(machine: &DynamicObject) -> bool {
     condition(machine, "BootstrapSucceeded").is_some_and(|it| it["status"] == "False")
 }
 
-/// What is to be said of a machine is said, with its proof, and where it was looked for.
+/// Checks that a machine has the expected verdict, with its proof and the sources that were read.
 pub(crate) fn check(
     case: &Case,
     machine: &DynamicObject,
@@ -256,7 +256,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// A form with a case.
+/// A form of machine with a case.
 pub(crate) type Cell = (Row, &'static Case);
 
 /// Every form with every case.
@@ -264,7 +264,7 @@ pub(crate) fn all() -> impl Iterator<Item = Cell> {
     ROWS.iter().flat_map(|row| CASES.iter().map(|case| (*row, case)))
 }
 
-/// Makes them, and waits until they are seen.
+/// Creates the machines, and waits until the controller has seen them.
 pub(crate) async fn launch(cluster: &ManagementCluster, cells: &[Cell]) -> Result<()> {
     for (row, case) in cells {
         let extension = match case.is {

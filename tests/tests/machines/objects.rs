@@ -1,4 +1,4 @@
-//! Extremes of everything that Machines, the provider's objects behind them and `BootstrapReports` can hold,
+//! Extreme values of all fields of Machines, the provider's objects behind them and `BootstrapReports`,
 //! through the whole observer: nothing panics, reads and writes are bounded, and another Machine gets its
 //! verdict.
 
@@ -20,7 +20,7 @@ use crate::verdicts::TOKEN;
 /// How many of each kind are offered to the API server.
 const MACHINES: usize = 32;
 const REPORTS: usize = 48;
-/// How many of each kind it must have accepted.
+/// How many of each kind the API server must have accepted.
 const LEAST_ACCEPTED: u64 = 8;
 /// How many requests a Machine may cost in the time of this test.
 const MOST_REQUESTS: usize = 80;
@@ -72,7 +72,7 @@ fn azure_machine_status() -> Value {
     ] } })
 }
 
-/// Machines with what is behind them, and reports; their names.
+/// Creates Machines, the objects behind them, and reports. Returns the names of the Machines.
 async fn fill(generator: &mut Generator, cluster: &ManagementCluster) -> Result<Vec<String>> {
     let namespace = &cluster.namespace;
     let machines = format!("/apis/cluster.x-k8s.io/v1beta2/namespaces/{namespace}/machines");
@@ -129,7 +129,7 @@ async fn fill(generator: &mut Generator, cluster: &ManagementCluster) -> Result<
     Ok(names)
 }
 
-/// Another Machine gets its verdict.
+/// Checks that another Machine gets its verdict.
 async fn assert_neighbour_is_told(cluster: &ManagementCluster, name: &str) -> Result<()> {
     cluster.launch(Wanted::linux(name)).await?;
     let machine = cluster.verdict(name).await?;
@@ -163,11 +163,12 @@ async fn extremes_of_what_objects_hold_stop_no_other_machine() -> Result<()> {
         }
     }
     assert_sound(&cluster)?;
-    // Another one, which has to list what the first saw coming one by one; and Machines are deleted.
+    // A second observer lists the objects that the first one saw coming one by one; and Machines are
+    // deleted.
     let cluster = cluster.observed_as(client()?);
     assert_neighbour_is_told(&cluster, "listed").await?;
     for machine in machines.iter().step_by(3) {
-        // What comes back may not be readable.
+        // The response may not parse.
         drop(cluster.machines().delete(machine, &DeleteParams::default()).await);
     }
     for minute in 0..30 {

@@ -17,7 +17,7 @@ use crate::conditions::FAILS;
 use crate::definitions::serve_kind_only;
 use crate::launch::Wanted;
 
-/// Longer than the first look takes to be due.
+/// Longer than the time until the first read is due.
 const FIRST_LOOK: Duration = Duration::from_secs(70);
 
 async fn merge(api: &Api<DynamicObject>, name: &str, change: Value) -> Result<()> {
@@ -29,7 +29,7 @@ fn status<'a>(object: &'a DynamicObject, kind: &str) -> &'a str {
     condition(object, kind).and_then(|it| it["status"].as_str()).unwrap_or_default()
 }
 
-/// Waits until a Machine and what is behind it say the same.
+/// Waits until a Machine and the object behind it have the same status.
 async fn until_both(cluster: &ManagementCluster, name: &str, wanted: &str) -> Result<()> {
     let says = |it: &DynamicObject| status(it, "BootstrapSucceeded") == wanted;
     cluster.until(cluster.machines(), name, &format!("{name}: {wanted}"), says).await?;
@@ -38,9 +38,9 @@ async fn until_both(cluster: &ManagementCluster, name: &str, wanted: &str) -> Re
     Ok(())
 }
 
-/// Observes a machine of a paused cluster, and lets that go on.
+/// Observes a machine of a paused cluster, and then resumes the cluster.
 async fn pause_and_go_on(cluster: ManagementCluster, clusters: Api<DynamicObject>) -> Result<()> {
-    // The API server's clock goes on, and what Azure shows must not be older than the Machine.
+    // The API server's clock runs on, and Azure's evidence must not be older than the Machine.
     cluster.azure.advance(Duration::from_mins(3));
     merge(&clusters, "prod", json!({ "spec": { "paused": true } })).await?;
     cluster.launch(Wanted::linux("worker-1")).await?;
@@ -52,7 +52,7 @@ async fn pause_and_go_on(cluster: ManagementCluster, clusters: Api<DynamicObject
     assert_eq!(reports[0].cause(), Some("BootstrapTokenInvalid"));
     let held = verdict.collectors.iter().find(|it| it.name == "conditions").context("said")?;
     assert_eq!(held.state, CollectorState::Disabled);
-    // That it is paused; or that it was not seen yet, where the look was faster.
+    // The detail names the Cluster: it is paused, or the observer had not seen it before the first read.
     assert!(held.detail.starts_with("not written for now: Cluster prod "), "{}", held.detail);
     let events: Api<Event> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let events = events.list(&ListParams::default()).await?.items;
@@ -63,7 +63,7 @@ async fn pause_and_go_on(cluster: ManagementCluster, clusters: Api<DynamicObject
         }
     }
 
-    // The clock stands: whatever would wait for it, would wait for ever.
+    // The clock stands still: code that waits for the clock would wait for ever.
     merge(&clusters, "prod", json!({ "spec": { "paused": false } })).await?;
     until_both(&cluster, "worker-1", "False").await?;
     assert!(!is_written(&clusters.get("prod").await?));
@@ -109,7 +109,7 @@ async fn objects_with_the_paused_annotation_are_not_written_to() -> Result<()> {
     Ok(())
 }
 
-/// What a Machine and what is behind it say now.
+/// Checks the statuses of a Machine and of the object behind it.
 async fn assert_said(cluster: &ManagementCluster, name: &str, wanted: [&str; 2]) -> Result<()> {
     let machine = cluster.machines().get(name).await?;
     let behind = cluster.provided().get(name).await?;

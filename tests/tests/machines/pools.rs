@@ -1,4 +1,5 @@
-//! Pools and Clusters: what they tell, and where they may not be seen or do not exist yet.
+//! Pools and Clusters: their conditions, and what happens when bringup may not read them or their
+//! definitions are missing.
 
 use bringup_testbed::wait::{in_time, until_object};
 use std::time::Duration;
@@ -26,7 +27,7 @@ fn is_seen(machine: &DynamicObject) -> bool {
     condition(machine, "BootstrapSucceeded").is_some()
 }
 
-/// Machines whose bootstrap fails after seconds, which their extension says.
+/// A scenario in which the bootstrap fails after seconds, and the extension reports the failure.
 fn fails() -> String {
     let waited = "BRINGUP-NODE/1 {\"v\":1,\"kind\":\"wait\",\"exit\":31,\"name\":\"X\",\"cause\":\"BootstrapTokenInvalid\",\"conf\":\"high\",\"ev\":[\"cluster-info has no signature for it\"],\"end\":1}";
     let script =
@@ -35,7 +36,7 @@ fn fails() -> String {
     json!({ "rules": [{ "name": "all", "boot": boot }] }).to_string()
 }
 
-/// The provider tells something of a pool; what is there then is answered.
+/// Writes a condition to a pool as the provider does, and returns the pool.
 async fn report_condition(
     cluster: &ManagementCluster,
     pool: &str,
@@ -43,7 +44,7 @@ async fn report_condition(
     severity: &str,
     reason: &str,
 ) -> Result<DynamicObject> {
-    // Its clock is that of the API server, which goes on.
+    // The provider uses the clock of the API server, which runs on.
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let told = json!({
         "type": kind, "status": "False", "severity": severity, "reason": reason,
@@ -53,7 +54,7 @@ async fn report_condition(
     Ok(cluster.pools().patch_status(pool, &PatchParams::default(), &patch).await?)
 }
 
-/// How often instances of a scale set were looked at.
+/// The number of reads of a scale set's instances.
 fn looks(cluster: &ManagementCluster, set: &str) -> usize {
     cluster.azure.with(|azure| {
         let all = azure.journal().requests().iter();
@@ -68,22 +69,22 @@ async fn a_failure_that_a_pool_reports_is_judged_at_once_and_the_pool_is_never_w
     let cluster = ManagementCluster::with_manual_clock("pools", &fails()).await?;
     let pools = [
         ("uniform", Form::Uniform, "BootstrapSucceeded", "Error", "Failed"),
-        // The provider calls this an information.
+        // The provider gives this condition the severity Info.
         ("flexible", Form::Flexible, "ScaleSetRunning", "Info", "ScaleSetProvisionFailed"),
     ];
     for (name, form, ..) in pools {
         let mode = if form == Form::Uniform { "Uniform" } else { "Flexible" };
         cluster.make_pool(name, mode).await?;
         let extensions = &["CustomScript"][..];
-        // Its console says nothing.
+        // The console is off.
         let wanted = Wanted { form, extensions, console: false, ..Wanted::linux(name) };
         cluster.launch(wanted).await?;
         cluster.until(cluster.machines(), name, "the Machine to be seen", is_seen).await?;
     }
-    // Both have failed, and the first look is still to come.
+    // Both machines have failed, and the first read is not due yet.
     cluster.azure.advance(Duration::from_secs(20));
     for (name, _, kind, severity, reason) in pools {
-        // What it says while it makes the instances is no reason to look.
+        // A condition that the provider writes while it creates the instances triggers no read.
         report_condition(&cluster, name, "ScaleSetDesiredReplicas", "Info", "ScaleSetScaleUp")
             .await?;
         assert_eq!(looks(&cluster, name), 0, "there is no reason to read {name} yet");
@@ -102,7 +103,7 @@ async fn a_failure_that_a_pool_reports_is_judged_at_once_and_the_pool_is_never_w
     Ok(())
 }
 
-/// Takes a definition away, with everything of its kind.
+/// Deletes a definition, with all objects of its kind.
 async fn remove(cluster: &ManagementCluster, name: &str) -> Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
     let uid = definitions.get(name).await?.metadata.uid.context("a uid")?;
@@ -121,7 +122,7 @@ async fn missing_definitions_of_clusters_and_pools_are_noticed_when_they_are_ins
     remove(&cluster, "clusters.cluster.x-k8s.io").await?;
     remove(&cluster, "azuremachinepools.infrastructure.cluster.x-k8s.io").await?;
     let cluster = cluster.observed();
-    // Everything else goes on.
+    // Everything else continues to work.
     let extensions = &["CustomScript"][..];
     let pooled =
         Wanted { form: Form::Uniform, extensions, console: false, ..Wanted::linux("pooled") };

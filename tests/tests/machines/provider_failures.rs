@@ -1,7 +1,8 @@
-//! What the provider tells: where no console proves a failure, it is the first to know of it.
+//! Failures that the provider reports: where no console proves a failure, the provider is the first to
+//! know.
 //!
-//! Where a verdict is waited for, Azure's clock stands still: whatever would wait for it, would wait for
-//! ever.
+//! While a test waits for a verdict Azure's clock stands still, so code that waits for the clock would
+//! wait for ever.
 
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use crate::common::ManagementCluster;
 use crate::launch::Form;
 use crate::matrix::{Cell, Is, Row, all, check, is_failed, launch, scenario};
 
-/// Where the provider says how a machine's extensions ended: on the object behind it, or on its pool.
+/// The objects on which the provider reports how a machine's extensions ended: the object behind the
+/// Machine, or its pool.
 fn speaker(cluster: &ManagementCluster, row: Row) -> Api<DynamicObject> {
     match row.form {
         Form::Vm | Form::Strange => cluster.provided(),
@@ -23,12 +25,12 @@ fn speaker(cluster: &ManagementCluster, row: Row) -> Api<DynamicObject> {
     }
 }
 
-/// The provider tells that an extension has failed, and never why.
+/// Reports that an extension has failed, as the provider does: without the cause.
 async fn report_failure(cluster: &ManagementCluster, row: Row, name: &str) -> Result<()> {
     let object = speaker(cluster, row).get(name).await?;
     let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
     let mut conditions = conditions.cloned().unwrap_or_default();
-    // Its clock is that of the API server, which goes on.
+    // The provider uses the clock of the API server, which runs on.
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     conditions.push(json!({
         "type": "BootstrapSucceeded", "status": "False", "severity": "Error",
@@ -40,7 +42,7 @@ async fn report_failure(cluster: &ManagementCluster, row: Row, name: &str) -> Re
     Ok(())
 }
 
-/// How often any VM was looked at.
+/// The number of reads of all VMs.
 fn looks(cluster: &ManagementCluster) -> usize {
     cluster.azure.with(|azure| {
         let all = azure.journal().requests().iter();
@@ -62,7 +64,7 @@ async fn a_failure_that_the_provider_reports_is_judged_at_once_on_every_form_of_
         }
     }
     launch(&cluster, &cells).await?;
-    // By now each has failed, and Azure shows it; the first look is still to come.
+    // By now each machine has failed, and Azure shows it; the first read is not due yet.
     cluster.azure.advance(Duration::from_secs(25));
     for (row, case) in cells {
         let name = case.machine(row);

@@ -1,4 +1,4 @@
-//! Definitions of other shapes and versions than the newest.
+//! Definitions whose schemas and versions are not the newest.
 
 use bringup_azure_sim::clock::Pace;
 use bringup_testbed::wait::{polled, until};
@@ -15,7 +15,7 @@ use crate::conditions::FAILS;
 use crate::definitions::{edit, serve_only};
 use crate::launch::Wanted;
 
-/// More than the time after which definitions are looked at again.
+/// Longer than the interval after which bringup reads the definitions again.
 const LATER: Duration = Duration::from_mins(6);
 
 /// Waits until the API server publishes that the conditions of an `AzureMachine` are a map.
@@ -38,8 +38,8 @@ async fn until_published(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// The conditions of an `AzureMachine` are of the new shape from now on. What is not in it is kept
-/// all the same, so that it shows if any client writes it.
+/// Gives the conditions of an `AzureMachine` the new schema. The schema preserves unknown fields, so that
+/// they show if any client writes them.
 async fn renew(client: &Client) -> Result<()> {
     let text = json!({ "type": "string" });
     let conditions = json!({
@@ -105,7 +105,7 @@ async fn test_06_a_definition_that_changes_later_is_noticed() -> Result<()> {
     Ok(())
 }
 
-/// Writes a condition of another controller, as controllers of Cluster API do where the list is whole.
+/// Writes a condition of another controller, as controllers of Cluster API do where the list is atomic.
 async fn write_theirs(api: &Api<DynamicObject>, name: &str, round: usize) -> Result<()> {
     loop {
         let object = api.get(name).await?;
@@ -122,7 +122,7 @@ async fn write_theirs(api: &Api<DynamicObject>, name: &str, round: usize) -> Res
     }
 }
 
-/// How many other writes happen during ours.
+/// The number of foreign writes during bringup's writes.
 const ROUNDS: usize = 60;
 
 #[tokio::test]
@@ -157,7 +157,8 @@ async fn machines_of_v1beta1_alone_are_observed_and_written_as_that_version_has_
     let report = cluster.reports().await?.pop().context("a report")?;
     assert_eq!(report.spec.target_ref.api_version, "cluster.x-k8s.io/v1beta1");
 
-    // Cluster API is upgraded. Nothing here converts what was written before, so that goes first.
+    // Cluster API is upgraded. No webhook converts the older objects here, so the test deletes them
+    // first.
     machines.delete("worker-1", &DeleteParams::default()).await?;
     serve_only(&client, "v1beta2").await?;
     cluster.version = "v1beta2";

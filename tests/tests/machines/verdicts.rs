@@ -1,4 +1,4 @@
-//! What is said of machines.
+//! Verdicts on machines.
 
 use anyhow::{Context as _, Result};
 use bringup_objects::report::MOVED_LABEL;
@@ -68,7 +68,7 @@ async fn test_01_02_04_a_verdict_is_on_the_machine_and_on_what_is_behind_it() ->
     assert_eq!((owner.kind.as_str(), owner.name.as_str()), ("Cluster", "prod"));
     assert_eq!(reports[0].spec.target_ref.kind, "Machine");
     assert!(reports[0].labels().contains_key(MOVED_LABEL), "it goes where its cluster goes");
-    // The token itself is never read; how old it is at most is known.
+    // bringup never reads the token; only its maximum age is known.
     let status = reports[0].status.clone().unwrap_or_default();
     let age = status.collectors.iter().find(|one| one.name == "join token's age");
     let age = age.map(|age| age.detail.clone()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What extensions say of a bootstrap, and what of that counts.
+//! What extensions report about a bootstrap, and which of these reports count.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::common::{ManagementCluster, condition};
 use crate::launch::{Form, Wanted};
 
-/// What `bringup-node wait` prints last.
+/// The last line that `bringup-node wait` prints.
 fn line(exit: i32, more: &str) -> String {
     format!("BRINGUP-NODE/1 {{\"v\":1,\"kind\":\"wait\",\"exit\":{exit},\"name\":\"X\"{more}}}")
 }
@@ -20,7 +20,7 @@ const TOKEN: &str = ",\"cause\":\"BootstrapTokenInvalid\",\"conf\":\"high\",\"ev
 const CURABLE: &str = ",\"cause\":\"ApiServerUnreachable\",\"conf\":\"high\",\"end\":1";
 const SUCCESS: &str = ",\"end\":1";
 
-/// A rule for VMs of a case, whose bootstrap does this and whose script prints that.
+/// A rule for VMs of a case: `console` is what the bootstrap writes, `prints` is what the script prints.
 fn rule(case: &str, exit: i32, prints: &str, console: &str) -> Value {
     let own = json!({ "exitCode": 1, "lasts": "20s", "output": "Enable failed: exit status=1" });
     json!({
@@ -42,7 +42,7 @@ fn said<'a>(object: &'a DynamicObject, key: &str) -> &'a str {
     condition(object, "BootstrapSucceeded").and_then(|it| it[key].as_str()).unwrap_or_default()
 }
 
-/// Cases with their machines, all of them seen.
+/// Creates a cluster with these rules and machines, and waits until the controller has seen all machines.
 async fn cluster(
     name: &str,
     rules: &[Value],
@@ -120,7 +120,7 @@ async fn a_console_that_agrees_with_a_cut_line_makes_it_certain() -> Result<()> 
     let quoted = "the resolver gives up";
     let cut =
         line(31, &format!(",\"cause\":\"DnsFailure\",\"conf\":\"high\",\"ev\":[\"{quoted}\"]"));
-    // Neither proves anything by itself.
+    // Neither the cut line nor the console proves anything by itself.
     let same = "[   61.2] cloud-init[1021]: SERVFAIL for pkgs.contoso.example";
     let other = "[   61.2] cloud-init[1021]: containerd.service: failed";
     let rules = [rule("agrees", 31, &cut, same), rule("differs", 31, &cut, other)];
@@ -159,7 +159,7 @@ async fn test_24_31_34_extensions_of_others_are_no_cause() -> Result<()> {
     let machine = verdict(&cluster, "users", "False").await?;
     assert_eq!(said(&machine, "reason"), "BootstrapTokenInvalid");
 
-    // The provider takes an extension that exists for one that succeeded, and drops what is ours.
+    // The provider counts every extension that exists as successful, and removes bringup's condition.
     let now =
         condition(&machine, "BootstrapSucceeded").context("there")?["lastTransitionTime"].clone();
     let theirs = json!({ "status": { "conditions": [
@@ -177,7 +177,7 @@ async fn test_24_31_34_extensions_of_others_are_no_cause() -> Result<()> {
     let machine = cluster.machines().get("gave-up").await?;
     assert_eq!(status(&machine), Some("False"));
 
-    // A script of the user's that fails is no failure of the bootstrap; in the end it may explain one.
+    // A user's script that fails is no failure of the bootstrap; in the end it may explain one.
     cluster.until_looked("complains").await?;
     assert_eq!(status(&cluster.machines().get("complains").await?), Some("Unknown"));
     cluster.azure.advance(Duration::from_mins(10));
@@ -222,7 +222,7 @@ async fn test_26_35_a_node_that_joins_succeeds_with_a_warning_about_its_failed_w
         let is = |it: &DynamicObject| status(it).is_some();
         cluster.until(cluster.machines(), wanted.name, "the Machine to be seen", is).await?;
     }
-    // Some are Nodes before the controller has looked, one after its verdict.
+    // Some machines become Nodes before the controller has read them, one after its verdict.
     for name in ["said", "unmarked", "gave-up"] {
         joins(&cluster, name).await?;
         verdict(&cluster, name, "True").await?;
@@ -261,7 +261,8 @@ async fn test_27_the_custom_script_of_a_user_stays_the_only_one_and_azure_is_onl
         cluster.launch(with(name, &script)).await?;
     }
     let vm = format!("{}/Microsoft.Compute/virtualMachines/theirs", cluster.providers());
-    // Azure's error for such a read: it would appear below.
+    // Azure refuses a second extension of the same kind. If bringup wrote one, the requests below would
+    // show it.
     let arm = Arm::new(cluster.azure.clone());
     let another = json!({ "location": "eastus", "properties": { "publisher": "Microsoft.Azure.Extensions", "type": "CustomScript", "typeHandlerVersion": "2.1", "settings": {} } });
     let refused = arm.put(&format!("{vm}/extensions/bringup-wait"), &another);

@@ -1,5 +1,5 @@
-//! The chart with machines switched on: accepted, with exactly the rights of the table, and beside
-//! Karpenter's chart in either order.
+//! The chart with machines switched on: the API server accepts it, it grants exactly the rights of the
+//! table, and it can be installed before or after Karpenter's chart.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ use super::super::{NAMESPACE, apply, becomes_allowed, expected, grants, helm, ma
 use super::super::{render, root};
 
 const VALUES: [&str; 2] = ["--values", "charts/tests/flex.yaml"];
-/// Where the flags of the controller are.
+/// The source code that defines the controller's flags.
 const FLAGS: &str = concat!(
     include_str!("../../../crates/cli/src/controller.rs"),
     include_str!("../../../crates/cli/src/azure.rs")
@@ -156,7 +156,7 @@ async fn helm_installs_both_charts_in_either_order_and_upgrades_and_uninstalls_k
         assert_eq!(helm.owner("azureflexnodeclasses").await?, None);
         helm.uninstall("bringup")?;
         helm.uninstall("karpenter")?;
-        // Machines, and so their VMs, outlive both.
+        // The definitions, and so the machines and their VMs, outlive both charts.
         helm.owner("azureflexmachines").await?;
         helm.owner("azureflexnodeclasses").await?;
     }
@@ -173,7 +173,7 @@ async fn without_karpenters_chart_the_class_is_defined_here() -> Result<()> {
     for kind in ["azureflexmachines", "azureflexnodeclasses"] {
         assert_eq!(helm.owner(kind).await?.as_deref(), Some("bringup"), "{kind}");
     }
-    // Switched off, machines rest where they are.
+    // With machines switched off, existing machines stay as they are.
     let fixed = ["upgrade", "bringup", "charts/bringup", "--namespace", NAMESPACE];
     helm.run(&fixed)?;
     for kind in ["azureflexmachines", "azureflexnodeclasses"] {
@@ -220,7 +220,7 @@ impl Helm {
         self.run(&["uninstall", release, "--namespace", namespace(release)])
     }
 
-    /// The release that owns a definition, which must be there.
+    /// The release that owns a definition. The definition must exist.
     async fn owner(&self, kind: &str) -> Result<Option<String>> {
         let all: Api<CustomResourceDefinition> = Api::all(self.plane.client());
         let definition = all.get(&format!("{kind}.flex.aks.azure.com")).await?;

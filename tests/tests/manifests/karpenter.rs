@@ -1,5 +1,5 @@
-//! What Karpenter is installed with, and the examples: accepted by a real API server, in step with
-//! the code, and enough for the real Karpenter to run.
+//! The installation of Karpenter, and the examples: a real API server accepts them, they match the code,
+//! and they suffice for the real Karpenter to run.
 
 use bringup_testbed::wait::in_time;
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ async fn karpenter_runs_with_the_rights_of_its_chart_and_sees_whether_a_class_is
     Ok(())
 }
 
-/// The control plane on which things are only tried out.
+/// The control plane for dry runs.
 async fn control_plane() -> Result<&'static ControlPlane> {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED.get_or_try_init(installed).await
@@ -172,7 +172,7 @@ async fn installed() -> Result<ControlPlane> {
     Ok(control_plane)
 }
 
-/// `kubectl apply` in the repository, as a person runs it.
+/// `kubectl apply` in the repository, as a user runs it.
 fn apply(control_plane: &ControlPlane, options: &[&str]) -> Result<String> {
     run(control_plane, &[&["apply"], options].concat())
 }
@@ -181,7 +181,7 @@ fn run(control_plane: &ControlPlane, arguments: &[&str]) -> Result<String> {
     output(control_plane.kubectl()?.current_dir(root()).args(arguments))
 }
 
-/// Paths of all examples, seen from the repository.
+/// The paths of all examples, relative to the repository.
 fn examples() -> Result<Vec<String>> {
     let mut examples = Vec::new();
     for entry in fs::read_dir(root().join(EXAMPLES))? {
@@ -227,7 +227,7 @@ fn node_labels(pool: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The chart, by the command that the request names.
+/// The chart, rendered by the required command.
 fn render() -> Result<String> {
     let home = tempfile::tempdir()?;
     let mut helm = helm(home.path())?;
@@ -235,7 +235,7 @@ fn render() -> Result<String> {
     output(&mut helm)
 }
 
-/// Says of a class what bringup would say.
+/// Writes the status that bringup would write to a ready class.
 fn ready(control_plane: &ControlPlane, class: &str) -> Result<()> {
     let status = r#"{"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Ready",
         "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}"#;
@@ -243,7 +243,7 @@ fn ready(control_plane: &ControlPlane, class: &str) -> Result<()> {
     kubectl(control_plane, &[&patch[..], &["--patch", status]].concat()).map(drop)
 }
 
-/// What Karpenter says on a pool about its class.
+/// The condition that Karpenter writes to a pool about its class.
 fn class_ready(control_plane: &ControlPlane, pool: &str) -> Result<String> {
     let path = r#"jsonpath={range .status.conditions[?(@.type=="NodeClassReady")]}{.status} {.reason}{end}"#;
     let said = kubectl(control_plane, &["get", "nodepool", pool, "--output", path])?;
@@ -251,7 +251,7 @@ fn class_ready(control_plane: &ControlPlane, pool: &str) -> Result<String> {
     Ok(said.strip_suffix(" NodeClassReady").unwrap_or(said).to_owned())
 }
 
-/// Whether Karpenter calls itself ready, which it does once it has seen everything that it watches.
+/// Whether Karpenter reports ready, which happens once it has seen everything that it watches.
 fn answers(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { return false };
     let mut answer = String::new();

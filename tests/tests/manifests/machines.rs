@@ -32,7 +32,7 @@ async fn with_machines_of_cluster_api_the_controller_may_do_exactly_what_they_ne
     ] {
         assert!(!may(&plane, "default", group, resource, verb).await?, "{verb} {resource}");
     }
-    // Without it `clusterctl move` would not look at reports.
+    // Without this label `clusterctl move` would ignore reports.
     let definitions: Api<CustomResourceDefinition> = Api::all(plane.client());
     let definition = definitions.get("bootstrapreports.bringup.dev").await?;
     assert!(definition.labels().contains_key(MOVED_DEFINITION_LABEL));

@@ -1,5 +1,5 @@
-//! The admission policy of the chart, under the chart's service account: of the right to write Secrets
-//! in kube-system, only that to make and remove our own bootstrap tokens is left.
+//! The chart's admission policy, under the chart's service account: the policy limits the right to write
+//! Secrets in kube-system to creating and deleting bringup's own bootstrap tokens.
 
 use bringup_testbed::wait::in_time;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::super::{ACCOUNT, NAMESPACE, becomes_allowed};
 use super::flex::{installed, installed_with};
 
-/// The controller's account, as the API server sees it.
+/// A client that acts as the controller's service account.
 fn account(plane: &ControlPlane) -> Result<Client> {
     let mut config = plane.admin().config();
     config.auth_info.impersonate = Some(ACCOUNT.to_owned());
@@ -32,7 +32,7 @@ fn account(plane: &ControlPlane) -> Result<Client> {
     Ok(Client::try_from(config)?)
 }
 
-/// The account, when its rights and the policy are in force.
+/// The same client, once the account's rights and the policy are in force.
 async fn limited_account(plane: &ControlPlane) -> Result<Client> {
     for verb in ["create", "delete"] {
         becomes_allowed(plane, TOKENS_NAMESPACE, "", "secrets", verb).await?;
@@ -43,7 +43,7 @@ async fn limited_account(plane: &ControlPlane) -> Result<Client> {
     Ok(account)
 }
 
-/// A token as it must be, with changes.
+/// A valid token, with changes.
 fn token(changes: &Value) -> Result<Secret> {
     let mut secret = json!({
         "metadata": {
@@ -63,7 +63,7 @@ fn token(changes: &Value) -> Result<Secret> {
     Ok(serde_json::from_value(secret)?)
 }
 
-/// Merges; null removes.
+/// Merges `changes` into `into`; null removes a field.
 fn json_patch(into: &mut Value, changes: &Value) {
     let (Value::Object(into), Value::Object(changes)) = (into, changes) else { return };
     for (key, change) in changes {
@@ -77,7 +77,7 @@ fn json_patch(into: &mut Value, changes: &Value) {
     }
 }
 
-/// Asserts that it was the policy that refused.
+/// Asserts that the policy refused the request.
 fn refused<T>(answer: Result<T, kube::Error>, what: &str) {
     match answer.map(drop) {
         Err(kube::Error::Api(status)) if status.message.contains("bringup may") => {}
@@ -194,7 +194,7 @@ async fn a_token_that_the_controller_makes_is_one_that_the_policy_accepts() -> R
     machine.status =
         Some(FlexMachineStatus { place: Some(location), ..FlexMachineStatus::default() });
     let joining = Joining::new(settings, account, Arc::new(WallClock));
-    // The second takes the place of the first.
+    // The second token replaces the first.
     for _ in 0..2 {
         joining.custom_data(&machine).await.map_err(anyhow::Error::msg)?;
     }

@@ -1,4 +1,4 @@
-//! Attacks on the observer: each is refused, and another claim gets its verdict all the same.
+//! Attacks on the observer: each is refused, and another claim still gets its verdict.
 
 use std::time::Duration;
 
@@ -38,7 +38,8 @@ async fn a_report_in_a_tenants_namespace_is_not_believed_and_not_deleted() -> Re
     let victim = bed.claim_name("victim");
     bed.karpenter.launch(&victim, bed.pool(), "202601.27.0").await?;
     let victim = bed.claims().get(&victim).await?;
-    // The same words as a genuine one, by the name of our field manager, about another claim.
+    // The forged report copies a genuine one, and its creator uses bringup's field manager. It is about
+    // another claim.
     let mut forged = BootstrapReport::new("forged", genuine.spec.clone());
     forged.status.clone_from(&genuine.status);
     forged.spec.target_ref.name = victim.name_any();
@@ -46,7 +47,7 @@ async fn a_report_in_a_tenants_namespace_is_not_believed_and_not_deleted() -> Re
     let reports: Api<BootstrapReport> = Api::namespaced(bed.client.clone(), "tenant");
     let manager = PostParams { field_manager: Some("bringup".to_owned()), ..PostParams::default() };
     reports.create(&manager, &forged).await?;
-    // What is watched after it has been handled, so it was.
+    // The controller has handled this later claim, so it has handled the forged report as well.
     fail(&bed, "later", &Order::of("202601.27.0")).await?;
     let victim = bed.claims().get(&victim.name_any()).await?;
     assert_ne!(status_and_reason(&victim, BOOTSTRAP_SUCCEEDED), Some(("False", "BinaryMissing")));
@@ -114,7 +115,7 @@ async fn a_refusal_that_asks_for_thirty_thousand_years_is_heeded_for_five_minute
     let controller = bed.observe();
     let order = Order::of("202601.27.0");
     let (claim, other) = (bed.claim_name("a"), bed.claim_name("b"));
-    // The look that is due by the schedule is refused; then Karpenter reports that the VM failed.
+    // Azure refuses the scheduled read; then Karpenter reports that the VM failed.
     bed.karpenter.launch_as(&claim, bed.pool(), &order).await?;
     bed.azure.advance(Duration::from_mins(1));
     let has_failed =
@@ -122,7 +123,8 @@ async fn a_refusal_that_asks_for_thirty_thousand_years_is_heeded_for_five_minute
     bed.claim_when(&claim, "that Azure cannot be read", has_failed).await?;
     let error = bed.karpenter.bootstrap_as(&claim, &order)?.context("the script should fail")?;
     bed.karpenter.report_failure(&claim, &error).await?;
-    // A claim whose own reads were never refused waits for the same reason, and says so.
+    // A claim whose own reads were never refused waits for the same reason, and its condition shows the
+    // reason.
     bed.fail(&other, &order).await?;
     bed.claim_when(&other, "that reads are refused", has_failed).await?;
     let waiting = controller.controller.health().waiting();

@@ -1,4 +1,4 @@
-//! What the tests of claims share.
+//! Helpers for the tests of claims.
 
 use anyhow::Result;
 use bringup_end_to_end::TestBed;
@@ -6,7 +6,7 @@ use bringup_end_to_end::order::Order;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, Condition, find};
 use bringup_objects::{BootstrapReport, NodeClaim};
 
-/// The image of the request: without oras, so that its scripts end with 211.
+/// A scenario with an image without oras, so that its scripts end with 211.
 pub(super) const ORAS_MISSING: &str = include_str!("../../scenarios/demo.yaml");
 
 /// A scenario in which every script ends like this; `ends` is a part of a scenario.
@@ -18,7 +18,6 @@ pub(super) fn conditions(claim: &NodeClaim) -> &[Condition] {
     claim.status.as_ref().map_or(&[], |status| &status.conditions)
 }
 
-/// Status and reason of a condition.
 pub(super) fn status_and_reason<'a>(
     claim: &'a NodeClaim,
     kind: &str,
@@ -34,7 +33,8 @@ pub(super) fn has_failed(claim: &NodeClaim) -> bool {
     matches!(status_and_reason(claim, BOOTSTRAP_SUCCEEDED), Some(("False", _)))
 }
 
-/// A claim that fails as the bed's scenario says, told by Karpenter; and what is said of it.
+/// Creates a claim that fails as in the bed's scenario, and lets Karpenter report the failure. Returns
+/// the claim and its report.
 pub(super) async fn fail(
     bed: &TestBed,
     name: &str,

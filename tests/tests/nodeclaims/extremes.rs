@@ -1,5 +1,5 @@
-//! Extremes of everything that Azure can answer, through the whole observer: nothing panics, each VM is
-//! read a bounded number of times, and another claim gets its verdict.
+//! Extreme values in all responses of Azure, through the whole observer: nothing panics, each VM is read
+//! a bounded number of times, and another claim gets its verdict.
 
 use jiff::SignedDuration;
 use std::fmt::Write as _;
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use super::common::{ORAS_MISSING, fail, status_and_reason};
 use crate::generators::{text, time, wrong};
 
-/// How many claims have such a VM.
+/// The number of claims with such a VM.
 const CLAIMS: usize = 24;
 /// How often a VM may be read in twenty minutes: a healthy one costs six reads, one whose failure
-/// Karpenter reports fifteen more, and the last looks come on top.
+/// Karpenter reports fifteen more, and the last reads are extra.
 const MOST_READS: usize = 40;
 
 fn word() -> impl Strategy<Value = String> {
@@ -47,7 +47,7 @@ fn statuses() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// What Azure can say of a VM.
+/// The extreme values that Azure may report for a VM.
 fn vm() -> impl Strategy<Value = Value> {
     (statuses(), statuses(), statuses(), word(), time(), wrong(), word()).prop_map(
         |(vm, agent, script, state, created, tags, id)| {
@@ -72,7 +72,7 @@ fn vm() -> impl Strategy<Value = Value> {
     )
 }
 
-/// An answer, with what is in its headers.
+/// A response, with extreme values in its headers.
 fn answer() -> impl Strategy<Value = Value> {
     let number = prop_oneof![
         Just("999999999999999999999999".to_owned()),
@@ -93,7 +93,7 @@ fn answer() -> impl Strategy<Value = Value> {
     })
 }
 
-/// JSON without letters that YAML does not take as they are.
+/// JSON without the characters that YAML does not accept as they are.
 fn ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -110,7 +110,7 @@ fn ascii(json: &str) -> String {
 
 #[tokio::test]
 async fn extremes_of_what_azure_answers_stop_no_other_claim() -> Result<()> {
-    // The same cases each time: a failure here is one that can be looked at.
+    // The cases are the same in each run, so that a failure can be reproduced.
     let mut runner = TestRunner::deterministic();
     let mut draw = || {
         Ok::<_, anyhow::Error>(
@@ -143,7 +143,8 @@ async fn extremes_of_what_azure_answers_stop_no_other_claim() -> Result<()> {
     }
     for minute in 0..20 {
         bed.azure.advance(Duration::from_mins(1));
-        // Each minute is lived through: what is due in it is done when another claim is told.
+        // The minutes pass one by one. The verdict on another claim shows that everything due by then is
+        // done.
         if minute % 5 == 4 {
             let neighbour = format!("neighbour{minute}");
             let (told, _) = fail(&bed, &neighbour, &order).await?;

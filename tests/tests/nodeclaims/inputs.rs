@@ -55,7 +55,7 @@ async fn a_claim_without_status_is_waited_for() -> Result<()> {
     Ok(())
 }
 
-/// Another claim's verdict: the controller lives.
+/// Checks that another claim gets its verdict, which shows that the controller still runs.
 async fn fail_elsewhere(bed: &TestBed) -> Result<(NodeClaim, bringup_objects::BootstrapReport)> {
     let claim = bed.claim_name("other");
     let text = "Code=\"AllocationFailed\" Message=\"Allocation failed. We do not have sufficient capacity for the requested VM size in this region.\"";
@@ -83,7 +83,7 @@ async fn answers_that_are_no_answers_are_asked_for_again() -> Result<()> {
         let _controller = bed.observe();
         let claim = bed.claim_name("a");
         bed.fail(&claim, &Order::of("202601.27.0")).await?;
-        // The second and third look follow a second apart.
+        // The second and third read follow a second apart.
         for _ in 0..5 {
             bed.azure.advance(Duration::from_secs(1));
         }

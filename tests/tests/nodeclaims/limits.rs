@@ -1,4 +1,4 @@
-//! ARM's limits: never exceeded, and obeyed where others exceed them.
+//! ARM's limits: bringup never exceeds them, and obeys them where other clients exceed them.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
-//! Extremes of everything that NodeClaims, Nodes, Events and `BootstrapReports` can hold, through the whole
-//! observer: nothing panics, reads and writes are bounded, and another claim gets its verdict. The API server
-//! accepts more than we can read, and one object that cannot be read must not hide the others.
+//! Extreme values of all fields of NodeClaims, Nodes, Events and `BootstrapReports`, through the whole
+//! observer: nothing panics, reads and writes are bounded, and another claim gets its verdict. The API
+//! server accepts more than bringup can parse, and one object that does not parse must not hide the
+//! others.
 
 use std::time::Duration;
 
@@ -27,17 +28,17 @@ use crate::generators::{GONE, Generator, assert_no_panics};
 const CLAIMS: usize = 32;
 const EVENTS: usize = 48;
 const REPORTS: usize = 64;
-/// How many of each kind it must have accepted.
+/// How many of each kind the API server must have accepted.
 const LEAST_ACCEPTED: u64 = 16;
 /// How often the VM of a claim may be read in an hour and by two controllers; see extremes.rs.
 const MOST_READS: usize = 80;
-/// How many writes an object may cost in that time: a report, its mark, conditions, Events, and what a
-/// refusal by the API server makes us try again.
+/// How many writes an object may cost in that time: a report, its mark, conditions, Events, and the
+/// retries after a refusal by the API server.
 const MOST_WRITES: u64 = 3;
 
 const CLAIM_PATH: &str = "/apis/karpenter.sh/v1/nodeclaims";
 
-/// A claim of the bed, with the finalizer of Karpenter if it is to stay while it is deleted.
+/// A claim of the bed. If `is_kept`, Karpenter's finalizer keeps the claim while it is being deleted.
 fn claim(bed: &TestBed, name: &str, is_kept: bool) -> Value {
     let finalizers = if is_kept { json!(["karpenter.sh/termination"]) } else { json!([]) };
     json!({
@@ -94,7 +95,7 @@ fn event(nth: usize, claim: &str, uid: &str) -> Value {
     })
 }
 
-/// The same in the form that came before.
+/// The same Event in the older form.
 fn old_event(nth: usize, claim: &str, uid: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Event",
@@ -106,7 +107,8 @@ fn old_event(nth: usize, claim: &str, uid: &str) -> Value {
     })
 }
 
-/// Claims whose metadata, status, Nodes, Events and reports are extreme; their names.
+/// Creates claims whose metadata, status, Nodes, Events and reports are extreme. Returns the names of the
+/// claims.
 async fn fill(generator: &mut Generator, bed: &TestBed) -> Result<Vec<String>> {
     let mut claims = Vec::new();
     for nth in 0..CLAIMS {
@@ -115,7 +117,7 @@ async fn fill(generator: &mut Generator, bed: &TestBed) -> Result<Vec<String>> {
         let place = (Method::POST, CLAIM_PATH);
         generator.send("NodeClaim", place, &object, &objects::claim()).await?;
         if nth % 4 == 0 {
-            // What it tells of the claim afterwards may not be readable.
+            // The claim in the response may not parse.
             bed.karpenter.make(&name, bed.pool(), &Order::of("202601.27.0")).await.ok();
         }
         let path = format!("{CLAIM_PATH}/{name}/status");
@@ -159,7 +161,7 @@ async fn fill(generator: &mut Generator, bed: &TestBed) -> Result<Vec<String>> {
     Ok(claims)
 }
 
-/// Another claim gets its verdict.
+/// Checks that another claim gets its verdict.
 async fn assert_neighbour_is_told(bed: &TestBed, name: &str) -> Result<()> {
     let claim = bed.claim_name(name);
     bed.fail(&claim, &Order::of("202601.27.0")).await?;
@@ -202,12 +204,13 @@ async fn extremes_of_what_objects_hold_stop_no_other_claim() -> Result<()> {
     }
     assert_sound(&controller);
     drop(controller);
-    // Another one, which has to list what the first saw coming one by one; and claims are deleted.
+    // A second controller lists the objects that the first one saw coming one by one; and claims are
+    // deleted.
     let controller = observe(&bed, &counter)?;
     assert_neighbour_is_told(&bed, "listed").await?;
     let api: Api<PartialObjectMeta<bringup_objects::NodeClaim>> = Api::all(bed.client.clone());
     for claim in claims.iter().step_by(3) {
-        // What comes back may not be readable.
+        // The response may not parse.
         drop(api.delete(claim, &kube::api::DeleteParams::default()).await);
     }
     for minute in 0..30 {

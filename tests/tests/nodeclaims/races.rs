@@ -1,4 +1,4 @@
-//! Things that happen at the same time.
+//! Events that happen at the same time.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::common::{ORAS_MISSING, conditions, exit_code, fail, status_and_reason};
 
-/// Keeps a claim until it is let go, as Karpenter's finalizer does.
+/// Keeps a claim until the test releases it, as Karpenter's finalizer does.
 async fn hold(bed: &TestBed, claim: &str) -> Result<()> {
     let finalizers = json!({ "metadata": { "finalizers": ["karpenter.sh/termination"] } });
     bed.claims().patch(claim, &PatchParams::default(), &Patch::Merge(finalizers)).await?;
@@ -164,7 +164,7 @@ async fn test_22_an_error_that_the_deletion_itself_caused_is_ignored() -> Result
     bed.claims().delete(&claim, &DeleteParams::default()).await?;
     let deleted = bed.claims().get(&claim).await?.metadata.deletion_timestamp;
     bed.karpenter.delete_vm(&claim)?;
-    // Stamps are whole seconds: the Event has to get a later one than the deletion.
+    // Timestamps are whole seconds: the Event must get a later timestamp than the deletion.
     let parameters = PostParams { dry_run: true, ..PostParams::default() };
     let probes: kube::Api<ConfigMap> = kube::Api::namespaced(bed.client.clone(), "default");
     let probe = ConfigMap {
@@ -282,7 +282,7 @@ async fn a_claim_deleted_before_the_first_read_has_a_report_all_the_same() -> Re
     })
     .await?;
     let error = bed.karpenter.bootstrap(&claim)?.expect("oras is missing from this image");
-    // The claim goes at once; only then does Karpenter's Event reach the controller.
+    // The claim is deleted at once; only then does Karpenter's Event reach the controller.
     hold(&bed, &claim).await?;
     bed.karpenter.report_failure(&claim, &error).await?;
     bed.claims().delete(&claim, &DeleteParams::default()).await?;

@@ -1,4 +1,4 @@
-//! What is said of a node that fails, and of one that does not.
+//! Verdicts on nodes that fail, and on nodes that do not.
 
 use std::time::Duration;
 

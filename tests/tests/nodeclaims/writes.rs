@@ -1,4 +1,4 @@
-//! What is written, which other writers overwrite it, and what a crash leaves.
+//! bringup's writes, other writers that overwrite them, and the state that a crash leaves.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -38,7 +38,8 @@ async fn test_19_conditions_that_karpenter_wipes_are_back_as_they_were() -> Resu
     let before = ours(&told);
     assert_eq!(before.len(), 2);
 
-    // A verdict stands, so nothing is due any more: only the wipe itself brings them back.
+    // A verdict exists, so nothing else is due: only the wipe itself makes bringup write the conditions
+    // again.
     let reads = Reads::of(&bed.azure).of_claim(&claim);
     bed.karpenter.overwrite(&claim).await?;
     let back = bed.claim_when(&claim, "our conditions", |claim| ours(claim).len() == 2).await?;
@@ -61,7 +62,7 @@ async fn case_48_conditions_of_others_survive_ours() -> Result<()> {
     };
     let before = theirs(&told);
     assert!(!before.is_empty(), "Karpenter has conditions on it");
-    // A node that joins after all makes us write once more.
+    // A node that joins after all makes bringup write once more.
     let claim = bed.claim_name("a");
     bed.karpenter.register(&claim).await?;
     let up = |claim: &NodeClaim| {
@@ -120,7 +121,7 @@ fn stop_at(effect: usize) -> (EffectHook, Arc<Notify>, Arc<AtomicUsize>) {
     (hook, stopped, seen)
 }
 
-/// What is left of an attempt in the end.
+/// The final state of an attempt.
 #[derive(Debug, PartialEq)]
 struct End {
     conditions: Vec<(String, String, String)>,
@@ -146,7 +147,7 @@ async fn end_of(bed: &TestBed, claim: &str) -> Result<End> {
     })
 }
 
-/// How many effects a whole run has.
+/// The number of effects in a whole run, and its final state.
 async fn effects_of_a_run(bed: &TestBed) -> Result<(usize, End)> {
     let (hook, _, seen) = stop_at(usize::MAX);
     let running = bed.observe_with(bed.client.clone(), hook);
@@ -172,10 +173,11 @@ async fn test_25_a_crash_after_any_effect_leads_to_the_same_end() -> Result<()> 
         tokio::select! {
             biased;
             () = stopped.notified() => crashes += 1,
-            // Told early enough, a run has an effect less: what is about to go is read first.
+            // If Karpenter's report arrives early enough, a run has one effect less: a claim whose VM is
+            // about to be deleted is read first.
             end = end_of(&bed, &claim) => assert_eq!(end?, wanted, "without effect {effect}"),
         }
-        // Everything in memory is gone.
+        // The controller loses everything in memory.
         drop(first);
         let second = bed.observe();
         assert_eq!(end_of(&bed, &claim).await?, wanted, "after a crash at effect {effect}");
@@ -254,7 +256,7 @@ async fn test_31_old_reports_go_and_of_each_pool_only_the_newest_stay() -> Resul
     let mut names: Vec<_> = kept.iter().map(|kept| kept.spec.target_ref.name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["t31-c", "t31-d", "t31-e"]);
-    // They outlive a restart, and go when their time is over.
+    // The reports survive a restart, and are deleted when their time is over.
     drop(controller);
     let _controller = bed.observe();
     bed.azure.advance(Duration::from_hours(8 * 24));
@@ -272,7 +274,7 @@ async fn test_32_a_claim_of_a_foreign_class_is_untouched_and_costs_nothing() -> 
     let error = foreign.bootstrap(&claim)?.context("the script should fail")?;
     foreign.report_failure(&claim, &error).await?;
     bed.azure.advance(Duration::from_mins(13));
-    // A claim without a VM is judged after it, at no cost in reads.
+    // A claim without a VM gets its verdict after the foreign claim, and costs no reads.
     let other = bed.claim_name("b");
     bed.karpenter.launch_standalone(&other, "AllocationFailed: no capacity").await?;
     bed.report_of(&other).await?;
@@ -308,7 +310,7 @@ async fn failures_of_one_pool_with_the_same_cause_share_one_event_that_counts() 
     let events = bed.events(bed.pool()).await?;
     let count: i32 =
         events.iter().map(|event| event.series.as_ref().map_or(1, |series| series.count)).sum();
-    // A window may end between two of them; then there are two Events.
+    // A window may end between two of these failures; then there are two Events.
     assert!(events.len() <= 2 && count == 3, "{} Events count {count}", events.len());
     assert!(message(&bed.claims().get("series-a").await?, CSE_PROVISIONED).len() > 100);
     assert!(status_and_reason(&bed.claims().get("series-a").await?, BOOTSTRAP_SUCCEEDED).is_some());

@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, watch};
 use tokio::task::JoinHandle;
 
-/// How far Azure's clock is behind the wall's until machines are seen: the first look is due 45 s
-/// after the VM is there, with a little more for each.
+/// How far Azure's clock is behind the wall clock until machines are seen: the first read is due 45 s
+/// after the VM exists, with a little more for each VM.
 const BEHIND: Duration = Duration::from_secs(70);
 
 /// The management cluster that all tests here share.
@@ -37,7 +37,7 @@ async fn management() -> Result<&'static ManagementCluster> {
 /// Machines by their names.
 pub(crate) type Machines = BTreeMap<String, DynamicObject>;
 
-/// The Machines that there are, and the last that was seen of all that ever were.
+/// The Machines that exist now, and the last state of all Machines that ever existed.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) present: Machines,
@@ -112,13 +112,13 @@ impl Cluster {
         self.management.apply(&change(text))
     }
 
-    /// Lets the MachineDeployment of the examples have so many machines, and lets time pass until
-    /// they are due to be looked at. The machines.
+    /// Scales the MachineDeployment of the examples to this many machines, and lets time pass until their
+    /// first read is due. Returns the machines.
     pub(crate) async fn grow(&self, machines: usize) -> Result<Machines> {
         let wanted = format!("replicas: {machines}");
         self.apply_example("nodes-linux.yaml", |text| text.replace("replicas: 3", &wanted))?;
         self.until("all machines to be made and seen", |seen| {
-            // The provider has said when their VMs were there: before the jump.
+            // The provider has recorded the times of the VMs before the clock jumps.
             let is_made = |it: &DynamicObject| {
                 let ready = condition(it, "InfrastructureReady");
                 ready.is_some_and(|it| it["status"] == "True")
@@ -141,7 +141,6 @@ impl Cluster {
         Ok(String::from_utf8(ran.stdout)?)
     }
 
-    /// Applies manifests.
     pub(crate) fn apply(&self, manifests: &str) -> Result<()> {
         self.management.apply(manifests)
     }
@@ -171,17 +170,17 @@ impl Cluster {
         })
     }
 
-    /// The Machines that there are.
+    /// The Machines that exist now.
     pub(crate) fn present(&self) -> Machines {
         self.seen.borrow().present.clone()
     }
 
-    /// All Machines that ever were, as they were last seen.
+    /// All Machines that ever existed, in their last state.
     pub(crate) fn last(&self) -> Machines {
         self.seen.borrow().last.clone()
     }
 
-    /// Machines, as the API server has them.
+    /// The Kubernetes API of Machines.
     pub(crate) fn machines(&self) -> Api<DynamicObject> {
         api(&self.client, self.name, "Machine")
     }
@@ -198,7 +197,6 @@ impl Cluster {
         found.map(drop).with_context(|| self.management.recent_log())
     }
 
-    /// The MachineDeployments.
     pub(crate) fn deployments(&self) -> Api<DynamicObject> {
         api(&self.client, self.name, "MachineDeployment")
     }
@@ -215,7 +213,7 @@ impl Cluster {
         found.with_context(|| format!("{machine} has a report"))
     }
 
-    /// Waits until a report is gone.
+    /// Waits until a report no longer exists.
     pub(crate) async fn until_gone(&self, report: &BootstrapReport) -> Result<()> {
         let name = report.name_any();
         until_object(self.reports(), &name, format!("the end of {name}"), is_gone).await?;
@@ -228,7 +226,7 @@ fn api(client: &Client, namespace: &str, kind: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), namespace, &ApiResource::from_gvk(&kind))
 }
 
-/// Keeps what is seen of Machines.
+/// Watches Machines, and sends their states.
 async fn follow(machines: Api<DynamicObject>, send: watch::Sender<Seen>) {
     let mut events = watcher(machines, watcher::Config::default()).boxed();
     while let Some(event) = events.next().await {
@@ -257,7 +255,7 @@ fn observe(client: &Client, azure: &Simulator, name: &str) -> Observer {
     Observer::start(controller(azure, client.clone(), settings))
 }
 
-/// A VM whose wait says that its bootstrap failed, and why.
+/// A VM whose `bringup-node wait` reports that the bootstrap failed, and why.
 fn fails(cause: &str) -> Value {
     let line = format!(",\"cause\":\"{cause}\",\"conf\":\"high\"");
     let mut rule = life(31, &line);
@@ -284,13 +282,12 @@ fn life(exit: i32, more: &str) -> Value {
     })
 }
 
-/// A condition of an object.
 pub(crate) fn condition<'a>(object: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
     let all = object.data.pointer("/status/conditions")?.as_array()?;
     all.iter().find(|one| one["type"] == kind)
 }
 
-/// Whether a Machine is a Node, as bringup says too.
+/// Whether a Machine has a Node, also by bringup's condition.
 pub(crate) fn is_up(machine: &DynamicObject) -> bool {
     let said = condition(machine, "BootstrapSucceeded");
     said.is_some_and(|it| it["status"] == "True")
@@ -298,7 +295,7 @@ pub(crate) fn is_up(machine: &DynamicObject) -> bool {
         && machine.metadata.deletion_timestamp.is_none()
 }
 
-/// The Machine of this cause.
+/// The Machine that failed for this cause.
 pub(crate) fn of_cause<'a>(machines: &'a Machines, cause: &str) -> Option<&'a DynamicObject> {
     machines.values().find(|machine| {
         condition(machine, "BootstrapSucceeded").is_some_and(|it| it["reason"] == cause)

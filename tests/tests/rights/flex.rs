@@ -88,7 +88,7 @@ impl Leading {
         Self { controller, stop, task }
     }
 
-    /// Gives the lease back.
+    /// Stops the controller, which releases its lease.
     async fn stop(self) -> Result<()> {
         assert!(!self.task.is_finished(), "it has ended by itself");
         drop(self.stop);
@@ -101,7 +101,7 @@ fn runs(machine: Option<&AzureFlexMachine>) -> bool {
     status.is_some_and(|status| status.phase == Phase::Running)
 }
 
-/// A class, a claim of it and the machine of the claim, all of one name.
+/// Creates a class, a claim of it and the machine of the claim, all with one name.
 async fn claimed(client: &Client, name: &str) -> Result<()> {
     let parameters = PostParams::default();
     let class = json!({
@@ -148,7 +148,7 @@ fn address(azure: &Simulator, name: &str) -> Result<String> {
 #[tokio::test]
 async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<()> {
     let bed = bed().await?;
-    // A minute takes a second.
+    // A minute of Azure's clock takes a second.
     let (client, azure) = (bed.client.clone(), azure(Pace::Times(60.0))?);
     let user = grant(bed.control_plane(), NAMESPACE, "allrights", &needed(true, false)).await?;
     let counter = RequestCounter::default();
@@ -156,7 +156,7 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     let leading = Leading::new(limited.clone(), &azure, "allrights").await?;
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
 
-    // As aks-flex asks for one.
+    // A machine for a pool, as aks-flex requests it.
     let authority = rcgen::generate_simple_self_signed(vec!["cluster".to_owned()])?.cert.pem();
     let server = "https://api.example".to_owned();
     let cluster = Cluster { server, authority: authority.into_bytes() };
@@ -182,7 +182,7 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     pools.delete("pool").await?;
     until_object(machines.clone(), "pool", "the end of the machine", is_gone).await?;
 
-    // As Karpenter has one made, with a Node without a provider ID.
+    // A machine for a claim, as Karpenter requests it, and a Node without a provider ID.
     claimed(&client, "one").await?;
     let up = until_object(machines.clone(), "one", "a VM that runs", runs).await?;
     let up = up.and_then(|machine| machine.status).unwrap_or_default();
@@ -194,7 +194,7 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
         let all = tokens.list(&ListParams::default()).await?;
         Ok(all.items.iter().filter(|secret| is_token(secret)).count())
     };
-    // That of the pool ends by itself: no Node of it ever came.
+    // The token of the pool's machine expires by itself: its Node never joined.
     assert_eq!(all().await?, 2);
     let nodes: Api<Node> = Api::all(client.clone());
     let labels = json!({ "karpenter.azure.com/node-claim": "one" });
@@ -209,7 +209,7 @@ async fn with_exactly_the_rights_of_the_chart_machines_come_and_go() -> Result<(
     until_object(nodes, "one", "a provider id", has_id).await?;
     until("the end of the token", polled(all), |count| *count <= 1).await?;
 
-    // A user deletes its VM: the claim is told why it goes, and nothing stays.
+    // A user deletes the VM of the machine: the claim shows why it is deleted, and nothing is left.
     let claims: Api<NodeClaim> = Api::all(client.clone());
     let named = json!({ "status": { "providerID": up.provider_id, "imageID": "ubuntu" } });
     claims.patch_status("one", &PatchParams::default(), &Patch::Merge(named)).await?;
@@ -276,7 +276,7 @@ async fn without_an_admission_policy_no_machine_is_made() -> Result<()> {
     told.stop().await
 }
 
-/// Whether nothing can come up without this, so that it is soon asked for in vain.
+/// Whether no machine can start without this right, so that a request is soon denied.
 fn is_soon_missed(needed: &Needed) -> bool {
     match (needed.resource, needed.verb) {
         ("secrets", "create") => true,
@@ -318,8 +318,8 @@ async fn each_right_that_is_missing_is_named_and_not_asked_for_again_and_again()
             }
         };
         in_time(format!("a denial of {words}"), missed).await?;
-        // Now the clock stands still, so that no object is due; only watches are tried again, ever more seldom.
-        // How long that is is measured by questions that are asked one after the other.
+        // Now the clock stands still, so that no object is due; only watches are retried, at growing
+        // intervals. A few checks of the rights, one after the other, measure the time.
         let before = counter.counts().denied.values().sum::<u64>();
         for _ in 0..3 {
             controller.check_rights().await;
@@ -334,7 +334,7 @@ async fn each_right_that_is_missing_is_named_and_not_asked_for_again_and_again()
     Ok(())
 }
 
-/// Removes what `claimed` has created, whatever still refers to it.
+/// Deletes what `claimed` has created, even if other objects still refer to it.
 async fn clear(client: &Client, name: &str) -> Result<()> {
     let machines: Api<AzureFlexMachine> = Api::all(client.clone());
     let classes: Api<AzureFlexNodeClass> = Api::all(client.clone());
