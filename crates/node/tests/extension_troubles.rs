@@ -209,11 +209,7 @@ fn test_11_a_waiter_that_is_killed_comes_back_with_the_same_deadline() {
 fn test_11_the_fourth_death_is_an_error() {
     let agent = Agent::new();
     let handler = agent.add("1.0.0.0", 0, &patient());
-    for deaths in 1..=4 {
-        until(|| !agent.processes("wait").is_empty());
-        agent.processes("wait").into_iter().for_each(kill);
-        until(|| agent.record()["deaths"] == deaths);
-    }
+    (1..=4).for_each(|deaths| agent.waiter_dies(deaths));
     let status = handler.becomes(0, "error");
     assert_eq!((status.code, status.substatus.clone().unwrap().0.as_str()), (70, "INTERNAL"));
     assert!(status.message.contains("killed 4 times"), "{}", status.message);

@@ -13,7 +13,7 @@ mod windows_agent;
 
 use std::fs;
 
-use extension::{agent, kill, package, patient, until};
+use extension::{agent, package, patient, until};
 use machine::{LOG, SENTINEL};
 use serde_json::json;
 use windows_agent::*;
@@ -175,11 +175,7 @@ fn test_12_a_waiter_that_is_killed_comes_back_and_the_fourth_death_is_an_error()
     let Some(agent) = Agent::new() else { return };
     let handler = agent.add("1.0.0.0", 0, &patient());
     agent.waiter();
-    for deaths in 1..=4 {
-        until(|| !agent.processes("wait").is_empty());
-        agent.processes("wait").into_iter().for_each(kill);
-        until(|| agent.json("state.json")["deaths"] == deaths);
-    }
+    (1..=4).for_each(|deaths| agent.waiter_dies(deaths));
     let status = handler.becomes(0, "error");
     assert_eq!(status.code, 70, "{}", status.message);
     agent.is_quiet();

@@ -175,6 +175,18 @@ impl Agent {
         found[0]
     }
 
+    /// Kills waiters until the guard has counted so many deaths. One kill may not be enough: for a moment,
+    /// a process that is about to execute another program still looks like its parent, and outlives it.
+    pub(crate) fn waiter_dies(&self, deaths: u64) {
+        until(|| {
+            let counted = self.record()["deaths"].as_u64().is_some_and(|it| it >= deaths);
+            if !counted {
+                self.processes("wait").into_iter().for_each(kill);
+            }
+            counted
+        });
+    }
+
     /// Waits until there is one guard and one waiter. For a moment, a process that is about to execute
     /// another program still looks like its parent.
     pub(crate) fn is_waited_for_once(&self) {

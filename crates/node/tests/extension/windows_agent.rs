@@ -158,6 +158,18 @@ impl Agent {
         ours.collect()
     }
 
+    /// Kills waiters until the guard has counted so many deaths. One kill may not be enough: for a moment,
+    /// a process that is about to execute another program still looks like its parent, and outlives it.
+    pub(crate) fn waiter_dies(&self, deaths: u64) {
+        until(|| {
+            let counted = self.json("state.json")["deaths"].as_u64().is_some_and(|it| it >= deaths);
+            if !counted {
+                self.processes("wait").into_iter().for_each(kill);
+            }
+            counted
+        });
+    }
+
     pub(crate) fn waiter(&self) -> u32 {
         let mut found = Vec::new();
         until(|| {
