@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use common::Killed;
 use common::requirement::{missing_program, skip};
 use extension::*;
 use serde_json::{Value, json};
@@ -351,4 +352,35 @@ fn test_11_with_systemd_it_waits_in_a_unit_that_is_started_again() {
     agent.machine.file(SENTINEL, "");
     handler.becomes(0, "success");
     agent.is_quiet();
+}
+
+/// Runs itself as the test that is killed.
+#[test]
+fn a_test_that_is_killed_leaves_no_process_and_no_folder() {
+    const VICTIM: &str = "BRINGUP_TEST_VICTIM";
+    if std::env::var_os(VICTIM).is_some() {
+        let agent = Agent::new();
+        agent.add("1.0.0.0", 0, &patient());
+        agent.waiter();
+        fs::write(std::env::var_os(VICTIM).unwrap(), agent.machine.at("").to_str().unwrap())
+            .unwrap();
+        loop {
+            std::thread::park();
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let told = folder.path().join("root");
+    let mut victim = Command::new(std::env::current_exe().unwrap());
+    victim.args(["--exact", "a_test_that_is_killed_leaves_no_process_and_no_folder"]);
+    let victim = Killed(victim.env(VICTIM, &told).stdout(Stdio::null()).spawn().unwrap());
+    let root = || fs::read_to_string(&told).ok().filter(|root| !root.is_empty());
+    until(|| root().is_some());
+    let root = root().unwrap();
+    drop(victim);
+    let runs = || {
+        let lines = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let mut lines = lines.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        lines.any(|line| String::from_utf8_lossy(&line).contains(root.trim_end_matches('/')))
+    };
+    until(|| !runs() && !fs::exists(&root).unwrap());
 }

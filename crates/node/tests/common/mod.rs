@@ -9,6 +9,7 @@ pub(crate) mod requirement;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
@@ -25,12 +26,14 @@ pub(crate) const LONG: Duration = Duration::from_mins(4);
 
 pub(crate) struct Machine {
     folder: TempDir,
+    janitor: Janitor,
 }
 
 impl Machine {
     /// A machine with everything that the checks look for, including oras.
     pub(crate) fn new() -> Self {
-        let machine = Self { folder: tempfile::tempdir().unwrap() };
+        let folder = tempfile::tempdir().unwrap();
+        let machine = Self { janitor: Janitor::of(folder.path()), folder };
         let programs = [
             "bash",
             "timeout",
@@ -273,6 +276,42 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(begun.elapsed() < LONG, "it does not happen: {what}");
         std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Cleans up after a test that fails or is killed: what runs in the background here leaves its session, and
+/// the clock that ends its waits stands still.
+struct Janitor(Child);
+
+/// Reads until the test ends, then kills every process with the folder in its command line.
+const CLEAN_UP: &str = r#"
+cat >/dev/null
+for again in 1 2 3; do
+    for process in /proc/[0-9]*; do
+        id=${process#/proc/}
+        [ "$id" = "$$" ] || ! tr '\0' '\n' <"$process/cmdline" | grep -qF -- "$1" || kill -KILL "$id"
+    done
+done 2>/dev/null
+rm -rf -- "$1"
+"#;
+
+impl Janitor {
+    fn of(folder: &Path) -> Self {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", CLEAN_UP, "janitor"]).arg(folder).process_group(0);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(shell.spawn().unwrap())
+    }
+}
+
+impl Drop for Janitor {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            drop(self.0.stdin.take());
+        } else {
+            let _ = self.0.kill();
+        }
+        let _ = self.0.wait();
     }
 }
 
