@@ -38,7 +38,7 @@ fn code(entry: &CodeEntry, explanation: &Explanation) -> String {
     let headline = format!("Exit code {} on {}: {called}", entry.code, os_in_words(entry.os));
     let mut text = wrap(&headline, "");
     for one in &entry.meanings {
-        let _ = write!(text, "\n  {}\n", one.name);
+        let _ = write!(text, "\n  {}{}\n", one.name, elsewhere(one, entry, explanation));
         text.push_str(&meaning(one));
     }
     if let Some(misleading) = entry.misleading {
@@ -59,6 +59,17 @@ fn code(entry: &CodeEntry, explanation: &Explanation) -> String {
     text
 }
 
+/// Marks a meaning that the code does not have on the image that was asked about.
+fn elsewhere(one: &MeaningEntry, entry: &CodeEntry, explanation: &Explanation) -> String {
+    match (explanation.image_version, one.standing) {
+        (Some(_), Standing::Proposed) => " (only if bringup-node reports it)".to_owned(),
+        (Some(image), Standing::Current | Standing::Past) if !entry.constants.contains(&one.name) => {
+            format!(" (not on image {image})")
+        }
+        _ => String::new(),
+    }
+}
+
 fn meaning(entry: &MeaningEntry) -> String {
     let surfaces = match entry.surfaces {
         Surfaces::Yes => "yes, it can come out of a node".to_owned(),
@@ -67,7 +78,7 @@ fn meaning(entry: &MeaningEntry) -> String {
     };
     let mut text = field("Means:", entry.meaning);
     text.push_str(&field("Images:", &when(entry)));
-    text.push_str(&field("Surfaces:", &surfaces));
+    text.push_str(&field("Occurs:", &surfaces));
     if let Some(origin) = entry.origin {
         text.push_str(&field("Origin:", origin));
     }

@@ -62,6 +62,8 @@ fn the_explanation_of_231_has_both_meanings_and_their_dates() {
     );
     let then = explained(&["231", "--image-version", "202601.27.0"]);
     assert_contains(&then, &["231 on Linux: ERR_IMDS_FETCH_FAILED (on image 202601.27.0)"]);
+    assert_contains(&then, &["\n  ERR_ORAS_PULL_SYSEXT_FAIL (not on image 202601.27.0)\n"]);
+    assert_contains(&then, &["\n  ERR_IMDS_FETCH_FAILED\n"]);
     let between = explained(&["231", "--image-version", "202603.05.0"]);
     assert_contains(&between, &["ERR_IMDS_FETCH_FAILED or", "ERR_ORAS_PULL_SYSEXT_FAIL (on"]);
 }
