@@ -63,7 +63,9 @@ fn code(entry: &CodeEntry, explanation: &Explanation) -> String {
 fn elsewhere(one: &MeaningEntry, entry: &CodeEntry, explanation: &Explanation) -> String {
     match (explanation.image_version, one.standing) {
         (Some(_), Standing::Proposed) => " (only if bringup-node reports it)".to_owned(),
-        (Some(image), Standing::Current | Standing::Past) if !entry.constants.contains(&one.name) => {
+        (Some(image), Standing::Current | Standing::Past)
+            if !entry.constants.contains(&one.name) =>
+        {
             format!(" (not on image {image})")
         }
         _ => String::new(),
