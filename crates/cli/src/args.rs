@@ -105,16 +105,10 @@ pub(crate) enum Command {
         command: Option<String>,
     },
     /// Write the documentation pages about causes and codes
-    #[command(
-        hide = true,
-        after_help = "Examples:\n  bringup docs docs\n  bringup docs docs --rules crates/diagnosis/src/rules"
-    )]
+    #[command(hide = true, after_help = "Examples:\n  bringup docs docs")]
     Docs {
         /// Directory to write the pages to
         directory: PathBuf,
-        /// Directory with the source files of the rules
-        #[arg(long, default_value = "crates/diagnosis/src/rules")]
-        rules: PathBuf,
     },
 }
 

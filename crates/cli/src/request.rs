@@ -36,7 +36,7 @@ pub(crate) enum Request {
     MachineHealthCheck(MachineHealthCheckArguments),
     Completions(Shell),
     Man(Option<String>),
-    Docs { directory: PathBuf, rules: PathBuf },
+    Docs { directory: PathBuf },
 }
 
 /// The options of `explain`.
@@ -145,7 +145,7 @@ impl TryFrom<Arguments> for Request {
             Command::MachineHealthCheck(typed) => Ok(Self::MachineHealthCheck(typed)),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man { command } => Ok(Self::Man(command)),
-            Command::Docs { directory, rules } => Ok(Self::Docs { directory, rules }),
+            Command::Docs { directory } => Ok(Self::Docs { directory }),
         }
     }
 }

@@ -194,7 +194,14 @@ pub fn cause_by_name(code: &str) -> Option<Cause> {
         (&["Throttl", "TooMany", "InProgress", "Preempted"], Cause::ArmThrottled),
         (&["OSProvisioning"], Cause::OsProvisioningFailure),
         (
-            &["InternalServer", "InternalExecution", "Timeout", "Unavailable", "Retryable"],
+            &[
+                "InternalServer",
+                "InternalExecution",
+                "InternalError",
+                "Timeout",
+                "Unavailable",
+                "Retryable",
+            ],
             Cause::PlatformTransient,
         ),
         (
@@ -289,10 +296,14 @@ pub fn most_specific<'a, 'b>(stated: &'b [Stated<'a>]) -> Option<&'b Stated<'a>>
     stated.iter().min_by_key(|found| vagueness(found))
 }
 
+/// Wrappers of several errors, each of which may be a wrapper.
+const WRAPS_SEVERAL: &[&str] = &["MultipleErrorsOccurred", "DeploymentFailed"];
+
 /// How vague a code is: 0 for a code that names the failure, more for unknown codes, consequences of an
 /// earlier error and wrappers.
 pub fn vagueness(found: &Stated<'_>) -> u8 {
     match found.known.map(|known| known.class) {
+        Some(Class::Wrapper) if WRAPS_SEVERAL.contains(&found.code) => 4,
         Some(Class::Wrapper) => 3,
         Some(Class::Echo) => 2,
         None => 1,

@@ -94,6 +94,7 @@ patterns! {
     TRACE_CODE = r"(?m)(?:^|\\n)\++ (?:exit|return) ([0-9]{1,3})(?-u:\b)";
     PLAIN_CODE = r"(?-u:\b)ExitCode:[ \t\r\n]*([0-9]{1,3})(?-u:\b)";
     TOLD_CODE = r"(?:VMExtensionError_|CSE)[^\n]{0,300}?(?-u:\b)(?:exit status|exit code|exits|exited with code|exits with code) ([0-9]{1,3})(?-u:\b)";
+    TOLD_WINDOWS = r"(?-u:\b)(?:CSE Error[^\n]{0,200}?(?-u:\b)Exit Code: |Set ExitCode to )([0-9]{1,3})(?-u:\b)";
     TOLD_BEFORE = r"(?-u:\b)exit status ([0-9]{1,3})(?-u:\b)[^\n]{0,100}CSE";
     SHELL_TRACE = r"(?m)^\+{1,4} ";
     LOGGED_CODE = r"exitCode=([0-9]{1,3})(?-u:\b)";
@@ -206,7 +207,9 @@ fn outer_or_inferred(text: &str, outer: Option<i32>, head_cut: bool) -> Option<(
         _ => {
             let told = says(text, "xit") && (says(text, "CSE") || says(text, "VMExtensionError_"));
             let told = if told {
-                last_number(&TOLD_CODE, text).or_else(|| last_number(&TOLD_BEFORE, text))
+                last_number(&TOLD_CODE, text)
+                    .or_else(|| last_number(&TOLD_BEFORE, text))
+                    .or_else(|| last_number(&TOLD_WINDOWS, text))
             } else {
                 None
             };

@@ -100,7 +100,7 @@ impl Case<'_> {
 
     /// How sure a line makes its cause by itself.
     pub(crate) fn confidence_of(&self, finding: &Finding) -> Confidence {
-        let confidence = match finding.sign.strength {
+        let confidence = match finding.strength {
             Strength::Strong if finding.warning => Confidence::Medium,
             Strength::Strong => Confidence::High,
             Strength::Fair => Confidence::Medium,

@@ -6,11 +6,19 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::boot_log;
+use crate::course::{self, Achieved, Milestone, Progress};
+use crate::decision::decide;
 use crate::evidence::{Evidence, Piece};
+use crate::fault::Idiom;
+use crate::genre;
 use crate::lines::{Line, bounded, push_normal, split};
-use crate::rule::{Rule, Sign};
-use crate::rules::RULES;
+use crate::mention;
+use crate::record::{self, Level};
+use crate::role;
+use crate::rule::{Rule, Sign, Strength};
+use crate::rules::{self, RULES};
 use crate::signatures::Signatures;
+use crate::vocabulary;
 
 /// How far apart the parts of a sign may stand in a line, in bytes.
 const REACH: usize = 4096;
@@ -24,8 +32,12 @@ const TRIED: usize = 256;
 pub struct Finding {
     /// The rule it belongs to.
     pub rule: &'static Rule,
-    /// The sign.
+    /// What was met.
     pub sign: &'static Sign,
+    /// Of several findings, the one with the lowest rank decides.
+    pub rank: u16,
+    /// How much it proves.
+    pub strength: Strength,
     /// The piece of evidence, by its place among them.
     pub piece: usize,
     /// The line in it, by its place among the lines.
@@ -97,6 +109,12 @@ impl<'a> Page<'a> {
         self.normal[start..end].trim_end_matches('\n')
     }
 
+    /// A line as it is compared, or as much of it as is worth reading.
+    pub(crate) fn bounded_line(&self, index: usize) -> &str {
+        let line = self.normal_line(index);
+        &line[..line.floor_char_boundary(REACH)]
+    }
+
     /// The part of a line around a place in it: all of it, unless it is very long.
     fn around(&self, line: usize, offset: usize) -> &str {
         let text = self.normal_line(line);
@@ -141,9 +159,30 @@ pub fn pages(evidence: &Evidence) -> Vec<Page<'_>> {
     evidence.pieces.iter().map(page).collect()
 }
 
-/// Which sign of which rule a pattern of the automaton stands for.
-static OWNERS: LazyLock<Vec<(&'static Rule, &'static Sign)>> = LazyLock::new(|| {
-    RULES.iter().flat_map(|rule| rule.signs.iter().map(move |sign| (*rule, sign))).collect()
+/// What a pattern of the automaton stands for.
+enum Owner {
+    /// A sign of one cause alone.
+    Rule(&'static Rule, &'static Sign),
+    /// A wording of a fault, whose cause depends on the endpoint.
+    Idiom(&'static Idiom),
+    /// A wording of something that was achieved.
+    Progress(&'static Progress),
+}
+
+impl Owner {
+    fn sign(&self) -> &'static Sign {
+        match self {
+            Self::Rule(_, sign) => sign,
+            Self::Idiom(idiom) => &idiom.sign,
+            Self::Progress(progress) => &progress.sign,
+        }
+    }
+}
+
+static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
+    let signs = RULES.iter().flat_map(|rule| rule.signs.iter().map(|sign| Owner::Rule(rule, sign)));
+    let idioms = vocabulary::all().map(Owner::Idiom);
+    signs.chain(idioms).chain(course::PROGRESS.iter().map(Owner::Progress)).collect()
 });
 
 /// Quick to make, for the short texts of one node.
@@ -157,33 +196,64 @@ fn automaton(kind: AhoCorasickKind) -> AhoCorasick {
     AhoCorasick::builder()
         .match_kind(MatchKind::Standard)
         .kind(Some(kind))
-        .build(OWNERS.iter().map(|(_, sign)| sign.all[0]))
+        .build(OWNERS.iter().map(|owner| owner.sign().all[0]))
         .expect("the signs are few and short")
 }
 
-/// Every sign that is met, in the order of the evidence.
-pub fn find(pages: &[Page<'_>], code: Option<i32>, signatures: &Signatures) -> Vec<Finding> {
-    let found = pages.iter().enumerate().flat_map(|(piece, page)| {
-        let known = find_on(page, piece, code);
-        known.into_iter().chain(find_of_users(page, piece, signatures))
-    });
-    found.collect()
+/// What evidence shows, in its order.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Every sign that is met.
+    pub(crate) findings: Vec<Finding>,
+    /// What was achieved.
+    pub(crate) milestones: Vec<Milestone>,
+}
+
+/// Reads all that evidence shows.
+pub(crate) fn find(
+    pages: &[Page<'_>],
+    code: Option<i32>,
+    signatures: &Signatures,
+    api_server: Option<&str>,
+) -> Found {
+    let mut found = Found::default();
+    for (piece, page) in pages.iter().enumerate() {
+        if genre::is_no_report(page) {
+            continue;
+        }
+        find_on(page, piece, code, api_server, &mut found);
+        if let Some(line) = mention::command_under_way(page) {
+            found.milestones.push(Milestone { achieved: Achieved::GoesOn, piece, line });
+        }
+        found.findings.extend(find_of_users(page, piece, signatures));
+    }
+    found
 }
 
 fn find_of_users(page: &Page<'_>, piece: usize, signatures: &Signatures) -> Vec<Finding> {
     let met = signatures.on(page).map(|(index, signature, line)| Finding {
         rule: signature.rule,
         sign: signature.sign,
+        rank: signature.sign.rank,
+        strength: signature.sign.strength,
         piece,
         line,
-        warning: is_warning(page.normal_line(line)),
+        warning: record::level(page.bounded_line(line)) == Level::Warning,
         signature: Some(index),
     });
     met.collect()
 }
 
-fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
-    let mut findings = Vec::new();
+fn find_on(
+    page: &Page<'_>,
+    piece: usize,
+    code: Option<i32>,
+    api_server: Option<&str>,
+    found: &mut Found,
+) {
+    // What is known of the line that was looked at last: the role of its endpoint, and how it is written.
+    let mut role = None;
+    let mut record = None;
     let mut last = None;
     let mut tried = (0, 0);
     // Whether a sign's surroundings are right is asked once a page, not once a hit.
@@ -192,7 +262,8 @@ fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
     let automaton = if page.normal.len() < LONG { &*SMALL } else { &*LARGE };
     for hit in automaton.find_overlapping_iter(&page.normal) {
         let pattern = hit.pattern().as_usize();
-        let (rule, sign) = OWNERS[pattern];
+        let owner = &OWNERS[pattern];
+        let sign = owner.sign();
         let line = page.line_at(hit.start());
         // A sign that stands twice in a line is one finding.
         if last == Some((pattern, line)) {
@@ -206,11 +277,75 @@ fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
         let fits = *fits[pattern].get_or_insert_with(|| fits_page(sign, page, code));
         let is_second = || second_attempt.is_some_and(|second| line >= second);
         if fits && fits_line(sign, page.around(line, hit.start())) && (!sign.again || is_second()) {
-            let warning = is_warning(page.normal_line(line));
-            findings.push(Finding { rule, sign, piece, line, warning, signature: None });
+            let (rule, rank, strength) = match owner {
+                Owner::Progress(progress) => {
+                    if course::is_claimed(progress, page.bounded_line(line)) {
+                        let achieved = progress.achieved;
+                        found.milestones.push(Milestone { achieved, piece, line });
+                    }
+                    continue;
+                }
+                Owner::Rule(rule, sign) => (*rule, sign.rank, sign.strength),
+                Owner::Idiom(idiom) => {
+                    let known = role.filter(|(of, _)| *of == line).map(|(_, role)| role);
+                    let is_for = known.unwrap_or_else(|| role::of(page, line, api_server));
+                    role = Some((line, is_for));
+                    let Some((cause, strength)) = decide(idiom.fault, is_for, code) else {
+                        continue;
+                    };
+                    let rule = rules::of(cause);
+                    (rule, rule.typical_rank(), strength)
+                }
+            };
+            let written = match record {
+                Some((of, written)) if of == line => written,
+                _ => Written::of(page.bounded_line(line)),
+            };
+            record = Some((line, written));
+            let is_idiom = matches!(owner, Owner::Idiom(_));
+            if written.is_mention || is_idiom && mention::is_traced_command(page.bounded_line(line))
+            {
+                continue;
+            }
+            // As long as a retry goes on, nothing is decided.
+            let is_retried = written.is_retry && course::is_transient(rule.cause);
+            let strength = match written.level {
+                _ if is_retried => Strength::Weak,
+                Level::Normal if is_idiom => Strength::Weak,
+                Level::Normal => strength.min(Strength::Fair),
+                Level::Routine => continue,
+                Level::Warning | Level::Error => strength,
+            };
+            let warning = written.level == Level::Warning;
+            found.findings.push(Finding {
+                rule,
+                sign,
+                rank,
+                strength,
+                piece,
+                line,
+                warning,
+                signature: None,
+            });
         }
     }
-    findings
+}
+
+/// How a line is written.
+#[derive(Debug, Clone, Copy)]
+struct Written {
+    level: Level,
+    /// The line reports nothing of a bootstrap: a bystander wrote it, or it only names a failure.
+    is_mention: bool,
+    /// The line says that what failed is tried again.
+    is_retry: bool,
+}
+
+impl Written {
+    fn of(line: &str) -> Self {
+        let is_mention = record::is_bystander(line) || mention::is_mention(line);
+        Self { level: record::level(line), is_mention, is_retry: record::is_retry(line) }
+    }
 }
 
 fn fits_page(sign: &Sign, page: &Page<'_>, code: Option<i32>) -> bool {
@@ -221,12 +356,6 @@ fn fits_page(sign: &Sign, page: &Page<'_>, code: Option<i32>) -> bool {
 fn fits_line(sign: &Sign, line: &str) -> bool {
     sign.all[1..].iter().all(|part| line.contains(part))
         && !sign.none.iter().any(|part| line.contains(part))
-}
-
-/// `[WARNING X]:`, `WARNING:`. An Event of type Warning is none: Kubernetes calls errors so.
-fn is_warning(line: &str) -> bool {
-    let head = &line[..line.floor_char_boundary(80)];
-    head.contains("[warning") || head.contains("warning: ") || head.contains("level=warn")
 }
 
 #[cfg(test)]

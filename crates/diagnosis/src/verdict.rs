@@ -9,8 +9,10 @@ use bringup_contract::{Cause, ImageVersion, Os};
 use crate::agreement::Heard;
 use crate::api_server;
 use crate::boot_log::{self, Cut};
+use crate::course::{self, Achieved, Milestone};
 use crate::diagnosis::{Blame, Confidence, Diagnosis, Platform, Step, Verdict};
 use crate::evidence::{Evidence, Source};
+use crate::genre;
 use crate::matcher::{self, Finding, Page};
 use crate::rule::Strength;
 
@@ -31,6 +33,8 @@ pub(crate) struct Case<'a> {
     image: Option<ImageVersion>,
     arm_code: Option<String>,
     pub(crate) findings: Vec<Finding>,
+    /// What was achieved.
+    milestones: Vec<Milestone>,
     proven_from: Vec<Option<usize>>,
     /// What counts of each piece that is a serial log.
     pub(crate) cuts: Vec<Option<Cut>>,
@@ -41,7 +45,11 @@ pub(crate) struct Case<'a> {
 impl<'a> Case<'a> {
     fn new(evidence: &'a Evidence) -> Self {
         let texts = || evidence.pieces.iter().map(|piece| piece.text());
-        let heard: Vec<Heard> = texts().map(|text| Heard::of(text.unwrap_or_default())).collect();
+        let pages = matcher::pages(evidence);
+        // What only speaks of failures has no code.
+        let told =
+            texts().zip(&pages).map(|(text, page)| text.filter(|_| !genre::is_no_report(page)));
+        let heard: Vec<Heard> = told.map(|text| Heard::of(text.unwrap_or_default())).collect();
         let seen = heard.iter().zip(texts()).filter(|(_, text)| text.is_some());
         let readings = seen.map(|(heard, _)| &heard.reading);
         let reading = readings.max_by_key(|reading| weight(reading)).cloned().unwrap_or_default();
@@ -49,11 +57,17 @@ impl<'a> Case<'a> {
             .image_version
             .or_else(|| texts().flatten().filter_map(ImageVersion::find).max());
         let arm_code = heard.iter().filter_map(|heard| heard.arm_code.clone()).min();
-        let pages = matcher::pages(evidence);
+        let found = matcher::find(
+            &pages,
+            code_of(&reading),
+            &evidence.signatures,
+            evidence.api_server.as_deref(),
+        );
         let mut case = Self {
             evidence,
             arm_code: arm_code.map(|(_, code)| code),
-            findings: matcher::find(&pages, code_of(&reading), &evidence.signatures),
+            findings: found.findings,
+            milestones: found.milestones,
             proven_from: Vec::new(),
             cuts: Vec::new(),
             doubted: Vec::new(),
@@ -63,6 +77,7 @@ impl<'a> Case<'a> {
             image,
         };
         case.settle_hosts();
+        case.leave_what_was_overcome();
         case.cut_serial_logs();
         case.keep_the_last_boot();
         case.prefer_the_failing_step();
@@ -131,7 +146,7 @@ impl<'a> Case<'a> {
             let gave_up = |finding: &Finding| {
                 finding.piece == piece
                     && finding.line >= began
-                    && finding.sign.strength == Strength::Strong
+                    && finding.strength == Strength::Strong
                     && !finding.warning
                     && page.normal_line(finding.line).contains("error execution phase")
             };
@@ -150,7 +165,7 @@ impl<'a> Case<'a> {
     pub(crate) fn order(&self, finding: &Finding) -> (u16, bool, Cause, usize, &str) {
         let line = self.pages[finding.piece].normal_line(finding.line);
         let consequence = if self.follows_from_another(finding) { 100 } else { 0 };
-        let rank = finding.sign.rank + handicap(finding) + consequence;
+        let rank = finding.rank + handicap(finding) + consequence;
         (rank, line.starts_with('+'), finding.rule.cause, finding.line, line)
     }
 
@@ -169,7 +184,7 @@ impl<'a> Case<'a> {
     fn first_proofs(&self) -> Vec<Option<usize>> {
         let mut first = vec![None; self.pages.len()];
         let proofs = self.findings.iter().filter(|finding| {
-            finding.sign.strength == Strength::Strong
+            finding.strength == Strength::Strong
                 && !finding.warning
                 && finding.rule.cause != Cause::BinaryMissing
         });
@@ -196,7 +211,11 @@ impl<'a> Case<'a> {
         if let Some(told) = self.waited().and_then(told_by_a_wait) {
             return told;
         }
-        let proven = self.best().is_some_and(|finding| finding.sign.strength >= Strength::Fair);
+        // A warning that only speaks for a cause proves no failure.
+        let proven = self.best().is_some_and(|finding| {
+            finding.strength >= Strength::Fair
+                && (!finding.warning || finding.strength == Strength::Strong)
+        });
         match (self.code(), self.reading.handler) {
             (Some(code), _) if code != 0 => Verdict::Failed,
             _ if proven && !self.joined_after_all() => Verdict::Failed,
@@ -213,8 +232,28 @@ impl<'a> Case<'a> {
         self.reading.node.as_ref().filter(|node| node.waited)?.exit
     }
 
+    /// What a later step got past explains nothing.
+    fn leave_what_was_overcome(&mut self) {
+        let (milestones, pages) = (&self.milestones, &self.pages);
+        let api_server = self.evidence.api_server.as_deref();
+        course::leave_what_was_overcome(milestones, pages, api_server, &mut self.findings);
+        // Scripts that ended well got past what they retried.
+        if self.code() == Some(0) {
+            self.findings.retain(course::outlasts_success);
+        }
+    }
+
     /// A machine that joined has come up, whatever it complained of before.
     fn joined_after_all(&self) -> bool {
+        let registered = self.milestones.iter().any(|milestone| {
+            milestone.achieved >= Achieved::Scripts
+                && self.findings.iter().all(|finding| {
+                    finding.piece != milestone.piece || finding.line < milestone.line
+                })
+        });
+        if registered {
+            return true;
+        }
         self.pages.iter().enumerate().any(|(piece, page)| {
             let joined = page
                 .last("this node has joined the cluster")
@@ -232,7 +271,7 @@ impl<'a> Case<'a> {
             || self.pages.iter().zip(&self.cuts).any(|(page, cut)| match cut {
                 // A kernel that is well speaks of errors, too.
                 Some(cut) => cut.states_failure() || cut.last_words(page).is_some(),
-                None => page.says("failed") || page.says("error"),
+                None => !genre::is_no_report(page) && GIVE_UPS.iter().any(|words| page.says(words)),
             })
     }
 
@@ -289,7 +328,7 @@ impl<'a> Case<'a> {
             None => self.arm_code.as_deref().and_then(arm::cause_by_name),
         };
         match (self.best(), by_code) {
-            (Some(finding), _) if finding.sign.strength > Strength::Weak => {
+            (Some(finding), _) if finding.strength > Strength::Weak => {
                 (finding.rule.cause, self.confidence_of(finding))
             }
             (_, Some(cause)) if named.is_none_or(|known| known.class != Class::Echo) => {
@@ -297,16 +336,51 @@ impl<'a> Case<'a> {
             }
             (Some(finding), _) => (finding.rule.cause, Confidence::Low),
             (None, Some(cause)) => (cause, Confidence::Medium),
+            (None, None) if let Some(cause) = self.cause_of_status() => (cause, Confidence::Low),
             (None, None) => (self.cause_of_code(), Confidence::Low),
         }
+    }
+
+    /// What the HTTP status points to that came with an ARM code which is not known.
+    fn cause_of_status(&self) -> Option<Cause> {
+        self.arm_code.as_deref().filter(|code| arm::ArmCode::find(code).is_none())?;
+        let says =
+            |words: &[&str]| self.pages.iter().any(|page| words.iter().any(|word| page.says(word)));
+        let by_status = [
+            (
+                &["statuscode=400", "status=400", "response 400", "status: 400", "400 bad request"]
+                    [..],
+                Cause::InvalidRequest,
+            ),
+            (
+                &["statuscode=403", "status=403", "response 403", "status: 403", "403 forbidden"],
+                Cause::AuthorizationFailed,
+            ),
+            (
+                &["statuscode=404", "status=404", "response 404", "status: 404"],
+                Cause::InvalidRequest,
+            ),
+            (
+                &["statuscode=409", "status=409", "response 409", "status: 409", "409 conflict"],
+                Cause::InvalidRequest,
+            ),
+            (&["statuscode=429", "status=429", "response 429", "status: 429"], Cause::ArmThrottled),
+            (
+                &["statuscode=500", "status=500", "response 500", "statuscode=503", "response 503"],
+                Cause::PlatformTransient,
+            ),
+        ];
+        by_status.iter().find(|(words, _)| says(words)).map(|(_, cause)| *cause)
     }
 
     /// What a code alone points to: a guess, and for 211 not even that.
     pub(crate) fn cause_of_code(&self) -> Cause {
         let from_aks = self.reading.result != ResultShape::Absent
             || self.pages.iter().any(|page| page.says("vmsscse") || page.says("'cse"));
+        // 1 is how everything ends that has no code of its own.
+        let is_vague = matches!(self.reading.code, Some((211, _) | (1, CodeSource::Outer)));
         match self.catalogued() {
-            Some(code) if from_aks && code.code != 211 => {
+            Some(code) if from_aks && !is_vague => {
                 code.candidate_causes.first().copied().unwrap_or(Cause::Unknown)
             }
             _ => Cause::Unknown,
@@ -356,6 +430,33 @@ impl<'a> Case<'a> {
     }
 }
 
+/// Wordings in which something says that it has failed for good, whatever it was.
+const GIVE_UPS: &[&str] = &[
+    "enable failed",
+    "provisioning failed",
+    "provisioningstate/failed",
+    "provisioningstate': 'failed",
+    "provisioningstate':'failed",
+    "'status': 'failed'",
+    "'status':'failed'",
+    "failed to execute command",
+    "non-zero exit code",
+    "error execution phase",
+    "bootstrap failed",
+    "bootstrapping failed",
+    "giving up",
+    "gave up",
+    "level=fatal",
+    "fatal error",
+    "failed to start kubelet",
+    "kubelet.service: failed",
+    "containerd.service: failed",
+    "launch failed",
+    "launchfailed",
+    "creation failed",
+    "deployment failed",
+];
+
 /// 3 is a node that joined without its sentinel; 75 a wait that was interrupted and goes on.
 fn told_by_a_wait(exit: i32) -> Option<Verdict> {
     match exit {
@@ -387,7 +488,7 @@ fn weight(reading: &Reading) -> (u8, Option<i32>, bool) {
 /// How far a finding steps back behind stronger ones: proof goes before hints, and an error
 /// before a warning.
 fn handicap(finding: &Finding) -> u16 {
-    let hint = match finding.sign.strength {
+    let hint = match finding.strength {
         Strength::Strong => 0,
         Strength::Fair => 8,
         Strength::Weak => 60,

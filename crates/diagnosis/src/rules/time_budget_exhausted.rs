@@ -1,16 +1,4 @@
 //! The bootstrap ran out of time.
-//!
-//! # Looks like
-//! `CSE timeout approaching, exiting early.`, `Operation budget of`, exit 124.
-//!
-//! # Why the code misleads
-//! The code is that of the step that was running when time was up.
-//!
-//! # What to do
-//! Look at the step before it: what was slow is the cause.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::TimeBudgetExhausted,
     title: "the bootstrap ran out of time",
+    looks_like: "`CSE timeout approaching, exiting early.`, `Operation budget of`, exit 124.",
+    misleads: "The code is that of the step that was running when time was up.",
     remedy: "Look at the step before it: what was slow is the cause.",
     signs: &[
         Sign::new(210, &["cse timeout approaching"]),

@@ -1,0 +1,90 @@
+//! Lines that name a failure and report none: a test in a trace, a definition, the source of a script, a
+//! comment.
+
+use crate::matcher::Page;
+
+/// Whether a line, as it is compared, only names what it contains.
+pub(crate) fn is_mention(line: &str) -> bool {
+    let line = line.trim_start();
+    is_traced_test(line) || is_source(line) || line.contains("telemetry") || is_application(line)
+}
+
+/// What a program that runs in the cluster needs: a service of the cluster, a database, a queue.
+fn is_application(line: &str) -> bool {
+    [".svc.cluster.local", ".svc:", ":5432", ":3306", ":6379", ":27017", ":9092", ":1433", ":5672"]
+        .iter()
+        .any(|part| line.contains(part))
+}
+
+/// A test or a definition in the trace of a shell: `+ [[ $x == *denied* ]]`, `++ ERR_X=50`.
+fn is_traced_test(line: &str) -> bool {
+    let command = line.trim_start_matches('+');
+    if command.len() == line.len() || !command.starts_with(' ') {
+        return false;
+    }
+    let command = command.trim_start();
+    let first = command.split_whitespace().next().unwrap_or_default();
+    let is_test = matches!(first, "[[" | "[" | "'['" | "test" | "case" | "grep");
+    let is_definition = first.starts_with("err_") && first.contains('=');
+    // What is compared may be what a command printed, or the status with which it ended.
+    let is_result = command.contains("failed to run command") || command.contains(" -ne 0");
+    is_test && !is_result || is_definition
+}
+
+/// Whether a line is a command in the trace of a shell, and not something it prints or keeps.
+pub(crate) fn is_traced_command(line: &str) -> bool {
+    let command = line.trim_start().trim_start_matches('+');
+    if command.len() == line.trim_start().len() || !command.starts_with(' ') {
+        return false;
+    }
+    let first = command.split_whitespace().next().unwrap_or_default();
+    !first.contains('=')
+        && !matches!(first, "echo" | "printf" | "logger")
+        && !command.contains("failed to run command")
+}
+
+/// A line of a script that is not run: `cmd || exit $ERR_X`, `if ! curl ...; then`.
+fn is_source(line: &str) -> bool {
+    (line.contains("|| exit $") || line.contains("|| exit 1") || line.contains("|| return $"))
+        || (line.starts_with("if ") || line.starts_with("elif "))
+            && (line.ends_with("then") || line.ends_with('{'))
+}
+
+/// How often the same command is tried before its failure counts as lasting.
+const TRIED_OFTEN: usize = 5;
+
+/// The last line of a trace, if it is a command that runs: then nothing has failed for good.
+pub(crate) fn command_under_way(page: &Page<'_>) -> Option<usize> {
+    let last =
+        (0..page.lines.len()).rev().find(|line| !page.normal_line(*line).trim().is_empty())?;
+    let line = page.bounded_line(last).trim();
+    let command = line.trim_start_matches('+').trim_start();
+    let ends = ["exit", "return", "break", "set", "echo"];
+    let first = command.split_whitespace().next().unwrap_or_default();
+    if !is_traced_command(line) || ends.contains(&first) {
+        return None;
+    }
+    // What is tried again and again without end does not go on.
+    let same = (0..last).filter(|other| page.bounded_line(*other).trim() == line).count();
+    (same < TRIED_OFTEN).then_some(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_a_definition_and_a_source_only_name_a_failure() {
+        for line in [
+            "+ [[ output == *unauthorized* ]]",
+            "++ err_outbound_conn_fail=50",
+            "retrycmd 5 curl -f https://mcr.example || exit $err_download_timeout",
+            "if ! grep -q 'no space left on device' log; then",
+        ] {
+            assert!(is_mention(line), "{line}");
+        }
+        for line in ["+ echo 'error: oras not found'", "curl: (28) timed out", "+ exit 50"] {
+            assert!(!is_mention(line), "{line}");
+        }
+    }
+}
