@@ -236,7 +236,8 @@ fn inferred(text: &str) -> Option<i32> {
         .captures_iter(text)
         .filter_map(|found| found[1].parse().ok())
         .filter(|code: &i32| *code >= 2)
-        .last();
+        .last()
+        .or_else(|| text.trim_end().ends_with("+ exit 1").then_some(1));
     traced.or_else(|| last_number(&LOGGED_CODE, text)).or_else(|| last_number(&SENTENCE_CODE, text))
 }
 

@@ -25,11 +25,20 @@ pub(crate) struct Heard {
 
 impl Heard {
     pub(crate) fn of(text: &str) -> Self {
-        let stated = arm::stated(text);
+        let mut stated = arm::stated(text);
+        // The guest agent logs codes of its own.
+        stated.retain(|one| !is_of_agent(text, one.at));
         let arm_code =
             arm::most_specific(&stated).map(|found| (arm::vagueness(found), found.code.to_owned()));
         Self { reading: cse::read(text), arm_code }
     }
+}
+
+/// Whether the line at a place is one of the log of the guest agent.
+fn is_of_agent(text: &str, at: usize) -> bool {
+    let start = text[..at].rfind('\n').map_or(0, |start| start + 1);
+    let head: String = text[start..at].chars().take(80).collect();
+    head.contains(" ExtHandler ") || head.contains(" Daemon Daemon ")
 }
 
 /// The component that wrote a piece of evidence. All pieces of one component count as one source.

@@ -13,14 +13,20 @@ use crate::rule::{Sign, Strength};
 pub(crate) enum Achieved {
     /// The bootstrap goes on: what was retried before came right.
     GoesOn,
+    /// A node has registered so lately that it cannot be ready yet.
+    Young,
     /// An endpoint answered.
     Answered,
     /// cloud-init ran to its end.
     UserData,
+    /// The package manager installed something.
+    Installed,
     /// The package manager did what it was asked.
     Packages,
     /// An image was pulled.
     Image,
+    /// The API server answers kubelet.
+    ApiServer,
     /// The container runtime runs.
     Runtime,
     /// The node has its certificate.
@@ -98,13 +104,15 @@ pub(crate) static PROGRESS: &[Progress] = &[
     of(Achieved::Certificate, &["certificate signing request", "is approved"]),
     of(Achieved::Certificate, &["certificate signing request", "is issued"]),
     of(Achieved::Certificate, &["certificate request was signed and a response was received"]),
+    of(Achieved::ApiServer, &["caches populated for"]),
+    of(Achieved::ApiServer, &["reading configuration from the 'kubeadm-config'"]),
     of(Achieved::Runtime, &["containerd successfully booted"]),
     of(Achieved::Image, &["successfully pulled image"]),
     of(Achieved::Image, &["pulled image '"]),
     of(Achieved::Image, &["pulled [registry]"]),
     of(Achieved::Image, &["returns image reference"]),
+    of(Achieved::Installed, &["setting up ", " ..."]),
     of(Achieved::Packages, &["processing triggers for"]),
-    of(Achieved::Packages, &["setting up ", " ..."]),
     of(Achieved::Packages, &["reading package lists... done"]),
     of(Achieved::UserData, &["cloud-init v. ", " finished at "]),
     // Endpoints that answer after all
@@ -112,6 +120,7 @@ pub(crate) static PROGRESS: &[Progress] = &[
     of(Achieved::Answered, &["http/1.1 200"]),
     of(Achieved::Answered, &["http/2 200"]),
     of(Achieved::Answered, &[" 200 (attempt"]),
+    of(Achieved::Answered, &["(200, "]),
     of(Achieved::Answered, &[" - saved"]),
     of(Achieved::Answered, &["login succeeded"]),
     of(Achieved::Answered, &["* connected to "]),
@@ -125,6 +134,7 @@ pub(crate) static PROGRESS: &[Progress] = &[
     // The bootstrap goes on
     of(Achieved::GoesOn, &["cloud-init v. ", " running 'init"]),
     of(Achieved::GoesOn, &["cloud-init v. ", " running 'modules:config"]),
+    of(Achieved::Young, &[" notready "]),
     of(Achieved::GoesOn, &["enable extension:"]),
     of(Achieved::GoesOn, &["unpacking "]),
     of(Achieved::GoesOn, &["extracting file "]),
@@ -148,6 +158,7 @@ pub(crate) fn is_claimed(progress: &Progress, line: &str) -> bool {
     match progress.achieved {
         Achieved::Ready | Achieved::Registered | Achieved::Scripts => !line.contains("not ready"),
         Achieved::GoesOn | Achieved::UserData => true,
+        Achieved::Young => is_young(line),
         Achieved::Answered => {
             !NOT.iter().any(|word| line.contains(word)) && !line.contains("giving up")
         }
@@ -155,25 +166,123 @@ pub(crate) fn is_claimed(progress: &Progress, line: &str) -> bool {
     }
 }
 
+/// Whether a row of `kubectl get nodes` is of a node of less than two minutes.
+fn is_young(line: &str) -> bool {
+    let ages = line.split_whitespace().filter_map(|word| word.strip_suffix('s'));
+    ages.filter_map(|age| age.parse::<u16>().ok()).any(|age| age < 120)
+}
+
+/// Added to the rank of what decides only where nothing else is known.
+const LAST: u16 = 500;
+
 /// Removes the findings that a milestone of the same text makes undone.
 pub(crate) fn leave_what_was_overcome(
     milestones: &[Milestone],
     pages: &[Page<'_>],
     api_server: Option<&str>,
+    is_over: bool,
     findings: &mut Vec<Finding>,
 ) {
+    // Where nothing else is known, a lock that was released for a while is still the best explanation.
+    for finding in findings.iter_mut().filter(|it| it.rule.cause == Cause::PackageManagerLocked) {
+        let is_past = |milestone: &&Milestone| {
+            milestone.achieved == Achieved::Installed
+                && (milestone.piece, true) == (finding.piece, milestone.line > finding.line)
+        };
+        if milestones.iter().any(|milestone| is_past(&milestone)) {
+            finding.rank = finding.rank.saturating_add(LAST);
+        }
+    }
+    let milestones: Vec<&Milestone> =
+        milestones.iter().filter(|milestone| milestone.achieved != Achieved::Installed).collect();
     findings.retain(|finding| {
         let page = &pages[finding.piece];
-        let mut own = milestones.iter().filter(|milestone| milestone.piece == finding.piece);
+        let mut own = milestones.iter().filter(|milestone| {
+            // A script that ended badly did not go on.
+            milestone.piece == finding.piece
+                && !(is_over && milestone.achieved == Achieved::GoesOn)
+                && is_of_same(milestone, finding, page)
+        });
         !own.any(|milestone| {
             if milestone.line > finding.line {
                 is_undone(milestone, finding, page, api_server)
             } else {
-                // A node that is ready is past its bootstrap.
-                milestone.achieved == Achieved::Ready && !is_refusal(finding.rule.cause)
+                match milestone.achieved {
+                    // A node that is ready is past its bootstrap.
+                    Achieved::Ready => !is_refusal(finding.rule.cause),
+                    Achieved::Young => finding.rule.cause == Cause::CniFailure,
+                    _ => false,
+                }
             }
         })
     });
+}
+
+/// Whether a milestone is one of the node that a finding is about, as far as both lines name it.
+fn is_of_same(milestone: &Milestone, finding: &Finding, page: &Page<'_>) -> bool {
+    if milestone.achieved < Achieved::Registered {
+        return true;
+    }
+    let (reached, failed) = (head(page, milestone.line), head(page, finding.line));
+    let is_row = reached.contains(" ready  ");
+    if is_row && page.says(" notready ") {
+        return false;
+    }
+    match (name_in(reached), name_in(failed)) {
+        (Some(reached), Some(failed)) => {
+            reached == failed || reached.contains(failed) || failed.contains(reached)
+        }
+        (Some(_), None) if page.says(" notready ") => false,
+        (Some(reached), None) if failed.contains(" node/") => failed.contains(reached),
+        (Some(reached), None) if is_row => {
+            let host = reached.split('.').next().unwrap_or(reached);
+            failed.contains(host) || !is_of_host(failed)
+        }
+        _ => true,
+    }
+}
+
+/// The first line of the line of the input that a line is part of: a message of several lines in JSON.
+fn head<'p>(page: &'p Page<'_>, line: usize) -> &'p str {
+    let number = page.lines[line].number;
+    let first = (0..=line).rev().take_while(|before| page.lines[*before].number == number).last();
+    page.bounded_line(first.unwrap_or(line))
+}
+
+/// The image that a line quotes.
+fn image_in(line: &str) -> Option<&str> {
+    line.split('\'').skip(1).step_by(2).find(|quoted| quoted.contains('/') && !quoted.contains(' '))
+}
+
+/// Whether a line begins with a date and a host, as those of a journal do.
+fn is_of_host(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let month = words.next().unwrap_or_default();
+    month.len() == 3 && words.next().is_some_and(|day| day.parse::<u8>().is_ok())
+}
+
+/// The node, NodeClaim or Machine that a line names as its subject.
+fn name_in(line: &str) -> Option<&str> {
+    for mark in [
+        "'nodeclaim':{'name':'",
+        "azuremachine='",
+        "machine='",
+        "node='",
+        "'nodeclaim': {'name': '",
+    ] {
+        if let Some((_, rest)) = line.split_once(mark) {
+            let name = rest.split('\'').next()?;
+            return name.rsplit('/').next();
+        }
+    }
+    // `Node NAME status is now: NodeReady`
+    let before =
+        line.split_once(" status is now").or_else(|| line.split_once(" event: registered node"));
+    if let Some((before, _)) = before {
+        return before.rsplit(' ').next();
+    }
+    // A row of a table begins with the name.
+    line.contains(" ready  ").then(|| line.split_whitespace().next()).flatten()
 }
 
 fn is_undone(
@@ -201,17 +310,23 @@ fn is_undone(
                 || cause == Cause::CniFailure
                     && page.bounded_line(finding.line).contains("containerd")
         }
-        Achieved::Image => {
-            matches!(
-                cause,
-                Cause::RegistryUnreachable
-                    | Cause::RegistryUnauthorized
-                    | Cause::RegistryThrottled
-                    | Cause::DownloadInterrupted
-                    | Cause::DiskFull
-            )
+        Achieved::ApiServer => {
+            matches!(cause, Cause::ApiServerUnreachable | Cause::ApiServerDnsFailure)
         }
-        Achieved::Packages => {
+        Achieved::Image => {
+            let is_other = image_in(page.bounded_line(milestone.line))
+                .is_some_and(|image| !page.bounded_line(finding.line).contains(image));
+            !is_other
+                && matches!(
+                    cause,
+                    Cause::RegistryUnreachable
+                        | Cause::RegistryUnauthorized
+                        | Cause::RegistryThrottled
+                        | Cause::DownloadInterrupted
+                        | Cause::DiskFull
+                )
+        }
+        Achieved::Installed | Achieved::Packages => {
             matches!(cause, Cause::PackageManagerLocked | Cause::PackageRepositoryFailure)
         }
         Achieved::UserData => finding.strength < Strength::Strong && cause == Cause::ScriptDefect,
@@ -221,6 +336,7 @@ fn is_undone(
                     == role::of(page, milestone.line, api_server)
         }
         Achieved::GoesOn => is_transient(cause),
+        Achieved::Young => cause == Cause::CniFailure,
     }
 }
 

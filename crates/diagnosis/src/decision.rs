@@ -20,7 +20,8 @@ pub(crate) fn decide(fault: Fault, role: Role, code: Option<i32>) -> Option<(Cau
             (Cause::ProxyMisconfigured, Strong)
         }
         (Fault::NameNotFound, Role::Unnamed) => (Cause::DnsFailure, Fair),
-        (Fault::NameNotFound | Fault::NameServerSilent, _) => (Cause::DnsFailure, Strong),
+        (Fault::NameNotFound, _) => (Cause::DnsFailure, Strong),
+        (Fault::NameServerSilent, _) => (Cause::DnsFailure, Fair),
 
         (
             Fault::Refused
@@ -79,7 +80,7 @@ pub(crate) fn decide(fault: Fault, role: Role, code: Option<i32>) -> Option<(Cau
         (Fault::Untrusted, Role::ApiServer | Role::OwnApiServer) => {
             (Cause::ClusterCaMismatch, Fair)
         }
-        (Fault::Untrusted, _) => (Cause::TlsTrustFailure, Fair),
+        (Fault::Untrusted, _) => (Cause::TlsTrustFailure, Strong),
         (Fault::Handshake, Role::Runtime | Role::Kubelet | Role::Etcd | Role::Local) => {
             return None;
         }

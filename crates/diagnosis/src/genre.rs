@@ -42,6 +42,39 @@ pub(crate) fn is_no_report(page: &Page<'_>) -> bool {
         || is_pod
 }
 
+/// Whether a text names anything that takes part in a bootstrap.
+pub(crate) fn is_of_a_bootstrap(page: &Page<'_>) -> bool {
+    const PARTS: &[&str] = &[
+        "kube",
+        "containerd",
+        "cloud-init",
+        "extension",
+        "cse",
+        "provision",
+        "azure",
+        "microsoft",
+        "nodeclaim",
+        "karpenter",
+        "machine",
+        "systemd",
+        "apt",
+        "dnf",
+        "curl",
+        "kernel",
+        "ignition",
+        "rke2",
+        "k3s",
+        "talos",
+        "agent",
+        "vmss",
+        "aks",
+        "node",
+        "arm",
+        "exitcode",
+    ];
+    !is_no_report(page) && PARTS.iter().any(|part| page.says(part))
+}
+
 /// A line of a shell script that is not being run.
 fn is_source(line: &str) -> bool {
     let line = line.trim();

@@ -5,10 +5,12 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
+use bringup_contract::Cause;
+
 use crate::boot_log;
 use crate::course::{self, Achieved, Milestone, Progress};
 use crate::decision::decide;
-use crate::evidence::{Evidence, Piece};
+use crate::evidence::{Evidence, Piece, Source};
 use crate::fault::Idiom;
 use crate::genre;
 use crate::lines::{Line, bounded, push_normal, split};
@@ -57,6 +59,8 @@ pub struct Page<'a> {
     normal: String,
     /// Where each line begins in `normal`.
     starts: Vec<usize>,
+    /// The text is a serial console.
+    is_console: bool,
 }
 
 impl<'a> Page<'a> {
@@ -73,7 +77,7 @@ impl<'a> Page<'a> {
             push_normal(&line.text, &mut joined);
             joined.push('\n');
         }
-        Self { lines, normal: joined, starts }
+        Self { lines, normal: joined, starts, is_console: false }
     }
 
     /// The same for what most long logs are: ASCII, and nothing escaped. All of it is compared as
@@ -87,8 +91,12 @@ impl<'a> Page<'a> {
             .bytes()
             .map(|byte| if matches!(byte, b'"' | b'`') { b'\'' } else { byte.to_ascii_lowercase() })
             .collect();
-        let mut page =
-            Self { lines: Vec::new(), normal: String::from_utf8(normal).ok()?, starts: Vec::new() };
+        let mut page = Self {
+            lines: Vec::new(),
+            normal: String::from_utf8(normal).ok()?,
+            starts: Vec::new(),
+            is_console: false,
+        };
         let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain(std::iter::once(text.len()));
         let mut start = 0;
         for (index, end) in ends.enumerate() {
@@ -151,6 +159,7 @@ impl<'a> Page<'a> {
 pub fn pages(evidence: &Evidence) -> Vec<Page<'_>> {
     let page = |piece| {
         let mut page = Page::new(Piece::text(piece).unwrap_or_default());
+        page.is_console = piece.source == Source::SerialLog;
         for line in &mut page.lines {
             line.number = piece.number_of(line.number);
         }
@@ -285,7 +294,19 @@ fn find_on(
                     }
                     continue;
                 }
-                Owner::Rule(rule, sign) => (*rule, sign.rank, sign.strength),
+                Owner::Rule(rule, sign) => {
+                    // What is refused on the machine itself says nothing about the way out.
+                    // And what a service of Azure does not know is no artifact.
+                    let is_elsewhere = match rule.cause {
+                        Cause::EgressBlocked => role::of(page, line, api_server).is_on_machine(),
+                        Cause::ArtifactMissing => role::of(page, line, api_server).is_service(),
+                        _ => false,
+                    };
+                    if is_elsewhere {
+                        continue;
+                    }
+                    (*rule, sign.rank, sign.strength)
+                }
                 Owner::Idiom(idiom) => {
                     let known = role.filter(|(of, _)| *of == line).map(|(_, role)| role);
                     let is_for = known.unwrap_or_else(|| role::of(page, line, api_server));
@@ -308,12 +329,16 @@ fn find_on(
                 continue;
             }
             // As long as a retry goes on, nothing is decided.
-            let is_retried = written.is_retry && course::is_transient(rule.cause);
+            // A console is judged by where it ends, in `boot_log.rs`.
+            let is_retried =
+                written.is_retry && !page.is_console && course::is_transient(rule.cause);
             let strength = match written.level {
                 _ if is_retried => Strength::Weak,
                 Level::Normal if is_idiom => Strength::Weak,
-                Level::Normal => strength.min(Strength::Fair),
+                Level::Normal if !page.is_console => strength.min(Strength::Fair),
+                Level::Normal => strength,
                 Level::Routine => continue,
+                Level::Warning if is_idiom => Strength::Weak,
                 Level::Warning | Level::Error => strength,
             };
             let warning = written.level == Level::Warning;

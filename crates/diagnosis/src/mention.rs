@@ -6,7 +6,28 @@ use crate::matcher::Page;
 /// Whether a line, as it is compared, only names what it contains.
 pub(crate) fn is_mention(line: &str) -> bool {
     let line = line.trim_start();
-    is_traced_test(line) || is_source(line) || line.contains("telemetry") || is_application(line)
+    is_handled(line)
+        || is_traced_test(line)
+        || is_source(line)
+        || line.contains("telemetry")
+        || is_application(line)
+}
+
+/// Whether a line says that what it complains of does not matter.
+fn is_handled(line: &str) -> bool {
+    [
+        ", ignoring",
+        "falling back to ",
+        "(ignored)",
+        "ignoring error",
+        "this is expected",
+        "this is normal",
+        "non-fatal",
+        // containerd looks for a network plugin before there can be one.
+        "failed to load cni during init",
+    ]
+    .iter()
+    .any(|words| line.contains(words))
 }
 
 /// What a program that runs in the cluster needs: a service of the cluster, a database, a queue.

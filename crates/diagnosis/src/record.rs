@@ -204,7 +204,6 @@ fn is_other_unit(unit: &str) -> bool {
             "omid",
             "omsagent",
             "mdatp",
-            "systemd-modules-load",
             "nfs-",
             "rpc-",
             "cups",
@@ -242,10 +241,10 @@ pub(crate) fn level(line: &str) -> Level {
         .iter()
         .any(|word| has(word))
     {
-        return Level::Routine;
+        return if is_tried_for_long(head) { Level::Error } else { Level::Routine };
     }
     // An Event of type Warning is none: Kubernetes calls errors so.
-    let start = &line[..line.floor_char_boundary(80)];
+    let start = &line[..line.floor_char_boundary(120)];
     // cloud-init warns that a module failed, and goes on with the next one.
     if has("failed to run module") || has("failed running ") {
         return Level::Error;
@@ -258,6 +257,12 @@ pub(crate) fn level(line: &str) -> Level {
         return Level::Warning;
     }
     Level::Error
+}
+
+/// Whether the guest agent has looked for the wire server ten times and more.
+fn is_tried_for_long(line: &str) -> bool {
+    let count = line.split_once("retry detect protocols: retry=").map(|(_, count)| count);
+    count.is_some_and(|count| count.bytes().take_while(u8::is_ascii_digit).count() >= 2)
 }
 
 /// What retries say of themselves: as long as they go on, nothing is decided.
@@ -287,7 +292,9 @@ pub(crate) fn is_retry(line: &str) -> bool {
     const ENDS: &[&str] = &[
         "gave up",
         "giving up",
-        "exceeded",
+        "retries exceeded",
+        "attempts exceeded",
+        "limit exceeded",
         "last attempt",
         "no more",
         "all attempts",

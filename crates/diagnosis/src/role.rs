@@ -46,6 +46,21 @@ pub(crate) enum Role {
     Unnamed,
 }
 
+impl Role {
+    /// Whether an endpoint is a service that has no artifacts.
+    pub(crate) fn is_service(self) -> bool {
+        matches!(self, Self::Imds | Self::WireServer | Self::Identity)
+    }
+
+    /// Whether an endpoint is on the machine itself, or in it.
+    pub(crate) fn is_on_machine(self) -> bool {
+        matches!(
+            self,
+            Self::OwnApiServer | Self::Etcd | Self::Kubelet | Self::Runtime | Self::Local
+        )
+    }
+}
+
 /// How many lines before a fault are searched for the command that it belongs to.
 const BEFORE: usize = 6;
 
@@ -75,9 +90,18 @@ pub(crate) fn of(page: &Page<'_>, line: usize, api_server: Option<&str>) -> Role
 /// Whether a line shows a command or a request that the next lines may be the output of.
 fn is_command(line: &str) -> bool {
     line.trim_start().starts_with('+')
-        || ["curl ", "wget ", "oras ", "invoke-webrequest", "http://", "https://", "err:"]
-            .iter()
-            .any(|word| line.contains(word))
+        || [
+            "curl ",
+            "wget ",
+            "oras ",
+            "invoke-webrequest",
+            "http://",
+            "https://",
+            "err:",
+            "connectivity to ",
+        ]
+        .iter()
+        .any(|word| line.contains(word))
 }
 
 /// Words that say what an endpoint is for, wherever they are in the line. The first that fits decides.

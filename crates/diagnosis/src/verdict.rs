@@ -169,24 +169,51 @@ impl<'a> Case<'a> {
         (rank, line.starts_with('+'), finding.rule.cause, finding.line, line)
     }
 
-    /// A program that the bootstrap installs is missing because its installation failed before:
+    /// A program that the bootstrap installs is missing, or a package is, because getting it failed before:
     /// that failure is the cause.
     fn follows_from_another(&self, finding: &Finding) -> bool {
-        let line = self.pages[finding.piece].normal_line(finding.line);
-        let installed =
-            ["kubeadm: ", "kubelet: ", "kubectl: ", "containerd: ", "crictl: ", "docker: "];
-        finding.rule.cause == Cause::BinaryMissing
-            && installed.iter().any(|program| line.contains(program))
-            && self.proven_from[finding.piece].is_some_and(|line| line < finding.line)
+        let line = self.pages[finding.piece].bounded_line(finding.line);
+        let installed = ["kubeadm", "kubelet", "kubectl", "containerd", "crictl", "docker"];
+        let is_consequence = match finding.rule.cause {
+            Cause::BinaryMissing => installed.iter().any(|program| line.contains(program)),
+            Cause::ArtifactMissing => [
+                "locate package",
+                "installation candidate",
+                "match for argument",
+                "no package",
+                "nicht gefunden",
+            ]
+            .iter()
+            .any(|words| line.contains(words)),
+            Cause::PackageRepositoryFailure => line.contains("is not signed"),
+            // A runtime does not work where the kernel lacks what it needs.
+            Cause::ContainerRuntimeFailure => {
+                return self.findings.iter().any(|other| {
+                    other.piece == finding.piece
+                        && other.line < finding.line
+                        && other.rule.cause == Cause::KernelMismatch
+                        && other.strength >= Strength::Fair
+                });
+            }
+            _ => false,
+        };
+        is_consequence && self.proven_from[finding.piece].is_some_and(|line| line < finding.line)
     }
 
-    /// For each piece, the first line that proves something else than a missing program.
+    /// For each piece, the first line that proves that something could not be fetched or stored.
     fn first_proofs(&self) -> Vec<Option<usize>> {
         let mut first = vec![None; self.pages.len()];
         let proofs = self.findings.iter().filter(|finding| {
-            finding.strength == Strength::Strong
-                && !finding.warning
-                && finding.rule.cause != Cause::BinaryMissing
+            let is_early =
+                course::is_transient(finding.rule.cause) || finding.rule.cause == Cause::DiskFull;
+            let is_other = !matches!(
+                finding.rule.cause,
+                Cause::BinaryMissing | Cause::PackageRepositoryFailure
+            );
+            !finding.warning
+                && is_other
+                && (finding.strength == Strength::Strong
+                    || finding.strength == Strength::Fair && is_early)
         });
         for finding in proofs {
             let line: &mut Option<usize> = &mut first[finding.piece];
@@ -211,11 +238,7 @@ impl<'a> Case<'a> {
         if let Some(told) = self.waited().and_then(told_by_a_wait) {
             return told;
         }
-        // A warning that only speaks for a cause proves no failure.
-        let proven = self.best().is_some_and(|finding| {
-            finding.strength >= Strength::Fair
-                && (!finding.warning || finding.strength == Strength::Strong)
-        });
+        let proven = self.best().is_some_and(|finding| finding.strength >= Strength::Fair);
         match (self.code(), self.reading.handler) {
             (Some(code), _) if code != 0 => Verdict::Failed,
             _ if proven && !self.joined_after_all() => Verdict::Failed,
@@ -236,7 +259,8 @@ impl<'a> Case<'a> {
     fn leave_what_was_overcome(&mut self) {
         let (milestones, pages) = (&self.milestones, &self.pages);
         let api_server = self.evidence.api_server.as_deref();
-        course::leave_what_was_overcome(milestones, pages, api_server, &mut self.findings);
+        let is_over = self.reading.code.is_some_and(|(code, _)| code != 0);
+        course::leave_what_was_overcome(milestones, pages, api_server, is_over, &mut self.findings);
         // Scripts that ended well got past what they retried.
         if self.code() == Some(0) {
             self.findings.retain(course::outlasts_success);
@@ -247,9 +271,8 @@ impl<'a> Case<'a> {
     fn joined_after_all(&self) -> bool {
         let registered = self.milestones.iter().any(|milestone| {
             milestone.achieved >= Achieved::Scripts
-                && self.findings.iter().all(|finding| {
-                    finding.piece != milestone.piece || finding.line < milestone.line
-                })
+                // What it made undone is gone already; what is left is of another node, or came later.
+                && self.findings.iter().all(|finding| finding.piece != milestone.piece)
         });
         if registered {
             return true;
@@ -271,7 +294,9 @@ impl<'a> Case<'a> {
             || self.pages.iter().zip(&self.cuts).any(|(page, cut)| match cut {
                 // A kernel that is well speaks of errors, too.
                 Some(cut) => cut.states_failure() || cut.last_words(page).is_some(),
-                None => !genre::is_no_report(page) && GIVE_UPS.iter().any(|words| page.says(words)),
+                None => {
+                    genre::is_of_a_bootstrap(page) && GIVE_UPS.iter().any(|words| page.says(words))
+                }
             })
     }
 

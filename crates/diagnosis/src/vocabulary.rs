@@ -2,6 +2,7 @@
 
 mod files;
 mod http;
+mod languages;
 mod names;
 mod packages;
 mod programs;
@@ -22,6 +23,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Idiom> {
         programs::IDIOMS,
         packages::IDIOMS,
         units::IDIOMS,
+        languages::IDIOMS,
     ]
     .into_iter()
     .flatten()

@@ -12,6 +12,7 @@ pub static RULE: Rule = Rule {
     misleads: "It arrives on the operation, minutes after the request was accepted.",
     remedy: "Try another zone, size or region, or wait; fewer constraints help.",
     signs: &[
+        Sign::new(22, &["is not available in the current hardware cluster"]),
         Sign::new(23, &["allocationfailed"]),
         Sign::new(23, &["allocation failed."]),
         Sign::new(23, &["do not have sufficient capacity"]),

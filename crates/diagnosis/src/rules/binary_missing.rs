@@ -13,6 +13,8 @@ pub static RULE: Rule = Rule {
     misleads: "The step that called it reports its own code: 211 reads \"network timeout\" while oras is missing.",
     remedy: "Use an image that has the program; tell the image owner which one is missing. On the node, `command -v NAME` and `ls -l /usr/bin /usr/local/bin /opt/bin` tell whether it is absent, not in PATH or not executable.",
     signs: &[
+        Sign::new(31, &["unmet condition check", "/bin/"]),
+        Sign::new(31, &["kubelet.service", "unmet condition check", "executable"]),
         Sign::new(30, &["failed to run command '", "no such file or directory"]),
         Sign::new(30, &[": command not found"]),
         Sign::new(30, &["executable file not found in"]),

@@ -13,6 +13,9 @@ pub static RULE: Rule = Rule {
     misleads: "Code 50 also follows from DNS and proxy faults, which come first.",
     remedy: "Open the required outbound addresses in firewall, NSG and routes; check the NAT gateway or load balancer for free ports.",
     signs: &[
+        Sign::new(79, &["azure firewall", "denied"]),
+        Sign::new(79, &["status code 470"]),
+        Sign::new(79, &["action: deny"]),
         Sign::new(80, &["curl: (28)"]),
         Sign::new(80, &["connection timed out"]),
         Sign::new(80, &["returned error: 403"]),

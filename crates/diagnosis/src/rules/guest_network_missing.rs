@@ -12,6 +12,11 @@ pub static RULE: Rule = Rule {
     misleads: "Everything that needs the network fails afterwards, with its own code.",
     remedy: "Check that the VM has a NIC and that it is attached (`az vm nic list -g GROUP --vm-name VM`), and that accelerated networking is supported by image and size; turn it off to try (`az network nic update --accelerated-networking false`). Redeploy the VM to another host: `az vm redeploy`. On the console: `ip link`, `networkctl`.",
     signs: &[
+        Sign::new(16, &["unable to find dhcp interface"]),
+        Sign::new(16, &["could not find dhcp interface"]),
+        Sign::new(16, &["no default route"]).fair(),
+        Sign::new(16, &["no candidate interface"]).fair(),
+        Sign::new(16, &["failure to find dhcp interface"]),
         Sign::new(16, &["no network interfaces found"]),
         Sign::new(16, &["no network interface found"]),
         Sign::new(16, &["no working leases in persistent database"]),

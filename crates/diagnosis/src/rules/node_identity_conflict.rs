@@ -12,6 +12,7 @@ pub static RULE: Rule = Rule {
     misleads: "kubelet looks healthy on the machine.",
     remedy: "Delete the old Node object, or give the machine another name; compare the provider id.",
     signs: &[
+        Sign::new(64, &["unable to register node with api server", "forbidden"]),
         Sign::new(70, &["unknown node for user"]),
         Sign::new(70, &["cannot modify node"]),
         Sign::new(69, &["a node with name", "already exists"]),

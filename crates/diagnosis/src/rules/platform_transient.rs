@@ -12,6 +12,8 @@ pub static RULE: Rule = Rule {
     misleads: "It says nothing about the node.",
     remedy: "Try again later; open a support case with the correlation id if it stays.",
     signs: &[
+        Sign::new(24, &["notinsucceededstate"]),
+        Sign::new(24, &["needs to be in succeeded state"]),
         Sign::new(220, &["internalservererror"]).fair(),
         Sign::new(220, &["serviceunavailable"]).fair(),
         Sign::new(220, &["internalexecutionerror"]).fair(),

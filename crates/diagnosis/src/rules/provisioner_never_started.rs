@@ -12,6 +12,7 @@ pub static RULE: Rule = Rule {
     misleads: "100 reads like a time-out.",
     remedy: "Check that the unit is enabled, that the launcher finds its configuration and that customData reached the VM.",
     signs: &[
+        Sign::new(19, &["aks-node-controller", "was skipped because of an unmet condition"]),
         Sign::new(19, &["without provision config"]),
         Sign::new(19, &["provision.sh: no such file"]),
         Sign::new(19, &["customdata.bin does not exist"]),

@@ -12,6 +12,7 @@ pub static RULE: Rule = Rule {
     misleads: "143 looks like a crash of the script.",
     remedy: "Find out what rebooted the machine (an update, an agent); the next attempt usually works.",
     signs: &[
+        Sign::new(27, &["cloud-init", "received sigterm"]),
         Sign::new(27, &["interrupted by a", "restart"]),
         Sign::new(27, &["interrupted by", "shutdown"]),
         Sign::new(27, &["systemd-shutdown", "rebooting"]),

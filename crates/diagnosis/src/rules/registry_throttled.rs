@@ -12,7 +12,8 @@ pub static RULE: Rule = Rule {
     misleads: "Pulls end with a time-out code (31, 211) or kubelet reports ImagePullBackOff.",
     remedy: "Wait, or start fewer nodes at once. For a public registry pull with credentials, or from a cache in your own registry (`az acr cache create`). For Azure Container Registry use the Premium tier: `az acr update -n REGISTRY --sku Premium`.",
     signs: &[
-        Sign::new(62, &["toomanyrequests:"]),
+        Sign::new(62, &["toomanyrequests:"])
+            .near(&["pull", "image", "registry", "manifest", "docker"]),
         Sign::new(62, &["reached your pull rate limit"]),
         Sign::new(62, &["pull rate limit"]),
         Sign::new(62, &["429 too many requests", "/v2/"]),

@@ -15,7 +15,7 @@ pub static RULE: Rule = Rule {
         Sign::new(65, &["failed to fetch anonymous token"]).fair(),
         Sign::new(65, &["401 unauth"]).near(&["/v2/", "azurecr", "pull"]).fair(),
         Sign::new(63, &["required action 'read' not found"]),
-        Sign::new(63, &["failed to login to acr"]),
+        Sign::new(63, &["failed to login to acr"]).fair(),
         Sign::new(64, &["unauthorized: authentication required"]).unless(&[
             "not anonymously reachable",
             "+ [[",

@@ -12,6 +12,7 @@ pub static RULE: Rule = Rule {
     misleads: "It looks like a lack of capacity, and does not pass by itself.",
     remedy: "Choose another size, zone or region; restrictions can be lifted by support.",
     signs: &[
+        Sign::new(22, &["resource sku with name", "not found in location"]),
         Sign::new(22, &["skunotavailable"]),
         Sign::new(22, &["requested vm size", "not available"]),
         Sign::new(22, &["requested size for resource", "not available"]),

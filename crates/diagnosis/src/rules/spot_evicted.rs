@@ -12,6 +12,9 @@ pub static RULE: Rule = Rule {
     misleads: "The bootstrap stops in the middle of a step, and the extension reports nothing or a time-out.",
     remedy: "Nothing has to be mended: the next attempt may come up. If it happens often, use more sizes and zones in the pool, or on-demand capacity: in a Karpenter NodePool add `on-demand` to `karpenter.sh/capacity-type`.",
     signs: &[
+        Sign::new(15, &["is being evicted"]),
+        Sign::new(15, &["preemptscheduled"]),
+        Sign::new(15, &["preempt scheduled"]),
         Sign::new(15, &["'eventtype':'preempt'"]),
         Sign::new(15, &["'eventtype': 'preempt'"]),
         Sign::new(15, &["spot", "evicted"]),

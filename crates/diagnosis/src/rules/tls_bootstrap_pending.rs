@@ -12,6 +12,7 @@ pub static RULE: Rule = Rule {
     misleads: "kubelet merely waits; the extension has succeeded.",
     remedy: "Look at `kubectl get csr`; approve what is pending and find out why the approver did not. RBAC must let system:bootstrappers create requests.",
     signs: &[
+        Sign::new(67, &["not yet approved or signed"]).fair(),
         Sign::new(67, &["cannot create certificate signing request"]),
         Sign::new(68, &["certificate", "deadline exceeded"])
             .unless(&["verify", "x509", "/v2/"])

@@ -30,7 +30,7 @@ pub static RULE: Rule = Rule {
         Sign::new(18, &["error parsing", "user data"]).fair(),
         Sign::new(17, &["could not process part type"]),
         Sign::new(18, &["scannererror"]),
-        Sign::new(18, &["failed schema validation"]).fair(),
+        Sign::new(18, &["failed schema validation"]).unless(&["you may run"]).fair(),
         Sign::new(17, &["failed to unmarshal", "cloud-init"]),
         Sign::new(18, &["yaml: line"]).unless(&["helm", "kubectl"]).fair(),
         Sign::new(17, &["cloud-init data", "yaml"]),

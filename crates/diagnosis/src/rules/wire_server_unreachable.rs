@@ -12,6 +12,7 @@ pub static RULE: Rule = Rule {
     misleads: "The scripts end with 1 and name no code.",
     remedy: "Allow the wire server 168.63.129.16 (ports 80 and 32526) in network security groups, host firewalls and routes.",
     signs: &[
+        Sign::new(45, &["retry detect protocols: retry="]).fair(),
         Sign::new(44, &["wireserver unreachable"]),
         Sign::new(44, &["wireserver request failed"]),
         Sign::new(44, &["168.63.129.16", "timed out"]).unless(&[":53", "#53", "lookup"]),

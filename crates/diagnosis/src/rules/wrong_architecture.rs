@@ -12,6 +12,8 @@ pub static RULE: Rule = Rule {
     misleads: "A service that does not start reports its own code, such as 34 for kubelet.",
     remedy: "Use an image, program or size of the same architecture and generation: `az vm list-skus -l REGION --size SIZE --query \"[].capabilities[?name=='CpuArchitectureType' || name=='HyperVGenerations']\"` shows what the size supports, `az sig image-definition show` what the image is made for. On the node: `uname -m`, `file PROGRAM`.",
     signs: &[
+        Sign::new(29, &["elf: not found"]).fair(),
+        Sign::new(29, &["syntax error: word unexpected"]),
         Sign::new(29, &["exec format error"]),
         Sign::new(29, &["cannot execute binary file"]),
         Sign::new(29, &["status=203/exec", "format"]),
@@ -23,7 +25,8 @@ pub static RULE: Rule = Rule {
         Sign::new(29, &["wrong architecture"]),
         Sign::new(29, &["elf class"]).fair(),
         Sign::new(29, &["is not a valid win32 application"]),
-        Sign::new(29, &["not a valid application for this os platform"]),
+        Sign::new(29, &["not a valid application for this os platform"])
+            .unless(&["plugin", "handler"]),
         Sign::new(29, &["not compatible with the version of windows"]),
         Sign::new(22, &["cannot boot hypervisor generation"]),
         Sign::new(22, &["hypervisor generation", "does not"]),

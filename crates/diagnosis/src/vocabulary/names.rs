@@ -21,7 +21,7 @@ pub(super) static IDIOMS: &[Idiom] = &[
     name(&["curl: (6)"]),
     name(&["curl error (6)"]),
     name(&["curl error 6:"]),
-    name(&["curl#6"]),
+    name(&["curl#6:"]),
     name(&["unable to resolve host address"]),
     name(&["wget: bad address"]),
     name(&["bad address '"]),

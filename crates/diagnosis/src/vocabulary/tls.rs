@@ -47,6 +47,8 @@ pub(super) static IDIOMS: &[Idiom] = &[
     untrusted(&["ssl peer certificate or ssh remote key was not ok"]),
     untrusted(&["ssl certificate problem"]).unless(&["expired", "not yet valid"]),
     untrusted(&["curl: (60)"]).unless(&["expired", "not yet valid"]),
+    untrusted(&["curl#60"]),
+    untrusted(&["unable to verify leaf signature"]),
     untrusted(&["curl: (51)"]),
     untrusted(&["curl: (77)"]),
     untrusted(&["error setting certificate verify locations"]),

@@ -22,6 +22,7 @@ pub(super) static IDIOMS: &[Idiom] = &[
     of(KernelPart, &["modprobe: error: could not insert"])
         .unless(&["key was rejected", "required key"]),
     of(KernelPart, &["failed to load module"]),
+    of(KernelPart, &["failed to find module"]),
     of(KernelPart, &["unknown symbol in module"]),
     of(KernelPart, &["disagrees about version of symbol"]),
     of(KernelPart, &["invalid module format"]),
