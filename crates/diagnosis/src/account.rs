@@ -30,6 +30,7 @@ impl Case<'_> {
         cause: Cause,
         winner: Option<&Finding>,
         constant: Option<&str>,
+        last_words: Option<&Redacted>,
     ) -> String {
         let code = match (self.code(), constant) {
             (Some(code), Some(constant)) => format!("exit code {code}, {constant}"),
@@ -43,6 +44,10 @@ impl Case<'_> {
             Verdict::Succeeded => "the bootstrap succeeded".to_owned(),
             Verdict::Running => "the bootstrap is under way".to_owned(),
             Verdict::Unknown => "the evidence does not tell how the bootstrap ended".to_owned(),
+            Verdict::Failed if cause == Cause::Unknown && last_words.is_some() => {
+                let said = last_words.map_or("", Redacted::as_str);
+                format!("the bootstrap failed with {code}; its script said: {said}")
+            }
             Verdict::Failed if cause == Cause::Unknown => {
                 format!(
                     "the bootstrap failed with {code}, and the evidence does not tell why{}",
@@ -123,7 +128,7 @@ impl Case<'_> {
             }
         }
         if cause == Cause::Unknown && proof.is_empty() && self.verdict() == Verdict::Failed {
-            proof.extend(self.last_words());
+            proof.extend(self.script_proof().or_else(|| self.last_words()));
         }
         let second = self.second(cause, winner).map(|finding| self.quote(finding));
         if let Some(second) =
@@ -174,6 +179,21 @@ impl Case<'_> {
             after,
             span: (from, from + length),
         }
+    }
+
+    /// Where no rule tells the cause, the script's own last sentence.
+    fn script_proof(&self) -> Option<Proof> {
+        let said = self.script_said()?;
+        let piece = &self.evidence.pieces[said.piece];
+        Some(Proof {
+            source: piece.source,
+            name: piece.name.clone(),
+            line: self.pages[said.piece].lines[said.line].number,
+            text: said.text,
+            before: Vec::new(),
+            after: Vec::new(),
+            span: (0, 0),
+        })
     }
 
     /// Where no rule tells the cause, what a serial log says of the failure in its own words.

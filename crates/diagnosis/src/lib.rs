@@ -16,6 +16,7 @@ pub mod evidence;
 mod excerpt;
 mod fault;
 mod genre;
+mod last_words;
 pub mod lines;
 pub mod matcher;
 mod mention;

@@ -314,12 +314,17 @@ impl<'a> Case<'a> {
         };
         let winner = self.best().filter(|finding| finding.rule.cause == cause);
         let proof = self.proof(cause, winner);
+        let last_words = match verdict {
+            Verdict::Failed => self.script_said().map(|said| said.text),
+            Verdict::Succeeded | Verdict::Running | Verdict::Unknown => None,
+        };
         Diagnosis {
             verdict,
             exit_code: self.code(),
             code_source: self.reading.code.map(|(_, source)| source),
             outer_exit_code: self.reading.outer,
-            summary: self.summary(verdict, cause, winner, constant.as_deref()),
+            summary: self.summary(verdict, cause, winner, constant.as_deref(), last_words.as_ref()),
+            last_words,
             remedy: self.remedy(cause, winner),
             overruled: self.overruled(verdict, cause, winner, constant.as_deref()),
             constant,

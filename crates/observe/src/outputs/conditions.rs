@@ -231,11 +231,16 @@ fn cse_failed(diagnosis: &Diagnosis, report: &str, now: Timestamp) -> Condition 
     condition(CSE_PROVISIONED, Status::False, reason::CSE_FAILED, &message, now)
 }
 
-/// `CSE exited with code 211 (ERR_ORAS_PULL_NETWORK_TIMEOUT): …`, then our cause if it differs, then a
-/// reference to the report.
+/// `CSE exited with code 211 (ERR_ORAS_PULL_NETWORK_TIMEOUT): …` with the script's own sentence, if there is
+/// one, and the meaning of the code; then our cause if it differs, and a reference to the report.
 pub fn cse_message(diagnosis: &Diagnosis, report: &str) -> String {
     let said = match diagnosis.exit_code {
-        Some(code) => format!("{} {}", exited(diagnosis, code), meaning(diagnosis, code)),
+        Some(code) => {
+            let exited = exited(diagnosis, code);
+            let own = diagnosis.last_words.as_ref();
+            let own = own.map(|words| format!(" {}", sentence(words.as_str()))).unwrap_or_default();
+            format!("{exited}{own} {}", meaning(diagnosis, code))
+        }
         None => "CSE failed without an exit code: its script did not end by itself.".to_owned(),
     };
     let cause = diagnosis.cause.reason;
