@@ -16,6 +16,9 @@ use crate::matcher::Finding;
 use crate::rule::Strength;
 use crate::verdict::Case;
 
+/// From this rank on a sign only says that something before it went wrong.
+const CONSEQUENCE: u16 = 200;
+
 /// What one piece of evidence says by its codes.
 pub(crate) struct Heard {
     pub(crate) reading: Reading,
@@ -117,11 +120,27 @@ impl Case<'_> {
         };
         // An exit code says that it is over, where the log itself does not.
         let is_over = self.code().is_some_and(|code| code != 0);
-        if self.doubted[finding.piece] && !is_over {
+        if self.doubted[finding.piece] && !is_over
+            || finding.signature.is_none() && self.is_contradicted(finding)
+        {
             confidence.min(Confidence::Medium)
         } else {
             confidence
         }
+    }
+
+    /// Whether another line of the same text proves another cause as well, and neither explains the other.
+    fn is_contradicted(&self, finding: &Finding) -> bool {
+        self.findings.iter().any(|other| {
+            other.piece == finding.piece
+                && other.line != finding.line
+                && other.rule.cause != finding.rule.cause
+                && other.rule.cause.family() != finding.rule.cause.family()
+                && other.strength == Strength::Strong
+                && !other.warning
+                && other.rank < CONSEQUENCE
+                && !self.follows_from_another(other)
+        })
     }
 
     /// Whether a line is the node's summary, which quotes what the node found.

@@ -171,7 +171,7 @@ impl<'a> Case<'a> {
 
     /// A program that the bootstrap installs is missing, or a package is, because getting it failed before:
     /// that failure is the cause.
-    fn follows_from_another(&self, finding: &Finding) -> bool {
+    pub(crate) fn follows_from_another(&self, finding: &Finding) -> bool {
         let line = self.pages[finding.piece].bounded_line(finding.line);
         let installed = ["kubeadm", "kubelet", "kubectl", "containerd", "crictl", "docker"];
         let is_consequence = match finding.rule.cause {
