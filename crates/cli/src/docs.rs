@@ -159,13 +159,18 @@ fn code_section(code: &CodeEntry) -> String {
         } else {
             format!("`{}`", meaning.name)
         };
-        let _ = writeln!(
+        let _ = write!(
             text,
             "- {name}: {} Images: {}. Seen: {}.",
             markup_free(meaning.meaning),
             when(meaning),
             meaning.surfaces.words(),
         );
+        let logged: Vec<String> = meaning.texts.iter().map(|text| format!("`{text}`")).collect();
+        if !logged.is_empty() {
+            let _ = write!(text, " In log: {}.", logged.join(", "));
+        }
+        text.push('\n');
     }
     if let Some(misleading) = code.misleading {
         let _ = write!(text, "\nMisleads: {}\n", markup_free(misleading));

@@ -272,10 +272,8 @@ fn meaning(diagnosis: &Diagnosis, code: i32) -> String {
     };
     let (catalogue, image): (_, Option<ImageVersion>) =
         (Catalogue::of(os), diagnosis.image_version);
-    let named = catalogue.code(code).and_then(|known| {
-        known.meanings.iter().find(|meaning| meaning.constant() == diagnosis.constant.as_deref())
-    });
-    if let (Some(meaning), Some(_)) = (named, &diagnosis.constant) {
+    let named = diagnosis.constant.as_deref().and_then(|name| catalogue.named(code, name, image));
+    if let Some(meaning) = named {
         return sentence(&meaning.meaning);
     }
     match catalogue.lookup(code, image) {
