@@ -192,7 +192,10 @@ impl Case<'_> {
     /// The cause of an exit code that was never seen with another.
     fn only_cause_of_code(&self, reading: &Reading) -> Option<Cause> {
         let is_this = self.code().is_some() && reading.code == self.reading.code;
-        match self.catalogued().filter(|_| is_this)?.candidate_causes.as_slice() {
+        if !is_this {
+            return None;
+        }
+        match self.candidate_causes().as_slice() {
             [only] if self.cause_of_code() == *only => Some(*only),
             _ => None,
         }

@@ -403,18 +403,22 @@ impl<'a> Case<'a> {
         by_status.iter().find(|(words, _)| says(words)).map(|(_, cause)| *cause)
     }
 
+    /// The causes that the code was seen with, as far as it means anything on this image.
+    pub(crate) fn candidate_causes(&self) -> Vec<Cause> {
+        let Some(code) = self.code() else { return Vec::new() };
+        Catalogue::of(self.os().unwrap_or(Os::Linux)).candidate_causes(code, self.image)
+    }
+
     /// What a code alone points to: a guess, and for 211 not even that.
     pub(crate) fn cause_of_code(&self) -> Cause {
         let from_aks = self.reading.result != ResultShape::Absent
             || self.pages.iter().any(|page| page.says("vmsscse") || page.says("'cse"));
         // 1 is how everything ends that has no code of its own.
         let is_vague = matches!(self.reading.code, Some((211, _) | (1, CodeSource::Outer)));
-        match self.catalogued() {
-            Some(code) if from_aks && !is_vague => {
-                code.candidate_causes.first().copied().unwrap_or(Cause::Unknown)
-            }
-            _ => Cause::Unknown,
+        if !from_aks || is_vague {
+            return Cause::Unknown;
         }
+        self.candidate_causes().first().copied().unwrap_or_default()
     }
 
     /// The name of the code, or all it can be.
