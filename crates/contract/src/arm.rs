@@ -368,8 +368,7 @@ pub fn stated(text: &str) -> Vec<Stated<'_>> {
             let expected = found.get(1).or_else(|| found.get(2));
             let word = expected.or_else(|| found.get(3))?;
             let expected = expected.is_some();
-            // States of resources occur in the same positions as codes.
-            if ["ProvisioningState", "ComponentStatus", "PowerState"].contains(&word.as_str()) {
+            if NO_CODES.contains(&word.as_str()) {
                 return None;
             }
             let known = ArmCode::find(word.as_str());
@@ -378,6 +377,20 @@ pub fn stated(text: &str) -> Vec<Stated<'_>> {
         })
         .collect()
 }
+
+/// States of resources, and reasons of Kubernetes, which occur in the same positions as codes.
+const NO_CODES: &[&str] = &[
+    "ProvisioningState",
+    "ComponentStatus",
+    "PowerState",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "CrashLoopBackOff",
+    "CreateContainerError",
+    "RunContainerError",
+    "ErrImageNeverPull",
+    "InvalidImageName",
+];
 
 /// From this many bytes on, only lines in which a code is expected are searched.
 const LONG: usize = 64 * 1024;

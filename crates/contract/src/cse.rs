@@ -132,10 +132,12 @@ pub fn read(text: &str) -> Reading {
     // `wait` has exit codes of its own, and the outer status only repeats them.
     let code =
         inner.or_else(|| if waited { None } else { outer_or_inferred(text, outer, head_cut) });
-    let from_windows = ["CustomScriptExtension'", "CustomScriptExtension\"", "WINDOWS_CSE_"];
+    let from_windows =
+        ["Set ExitCode to ", "CustomScriptExtension'", "CustomScriptExtension\"", "WINDOWS_CSE_"];
     let os = if pipes.is_some()
         || outer_windows.is_some()
-        || (says("ustomScriptE") || says("WINDOWS")) && from_windows.iter().any(|word| says(word))
+        || ["ustomScriptE", "WINDOWS", "Set ExitCode"].iter().any(|word| says(word))
+            && from_windows.iter().any(|word| says(word))
     {
         Some(Os::Windows)
     } else if outer_linux.is_some() || json.is_some() || has_tail {
@@ -205,7 +207,10 @@ fn outer_or_inferred(text: &str, outer: Option<i32>, head_cut: bool) -> Option<(
         Some(code) if !head_cut || code != 1 => Some((code, CodeSource::Outer)),
         _ if head_cut || traced(text) => inferred(text).map(|code| (code, CodeSource::Trace)),
         _ => {
-            let told = says(text, "xit") && (says(text, "CSE") || says(text, "VMExtensionError_"));
+            let told = says(text, "xit")
+                && ["CSE", "VMExtensionError_", "Set ExitCode to "]
+                    .iter()
+                    .any(|mark| says(text, mark));
             let told = if told {
                 last_number(&TOLD_CODE, text)
                     .or_else(|| last_number(&TOLD_BEFORE, text))

@@ -31,6 +31,8 @@ pub(crate) enum Achieved {
     Runtime,
     /// The node has its certificate.
     Certificate,
+    /// Azure did what it had refused before.
+    Operation,
     /// The bootstrap scripts ended well.
     Scripts,
     /// The node is an object of the cluster.
@@ -100,6 +102,8 @@ pub(crate) static PROGRESS: &[Progress] = &[
     of(Achieved::Scripts, &["bootstrap finished rc=0"]),
     of(Achieved::Scripts, &["provisioning state succeeded"]),
     of(Achieved::Scripts, &["event=enabled"]),
+    of(Achieved::Operation, &["/write ", " succeeded"]),
+    of(Achieved::Operation, &["': 'succeeded'"]),
     of(Achieved::Certificate, &["rotated certificates"]),
     of(Achieved::Certificate, &["certificate signing request", "is approved"]),
     of(Achieved::Certificate, &["certificate signing request", "is issued"]),
@@ -126,6 +130,7 @@ pub(crate) static PROGRESS: &[Progress] = &[
     of(Achieved::Answered, &["* connected to "]),
     of(Achieved::Answered, &["health check passed"]),
     of(Achieved::Answered, &["recovered from previous errors"]),
+    of(Achieved::Answered, &["retrieved metadata from imds"]),
     of(Achieved::Answered, &["route to 168.63.129.16 exists"]),
     of(Achieved::Answered, &["fetch goal state completed"]),
     of(Achieved::Answered, &["wire server endpoint:168.63.129.16"]),
@@ -157,8 +162,13 @@ pub(crate) struct Milestone {
 pub(crate) fn is_claimed(progress: &Progress, line: &str) -> bool {
     match progress.achieved {
         Achieved::Ready | Achieved::Registered | Achieved::Scripts => !line.contains("not ready"),
-        Achieved::GoesOn | Achieved::UserData => true,
         Achieved::Young => is_young(line),
+        // The answer to a question that was asked again, and no part of a larger answer.
+        Achieved::Operation if line.contains('\'') => {
+            line.starts_with('{') && !line.contains("'code'")
+        }
+        Achieved::GoesOn | Achieved::UserData | Achieved::Operation => true,
+        Achieved::Answered if line.contains("recovered") => true,
         Achieved::Answered => {
             !NOT.iter().any(|word| line.contains(word)) && !line.contains("giving up")
         }
@@ -329,6 +339,8 @@ fn is_undone(
         Achieved::Installed | Achieved::Packages => {
             matches!(cause, Cause::PackageManagerLocked | Cause::PackageRepositoryFailure)
         }
+        Achieved::Operation => is_refusal(cause) || is_transient(cause),
+        // cloud-init says that it has finished whatever happened.
         Achieved::UserData => finding.strength < Strength::Strong && cause == Cause::ScriptDefect,
         Achieved::Answered => {
             is_transient(cause)

@@ -16,7 +16,7 @@ pub(crate) fn is_no_report(page: &Page<'_>) -> bool {
     let has = |start: &str| lines().any(|line| line.trim_start().starts_with(start));
     let all = count(|line| !line.trim().is_empty());
 
-    let is_test =
+    let is_test_run =
         has("=== run ") || count(|line| line.contains("--- pass") || line.contains("--- fail")) > 1;
     let is_schema = has("'$schema'") && page.says("'type'");
     let is_template = page.says("'[concat(") || page.says("[parameters(");
@@ -26,10 +26,32 @@ pub(crate) fn is_no_report(page: &Page<'_>) -> bool {
     let is_script = count(is_source) * 3 > all
         && lines().any(|line| line.contains("() {") || line.starts_with("#!"));
     let is_chat = count(is_chat_line) * 2 > all && all > 1;
+    let is_runbook = has("runbook");
+    // An error of ARM about a resource that no node has.
+    let is_of_others = [
+        "microsoft.storage/",
+        "microsoft.sql/",
+        "microsoft.web/",
+        "microsoft.insights/",
+        "microsoft.documentdb/",
+    ]
+    .iter()
+    .any(|provider| page.says(provider))
+        && ![
+            "microsoft.compute",
+            "microsoft.containerservice",
+            "microsoft.network",
+            "vmss",
+            "node",
+            "kube",
+        ]
+        .iter()
+        .any(|ours| page.says(ours));
+    let is_build = page.says("npm err!") || page.says("docker build");
     let is_pod = has("containers:") && has("node:") && has("namespace:");
-    let is_text = count(is_lesson) > 1 && all > 3 && !has("+ ");
+    let is_lesson_page = count(is_lesson) > 1 && all > 3 && !has("+ ");
     let is_prose = count(is_markdown) * 4 >= all && count(is_sentence) > 0 && !has("+ ");
-    is_test
+    is_test_run
         || is_schema
         || is_template
         || is_manifest
@@ -38,8 +60,11 @@ pub(crate) fn is_no_report(page: &Page<'_>) -> bool {
         || is_script
         || is_chat
         || is_prose
-        || is_text
+        || is_lesson_page
         || is_pod
+        || is_runbook
+        || is_of_others
+        || is_build
 }
 
 /// Whether a text names anything that takes part in a bootstrap.

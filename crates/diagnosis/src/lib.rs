@@ -20,6 +20,7 @@ mod last_words;
 pub mod lines;
 pub mod matcher;
 mod mention;
+mod reader;
 mod record;
 pub mod redaction;
 mod role;
@@ -29,6 +30,7 @@ pub mod signatures;
 mod subject;
 mod terminal;
 mod verdict;
+#[allow(clippy::doc_markdown, reason = "names of libraries, which are no code")]
 mod vocabulary;
 
 pub use account::remedy;

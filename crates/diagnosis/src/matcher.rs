@@ -5,20 +5,17 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use bringup_contract::Cause;
-
 use crate::boot_log;
 use crate::course::{self, Achieved, Milestone, Progress};
-use crate::decision::decide;
 use crate::evidence::{Evidence, Piece, Source};
 use crate::fault::Idiom;
 use crate::genre;
 use crate::lines::{Line, bounded, push_normal, split};
 use crate::mention;
+use crate::reader::Reader;
 use crate::record::{self, Level};
-use crate::role;
 use crate::rule::{Rule, Sign, Strength};
-use crate::rules::{self, RULES};
+use crate::rules::RULES;
 use crate::signatures::Signatures;
 use crate::vocabulary;
 
@@ -115,6 +112,11 @@ impl<'a> Page<'a> {
         let start = self.starts[index];
         let end = self.starts.get(index + 1).copied().unwrap_or(self.normal.len());
         self.normal[start..end].trim_end_matches('\n')
+    }
+
+    /// Whether the text is a serial console.
+    pub(crate) fn is_console(&self) -> bool {
+        self.is_console
     }
 
     /// A line as it is compared, or as much of it as is worth reading.
@@ -260,9 +262,7 @@ fn find_on(
     api_server: Option<&str>,
     found: &mut Found,
 ) {
-    // What is known of the line that was looked at last: the role of its endpoint, and how it is written.
-    let mut role = None;
-    let mut record = None;
+    let mut reader = Reader::new(page, piece, code, api_server);
     let mut last = None;
     let mut tried = (0, 0);
     // Whether a sign's surroundings are right is asked once a page, not once a hit.
@@ -286,90 +286,14 @@ fn find_on(
         let fits = *fits[pattern].get_or_insert_with(|| fits_page(sign, page, code));
         let is_second = || second_attempt.is_some_and(|second| line >= second);
         if fits && fits_line(sign, page.around(line, hit.start())) && (!sign.again || is_second()) {
-            let (rule, rank, strength) = match owner {
+            match owner {
                 Owner::Progress(progress) => {
-                    if course::is_claimed(progress, page.bounded_line(line)) {
-                        let achieved = progress.achieved;
-                        found.milestones.push(Milestone { achieved, piece, line });
-                    }
-                    continue;
+                    found.milestones.extend(reader.achieved(progress, line));
                 }
-                Owner::Rule(rule, sign) => {
-                    // What is refused on the machine itself says nothing about the way out.
-                    // And what a service of Azure does not know is no artifact.
-                    let is_elsewhere = match rule.cause {
-                        Cause::EgressBlocked => role::of(page, line, api_server).is_on_machine(),
-                        Cause::ArtifactMissing => role::of(page, line, api_server).is_service(),
-                        _ => false,
-                    };
-                    if is_elsewhere {
-                        continue;
-                    }
-                    (*rule, sign.rank, sign.strength)
-                }
-                Owner::Idiom(idiom) => {
-                    let known = role.filter(|(of, _)| *of == line).map(|(_, role)| role);
-                    let is_for = known.unwrap_or_else(|| role::of(page, line, api_server));
-                    role = Some((line, is_for));
-                    let Some((cause, strength)) = decide(idiom.fault, is_for, code) else {
-                        continue;
-                    };
-                    let rule = rules::of(cause);
-                    (rule, rule.typical_rank(), strength)
-                }
-            };
-            let written = match record {
-                Some((of, written)) if of == line => written,
-                _ => Written::of(page.bounded_line(line)),
-            };
-            record = Some((line, written));
-            let is_idiom = matches!(owner, Owner::Idiom(_));
-            if written.is_mention || is_idiom && mention::is_traced_command(page.bounded_line(line))
-            {
-                continue;
+                Owner::Rule(of, sign) => found.findings.extend(reader.sign(of, sign, line)),
+                Owner::Idiom(idiom) => found.findings.extend(reader.idiom(idiom, line)),
             }
-            // As long as a retry goes on, nothing is decided.
-            // A console is judged by where it ends, in `boot_log.rs`.
-            let is_retried =
-                written.is_retry && !page.is_console && course::is_transient(rule.cause);
-            let strength = match written.level {
-                _ if is_retried => Strength::Weak,
-                Level::Normal if is_idiom => Strength::Weak,
-                Level::Normal if !page.is_console => strength.min(Strength::Fair),
-                Level::Normal => strength,
-                Level::Routine => continue,
-                Level::Warning if is_idiom => Strength::Weak,
-                Level::Warning | Level::Error => strength,
-            };
-            let warning = written.level == Level::Warning;
-            found.findings.push(Finding {
-                rule,
-                sign,
-                rank,
-                strength,
-                piece,
-                line,
-                warning,
-                signature: None,
-            });
         }
-    }
-}
-
-/// How a line is written.
-#[derive(Debug, Clone, Copy)]
-struct Written {
-    level: Level,
-    /// The line reports nothing of a bootstrap: a bystander wrote it, or it only names a failure.
-    is_mention: bool,
-    /// The line says that what failed is tried again.
-    is_retry: bool,
-}
-
-impl Written {
-    fn of(line: &str) -> Self {
-        let is_mention = record::is_bystander(line) || mention::is_mention(line);
-        Self { level: record::level(line), is_mention, is_retry: record::is_retry(line) }
     }
 }
 

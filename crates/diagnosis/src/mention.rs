@@ -32,9 +32,21 @@ fn is_handled(line: &str) -> bool {
 
 /// What a program that runs in the cluster needs: a service of the cluster, a database, a queue.
 fn is_application(line: &str) -> bool {
-    [".svc.cluster.local", ".svc:", ":5432", ":3306", ":6379", ":27017", ":9092", ":1433", ":5672"]
-        .iter()
-        .any(|part| line.contains(part))
+    [
+        ".svc.cluster.local",
+        ".svc:",
+        ":5432",
+        ":3306",
+        ":6379",
+        ":27017",
+        ":9092",
+        ":1433",
+        ":5672",
+        "connecting to upstream",
+        "upstream timed out",
+    ]
+    .iter()
+    .any(|part| line.contains(part))
 }
 
 /// A test or a definition in the trace of a shell: `+ [[ $x == *denied* ]]`, `++ ERR_X=50`.

@@ -93,7 +93,6 @@ const BYSTANDERS: &[&str] = &[
     "systemd-coredump",
     "systemd-oomd",
     "systemd-timesyncd",
-    "systemd-logind",
     "telegraf",
     "thermald",
     "tuned",

@@ -12,7 +12,7 @@ use crate::matcher::Page;
 pub(crate) enum Role {
     /// The instance metadata service.
     Imds,
-    /// The wire server and the HostGAPlugin.
+    /// The wire server and the plugin of its host.
     WireServer,
     /// The API server of the cluster, also the supervisor of RKE2 and k3s.
     ApiServer,
@@ -47,6 +47,27 @@ pub(crate) enum Role {
 }
 
 impl Role {
+    #[cfg(test)]
+    pub(crate) const ALL: &[Self] = &[
+        Self::Imds,
+        Self::WireServer,
+        Self::ApiServer,
+        Self::OwnApiServer,
+        Self::Etcd,
+        Self::Kubelet,
+        Self::Runtime,
+        Self::Registry,
+        Self::Packages,
+        Self::Download,
+        Self::Identity,
+        Self::Arm,
+        Self::Dns,
+        Self::Proxy,
+        Self::Outside,
+        Self::Local,
+        Self::Unnamed,
+    ];
+
     /// Whether an endpoint is a service that has no artifacts.
     pub(crate) fn is_service(self) -> bool {
         matches!(self, Self::Imds | Self::WireServer | Self::Identity)

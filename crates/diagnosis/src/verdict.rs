@@ -270,7 +270,7 @@ impl<'a> Case<'a> {
     /// A machine that joined has come up, whatever it complained of before.
     fn joined_after_all(&self) -> bool {
         let registered = self.milestones.iter().any(|milestone| {
-            milestone.achieved >= Achieved::Scripts
+            milestone.achieved >= Achieved::Operation
                 // What it made undone is gone already; what is left is of another node, or came later.
                 && self.findings.iter().all(|finding| finding.piece != milestone.piece)
         });

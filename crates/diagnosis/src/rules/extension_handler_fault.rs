@@ -12,6 +12,7 @@ pub static RULE: Rule = Rule {
     misleads: "It looks like a script failure, and there is no exit code.",
     remedy: "Look at the handler's log under /var/log/azure; the script did not run, or its status was lost.",
     signs: &[
+        Sign::new(28, &["[extensionoperationerror]", "/var/lib/waagent"]),
         Sign::new(28, &["enable failed for plugin"]),
         Sign::new(28, &["install failed for plugin"]),
         Sign::new(110, &["vmextensionhandlernontransienterror"]),

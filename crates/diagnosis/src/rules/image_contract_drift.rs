@@ -13,7 +13,6 @@ pub static RULE: Rule = Rule {
     remedy: "Use an image and a provisioner of the same time; compare the image's release notes with the failing flag or file.",
     signs: &[
         Sign::new(39, &["required variables are not set"]),
-        Sign::new(39, &["is unset, exiting"]),
         Sign::new(98, &["unknown flag: --azure-container-registry-config"]),
         Sign::new(98, &["unknown flag: --cloud-provider"]),
         Sign::new(98, &["unknown flag: --container-runtime"]),

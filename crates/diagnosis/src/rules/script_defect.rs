@@ -12,6 +12,7 @@ pub static RULE: Rule = Rule {
     misleads: "A plain 1 or 2 says nothing.",
     remedy: "Report it to the owner of the image or script, with the line.",
     signs: &[
+        Sign::new(39, &["is unset, exiting"]),
         Sign::new(103, &["unbound variable"]),
         Sign::new(103, &["syntax error near unexpected token"]),
         Sign::new(103, &["syntax error: "]),

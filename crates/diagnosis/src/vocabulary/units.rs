@@ -22,7 +22,11 @@ pub(super) static IDIOMS: &[Idiom] = &[
     of(KernelPart, &["modprobe: error: could not insert"])
         .unless(&["key was rejected", "required key"]),
     of(KernelPart, &["failed to load module"]),
-    of(KernelPart, &["failed to find module"]),
+    of(KernelPart, &["failed to find module", "overlay"]),
+    of(KernelPart, &["failed to find module", "br_netfilter"]),
+    of(KernelPart, &["failed to find module", "nf_conntrack"]),
+    of(KernelPart, &["failed to find module", "ip_tables"]),
+    of(KernelPart, &["failed to find module", "ip_vs"]),
     of(KernelPart, &["unknown symbol in module"]),
     of(KernelPart, &["disagrees about version of symbol"]),
     of(KernelPart, &["invalid module format"]),
