@@ -105,7 +105,10 @@ pub(crate) enum Command {
         command: Option<String>,
     },
     /// Write the documentation pages about causes and codes
-    #[command(hide = true, after_help = "Examples:\n  bringup docs docs")]
+    #[command(
+        hide = true,
+        after_help = "Examples:\n  bringup docs docs\n  bringup docs target/pages"
+    )]
     Docs {
         /// Directory to write the pages to
         directory: PathBuf,

@@ -33,33 +33,38 @@ impl Case<'_> {
         last_words: Option<&Redacted>,
     ) -> String {
         let code = match (self.code(), constant) {
-            (Some(code), Some(constant)) => format!("exit code {code}, {constant}"),
-            (Some(code), None) => format!("exit code {code}"),
-            (None, _) => match self.waited() {
-                Some(exit) => format!("exit code {exit} of bringup-node wait"),
-                None => "no exit code".to_owned(),
+            (Some(code), Some(constant)) => Some(format!("exit code {code}, {constant}")),
+            (Some(0), None) => Some("although its scripts ended with 0".to_owned()),
+            (Some(code), None) => Some(format!("exit code {code}")),
+            (None, _) => match (self.waited(), self.arm_code()) {
+                (Some(exit), _) => Some(format!("exit code {exit} of bringup-node wait")),
+                (None, Some(code)) => Some(format!("Azure's code {code}")),
+                (None, None) => None,
             },
         };
+        let in_brackets = code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
         match verdict {
             Verdict::Succeeded => "the bootstrap succeeded".to_owned(),
             Verdict::Running => "the bootstrap is under way".to_owned(),
             Verdict::Unknown => "the evidence does not tell how the bootstrap ended".to_owned(),
-            Verdict::Failed if cause == Cause::Unknown && last_words.is_some() => {
-                let said = last_words.map_or("", Redacted::as_str);
-                format!("the bootstrap failed with {code}; its script said: {said}")
-            }
             Verdict::Failed if cause == Cause::Unknown => {
-                format!(
-                    "the bootstrap failed with {code}, and the evidence does not tell why{}",
-                    self.hidden()
-                )
+                let with = match (self.code(), &code) {
+                    (Some(0), _) | (_, None) => in_brackets,
+                    (_, Some(code)) => format!(" with {code}"),
+                };
+                match last_words {
+                    Some(said) => format!("the bootstrap failed{with}; its script said: {said}"),
+                    None => format!(
+                        "the bootstrap failed{with}, and the evidence does not tell why{}",
+                        self.hidden()
+                    ),
+                }
             }
             Verdict::Failed => {
                 let title = rule_of(cause).map_or_else(|| cause.meaning(), |rule| rule.title);
-                match self.detail(cause, winner) {
-                    Some(detail) => format!("{title}: {detail} ({code})"),
-                    None => format!("{title} ({code})"),
-                }
+                let detail = self.detail(cause, winner);
+                let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+                format!("{title}{detail}{in_brackets}")
             }
         }
     }

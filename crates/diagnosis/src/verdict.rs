@@ -230,6 +230,10 @@ impl<'a> Case<'a> {
         code_of(&self.reading)
     }
 
+    pub(crate) fn arm_code(&self) -> Option<&str> {
+        self.arm_code.as_deref()
+    }
+
     pub(crate) fn catalogued(&self) -> Option<&'static Code> {
         Catalogue::of(self.os().unwrap_or(Os::Linux)).code(self.code()?)
     }
