@@ -224,13 +224,17 @@ pub fn boots_of(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Where the boots of a log start: at the banner of the kernel, or where it is not shown at the
-/// first stage of cloud-init.
+/// Where the boots of a log start: at the banner of the kernel, at a marker of a journal, or where neither is
+/// shown at the first stage of cloud-init.
 pub(crate) fn boots(page: &Page<'_>) -> Vec<usize> {
     let banner = |line: &usize| said(page.normal_line(*line)).starts_with("linux version ");
     let kernels = page.each("linux version ").filter(banner).map(|line| (line, true));
     let stages = page.each("running 'init-local'").map(|line| (line, false));
-    let mut starts: Vec<(usize, bool)> = kernels.chain(stages).collect();
+    // A journal marks where a boot begins.
+    let is_marker = |line: &usize| page.normal_line(*line).starts_with("-- ");
+    let markers = page.each("-- boot ").chain(page.each("-- reboot --")).filter(is_marker);
+    let markers = markers.map(|line| (line, true));
+    let mut starts: Vec<(usize, bool)> = kernels.chain(stages).chain(markers).collect();
     starts.sort_unstable();
     let mut boots = Vec::new();
     let mut has_stage = true;

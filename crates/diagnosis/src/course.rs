@@ -5,7 +5,7 @@
 use bringup_contract::Cause;
 
 use crate::matcher::{Finding, Page};
-use crate::role;
+use crate::role::{self, Role};
 use crate::rule::{Sign, Strength};
 
 /// What a boot can achieve, in the order in which it does.
@@ -156,6 +156,24 @@ pub(crate) struct Milestone {
     pub(crate) achieved: Achieved,
     pub(crate) piece: usize,
     pub(crate) line: usize,
+    /// The endpoint that answered.
+    pub(crate) role: Role,
+}
+
+/// How many milestones of one kind are kept of a text: the last ones. A text may repeat one without end.
+const KEPT: usize = 16;
+
+/// The milestones of one text, bounded in number.
+pub(crate) fn keep_last(mut milestones: Vec<Milestone>) -> Vec<Milestone> {
+    let mut kept: Vec<Milestone> = Vec::new();
+    while let Some(milestone) = milestones.pop() {
+        let same = kept.iter().filter(|other| other.achieved == milestone.achieved).count();
+        if same < KEPT {
+            kept.push(milestone);
+        }
+    }
+    kept.reverse();
+    kept
 }
 
 /// Whether a line claims what a wording stands for: not that it failed, nor that it is waited for.
@@ -252,10 +270,17 @@ fn is_of_same(milestone: &Milestone, finding: &Finding, page: &Page<'_>) -> bool
     }
 }
 
+/// How many lines a message in JSON may have before what is said of it.
+const LONG_MESSAGE: usize = 100;
+
 /// The first line of the line of the input that a line is part of: a message of several lines in JSON.
 fn head<'p>(page: &'p Page<'_>, line: usize) -> &'p str {
     let number = page.lines[line].number;
-    let first = (0..=line).rev().take_while(|before| page.lines[*before].number == number).last();
+    let first = (0..=line)
+        .rev()
+        .take(LONG_MESSAGE)
+        .take_while(|before| page.lines[*before].number == number)
+        .last();
     page.bounded_line(first.unwrap_or(line))
 }
 
@@ -343,9 +368,7 @@ fn is_undone(
         // cloud-init says that it has finished whatever happened.
         Achieved::UserData => finding.strength < Strength::Strong && cause == Cause::ScriptDefect,
         Achieved::Answered => {
-            is_transient(cause)
-                && role::of(page, finding.line, api_server)
-                    == role::of(page, milestone.line, api_server)
+            is_transient(cause) && role::of(page, finding.line, api_server) == milestone.role
         }
         Achieved::GoesOn => is_transient(cause),
         Achieved::Young => cause == Cause::CniFailure,

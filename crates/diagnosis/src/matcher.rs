@@ -14,6 +14,7 @@ use crate::lines::{Line, bounded, push_normal, split};
 use crate::mention;
 use crate::reader::Reader;
 use crate::record::{self, Level};
+use crate::role::Role;
 use crate::rule::{Rule, Sign, Strength};
 use crate::rules::RULES;
 use crate::signatures::Signatures;
@@ -232,9 +233,11 @@ pub(crate) fn find(
         if genre::is_no_report(page) {
             continue;
         }
-        find_on(page, piece, code, api_server, &mut found);
+        let milestones = find_on(page, piece, code, api_server, &mut found.findings);
+        found.milestones.extend(course::keep_last(milestones));
         if let Some(line) = mention::command_under_way(page) {
-            found.milestones.push(Milestone { achieved: Achieved::GoesOn, piece, line });
+            let (achieved, role) = (Achieved::GoesOn, Role::Unnamed);
+            found.milestones.push(Milestone { achieved, piece, line, role });
         }
         found.findings.extend(find_of_users(page, piece, signatures));
     }
@@ -260,8 +263,9 @@ fn find_on(
     piece: usize,
     code: Option<i32>,
     api_server: Option<&str>,
-    found: &mut Found,
-) {
+    findings: &mut Vec<Finding>,
+) -> Vec<Milestone> {
+    let mut milestones = Vec::new();
     let mut reader = Reader::new(page, piece, code, api_server);
     let mut last = None;
     let mut tried = (0, 0);
@@ -288,13 +292,14 @@ fn find_on(
         if fits && fits_line(sign, page.around(line, hit.start())) && (!sign.again || is_second()) {
             match owner {
                 Owner::Progress(progress) => {
-                    found.milestones.extend(reader.achieved(progress, line));
+                    milestones.extend(reader.achieved(progress, line));
                 }
-                Owner::Rule(of, sign) => found.findings.extend(reader.sign(of, sign, line)),
-                Owner::Idiom(idiom) => found.findings.extend(reader.idiom(idiom, line)),
+                Owner::Rule(of, sign) => findings.extend(reader.sign(of, sign, line)),
+                Owner::Idiom(idiom) => findings.extend(reader.idiom(idiom, line)),
             }
         }
     }
+    milestones
 }
 
 fn fits_page(sign: &Sign, page: &Page<'_>, code: Option<i32>) -> bool {

@@ -2,7 +2,7 @@
 
 use bringup_contract::Cause;
 
-use crate::course::{self, Milestone, Progress};
+use crate::course::{self, Achieved, Milestone, Progress};
 use crate::decision::decide;
 use crate::fault::Idiom;
 use crate::matcher::{Finding, Page};
@@ -48,13 +48,13 @@ impl<'p> Reader<'p> {
     }
 
     /// A wording of something that was achieved.
-    pub(crate) fn achieved(&self, progress: &Progress, line: usize) -> Option<Milestone> {
+    pub(crate) fn achieved(&mut self, progress: &Progress, line: usize) -> Option<Milestone> {
+        if !course::is_claimed(progress, self.page.bounded_line(line)) {
+            return None;
+        }
         let (achieved, piece) = (progress.achieved, self.piece);
-        course::is_claimed(progress, self.page.bounded_line(line)).then_some(Milestone {
-            achieved,
-            piece,
-            line,
-        })
+        let role = if achieved == Achieved::Answered { self.endpoint(line) } else { Role::Unnamed };
+        Some(Milestone { achieved, piece, line, role })
     }
 
     /// A sign of one cause.

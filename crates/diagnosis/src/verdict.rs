@@ -36,6 +36,8 @@ pub(crate) struct Case<'a> {
     /// What was achieved.
     milestones: Vec<Milestone>,
     proven_from: Vec<Option<usize>>,
+    /// For each piece, the first line that shows that the kernel lacks something.
+    lacks_kernel_parts: Vec<Option<usize>>,
     /// What counts of each piece that is a serial log.
     pub(crate) cuts: Vec<Option<Cut>>,
     /// Whether the findings of a piece are to be doubted.
@@ -69,6 +71,7 @@ impl<'a> Case<'a> {
             findings: found.findings,
             milestones: found.milestones,
             proven_from: Vec::new(),
+            lacks_kernel_parts: Vec::new(),
             cuts: Vec::new(),
             doubted: Vec::new(),
             pages,
@@ -82,6 +85,9 @@ impl<'a> Case<'a> {
         case.keep_the_last_boot();
         case.prefer_the_failing_step();
         case.proven_from = case.first_proofs();
+        case.lacks_kernel_parts = case.first_of(|finding| {
+            finding.rule.cause == Cause::KernelMismatch && finding.strength >= Strength::Fair
+        });
         case
     }
 
@@ -188,12 +194,8 @@ impl<'a> Case<'a> {
             Cause::PackageRepositoryFailure => line.contains("is not signed"),
             // A runtime does not work where the kernel lacks what it needs.
             Cause::ContainerRuntimeFailure => {
-                return self.findings.iter().any(|other| {
-                    other.piece == finding.piece
-                        && other.line < finding.line
-                        && other.rule.cause == Cause::KernelMismatch
-                        && other.strength >= Strength::Fair
-                });
+                return self.lacks_kernel_parts[finding.piece]
+                    .is_some_and(|line| line < finding.line);
             }
             _ => false,
         };
@@ -202,20 +204,23 @@ impl<'a> Case<'a> {
 
     /// For each piece, the first line that proves that something could not be fetched or stored.
     fn first_proofs(&self) -> Vec<Option<usize>> {
+        self.first_of(|finding| {
+            let cause = finding.rule.cause;
+            let is_early = course::is_transient(cause) || cause == Cause::DiskFull;
+            let is_other = !matches!(cause, Cause::BinaryMissing | Cause::PackageRepositoryFailure);
+            let is_shown = match finding.strength {
+                Strength::Strong => true,
+                Strength::Fair => is_early,
+                Strength::Weak => false,
+            };
+            !finding.warning && is_other && is_shown
+        })
+    }
+
+    /// For each piece, the first line of a finding of a kind.
+    fn first_of(&self, is: impl Fn(&Finding) -> bool) -> Vec<Option<usize>> {
         let mut first = vec![None; self.pages.len()];
-        let proofs = self.findings.iter().filter(|finding| {
-            let is_early =
-                course::is_transient(finding.rule.cause) || finding.rule.cause == Cause::DiskFull;
-            let is_other = !matches!(
-                finding.rule.cause,
-                Cause::BinaryMissing | Cause::PackageRepositoryFailure
-            );
-            !finding.warning
-                && is_other
-                && (finding.strength == Strength::Strong
-                    || finding.strength == Strength::Fair && is_early)
-        });
-        for finding in proofs {
+        for finding in self.findings.iter().filter(|finding| is(finding)) {
             let line: &mut Option<usize> = &mut first[finding.piece];
             *line = Some(line.map_or(finding.line, |line| line.min(finding.line)));
         }
@@ -243,6 +248,9 @@ impl<'a> Case<'a> {
             return told;
         }
         let proven = self.best().is_some_and(|finding| finding.strength >= Strength::Fair);
+        if self.is_ready_after_all() {
+            return Verdict::Succeeded;
+        }
         match (self.code(), self.reading.handler) {
             (Some(code), _) if code != 0 => Verdict::Failed,
             _ if proven && !self.joined_after_all() => Verdict::Failed,
@@ -257,6 +265,29 @@ impl<'a> Case<'a> {
     /// What `bringup-node wait` ended with, if it is what speaks here.
     pub(crate) fn waited(&self) -> Option<i32> {
         self.reading.node.as_ref().filter(|node| node.waited)?.exit
+    }
+
+    /// A node that is ready after its scripts had failed has come up: nothing is found in its text, and
+    /// every result stands before that.
+    fn is_ready_after_all(&self) -> bool {
+        let ready = |piece: usize| {
+            let of_piece = |it: &&Milestone| it.piece == piece && it.achieved == Achieved::Ready;
+            self.milestones.iter().rfind(of_piece).map(|milestone| milestone.line)
+        };
+        let result =
+            |piece: usize| RESULTS.iter().filter_map(|mark| self.pages[piece].last(mark)).max();
+        // Other texts may tell of another time.
+        let is_told_elsewhere = |piece: usize| {
+            let heard = self.heard.iter().enumerate().filter(|(other, _)| *other != piece);
+            heard
+                .into_iter()
+                .any(|(_, heard)| heard.reading.code.is_some_and(|(code, _)| code != 0))
+        };
+        self.findings.is_empty()
+            && (0..self.pages.len()).any(|piece| {
+                ready(piece)
+                    .is_some_and(|line| result(piece) < Some(line) && !is_told_elsewhere(piece))
+            })
     }
 
     /// What a later step got past explains nothing.
@@ -467,6 +498,10 @@ impl<'a> Case<'a> {
         }
     }
 }
+
+/// What the result of a script looks like.
+const RESULTS: &[&str] =
+    &["exitcode", "exit status", "exit code", "+ exit", "bringup-node/1", "error code:", "'code'"];
 
 /// Wordings in which something says that it has failed for good, whatever it was.
 const GIVE_UPS: &[&str] = &[
