@@ -87,7 +87,7 @@ pub(crate) static PROGRESS: &[Progress] = &[
     of(Achieved::Ready, &["'type': 'ready', 'status': 'true'"]),
     // kubelet, kubeadm, RKE2, k3s
     of(Achieved::Registered, &["successfully registered node"]),
-    of(Achieved::Registered, &["node", "was previously registered"]),
+    of(Achieved::Registered, &["was previously registered", "node"]),
     of(Achieved::Registered, &["this node has joined the cluster"]),
     of(Achieved::Registered, &["control-plane has initialized successfully"]),
     of(Achieved::Registered, &["registered nodeclaim"]),

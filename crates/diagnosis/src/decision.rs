@@ -90,6 +90,14 @@ pub(crate) fn decide(fault: Fault, role: Role, code: Option<i32>) -> Option<(Cau
         .map(|(_, _, cause, strength)| (*cause, *strength))
 }
 
+/// Whether the cause of a fault depends on the endpoint. Where it does not, no endpoint has to be found.
+pub(crate) fn depends_on_role(fault: Fault) -> bool {
+    TABLE
+        .iter()
+        .find(|(faults, ..)| faults.contains(&fault))
+        .is_some_and(|(_, roles, ..)| !roles.is_empty())
+}
+
 /// The exit code names the step, and the step its endpoint: 50 is the check that the internet can be reached,
 /// whatever address it tries; 51 to 53 are about the API server.
 fn by_step(role: Role, code: Option<i32>) -> Role {

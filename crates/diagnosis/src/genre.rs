@@ -8,7 +8,8 @@ const LONGEST: usize = 400;
 
 /// Whether a text is about something else than the course of one bootstrap.
 pub(crate) fn is_no_report(page: &Page<'_>) -> bool {
-    if page.lines.is_empty() || page.lines.len() > LONGEST {
+    let is_result = page.says("[stdout]") && page.says("exitcode");
+    if is_result || page.lines.is_empty() || page.lines.len() > LONGEST {
         return false;
     }
     let lines = || (0..page.lines.len()).map(|line| page.bounded_line(line));
@@ -97,7 +98,7 @@ pub(crate) fn is_of_a_bootstrap(page: &Page<'_>) -> bool {
         "arm",
         "exitcode",
     ];
-    !is_no_report(page) && PARTS.iter().any(|part| page.says(part))
+    !page.is_no_report() && PARTS.iter().any(|part| page.says(part))
 }
 
 /// A line of a shell script that is not being run.

@@ -14,6 +14,8 @@ use crate::verdict::Case;
 const LONGEST: usize = 300;
 /// How many lines from the end are searched for one that complains.
 const REACH: usize = 12;
+/// How many lines from the end are looked at.
+const SEARCHED: usize = 1000;
 /// Words of lines that complain.
 const COMPLAINTS: &[&str] = &[
     "fail",
@@ -75,7 +77,10 @@ fn of_page<'p>(page: &'p Page<'_>, source: Source) -> Option<(usize, &'p str)> {
         matches!(source, Source::ScriptLog | Source::RunCommand).then_some(0..page.lines.len())
     })?;
     let own = || {
-        region.clone().rev().filter_map(|line| {
+        let lines = region.clone().rev().take(SEARCHED);
+        // Most lines of a trace are commands, and need no closer look.
+        let lines = lines.filter(|line| !page.lines[*line].text.starts_with('+'));
+        lines.filter_map(|line| {
             let text = spoken(&page.lines[line].text);
             is_sentence(text).then_some((line, text))
         })

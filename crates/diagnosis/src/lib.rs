@@ -32,6 +32,7 @@ mod terminal;
 mod verdict;
 #[allow(clippy::doc_markdown, reason = "names of libraries, which are no code")]
 mod vocabulary;
+mod words;
 
 pub use account::remedy;
 pub use boot_log::boots_of;

@@ -1,6 +1,6 @@
 //! Finding signs in evidence: one pass over the text for all signs of all rules.
 
-use std::cell::LazyCell;
+use std::cell::{LazyCell, OnceCell};
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -59,6 +59,8 @@ pub struct Page<'a> {
     starts: Vec<usize>,
     /// The text is a serial console.
     is_console: bool,
+    /// Whether the text only speaks of failures, once that was asked.
+    is_no_report: OnceCell<bool>,
 }
 
 impl<'a> Page<'a> {
@@ -75,7 +77,7 @@ impl<'a> Page<'a> {
             push_normal(&line.text, &mut joined);
             joined.push('\n');
         }
-        Self { lines, normal: joined, starts, is_console: false }
+        Self { lines, normal: joined, starts, is_console: false, is_no_report: OnceCell::new() }
     }
 
     /// The same for what most long logs are: ASCII, and nothing escaped. All of it is compared as
@@ -94,6 +96,7 @@ impl<'a> Page<'a> {
             normal: String::from_utf8(normal).ok()?,
             starts: Vec::new(),
             is_console: false,
+            is_no_report: OnceCell::new(),
         };
         let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain(std::iter::once(text.len()));
         let mut start = 0;
@@ -113,6 +116,11 @@ impl<'a> Page<'a> {
         let start = self.starts[index];
         let end = self.starts.get(index + 1).copied().unwrap_or(self.normal.len());
         self.normal[start..end].trim_end_matches('\n')
+    }
+
+    /// Whether the text only speaks of failures and reports none.
+    pub(crate) fn is_no_report(&self) -> bool {
+        *self.is_no_report.get_or_init(|| genre::is_no_report(self))
     }
 
     /// Whether the text is a serial console.
@@ -230,7 +238,7 @@ pub(crate) fn find(
 ) -> Found {
     let mut found = Found::default();
     for (piece, page) in pages.iter().enumerate() {
-        if genre::is_no_report(page) {
+        if page.is_no_report() {
             continue;
         }
         let milestones = find_on(page, piece, code, api_server, &mut found.findings);

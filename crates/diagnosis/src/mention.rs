@@ -1,52 +1,55 @@
 //! Lines that name a failure and report none: a test in a trace, a definition, the source of a script, a
 //! comment.
 
+use std::sync::LazyLock;
+
 use crate::matcher::Page;
+use crate::words::Words;
+
+/// Words of lines that report no failure of a bootstrap.
+const MARKS: &[((), &[&str])] = &[
+    // What the line complains of does not matter, by its own account.
+    (
+        (),
+        &[
+            ", ignoring",
+            "falling back to ",
+            "(ignored)",
+            "ignoring error",
+            "this is expected",
+            "this is normal",
+            "non-fatal",
+            "telemetry",
+            // containerd looks for a network plugin before there can be one.
+            "failed to load cni during init",
+        ],
+    ),
+    // What a program that runs in the cluster needs: a service of the cluster, a database, a queue.
+    (
+        (),
+        &[
+            ".svc.cluster.local",
+            ".svc:",
+            ":5432",
+            ":3306",
+            ":6379",
+            ":27017",
+            ":9092",
+            ":1433",
+            ":5672",
+            "connecting to upstream",
+            "upstream timed out",
+        ],
+    ),
+    // A line of a script that is not run.
+    ((), &["|| exit $", "|| exit 1", "|| return $"]),
+];
 
 /// Whether a line, as it is compared, only names what it contains.
 pub(crate) fn is_mention(line: &str) -> bool {
+    static WORDS: LazyLock<Words<()>> = LazyLock::new(|| Words::new(MARKS));
     let line = line.trim_start();
-    is_handled(line)
-        || is_traced_test(line)
-        || is_source(line)
-        || line.contains("telemetry")
-        || is_application(line)
-}
-
-/// Whether a line says that what it complains of does not matter.
-fn is_handled(line: &str) -> bool {
-    [
-        ", ignoring",
-        "falling back to ",
-        "(ignored)",
-        "ignoring error",
-        "this is expected",
-        "this is normal",
-        "non-fatal",
-        // containerd looks for a network plugin before there can be one.
-        "failed to load cni during init",
-    ]
-    .iter()
-    .any(|words| line.contains(words))
-}
-
-/// What a program that runs in the cluster needs: a service of the cluster, a database, a queue.
-fn is_application(line: &str) -> bool {
-    [
-        ".svc.cluster.local",
-        ".svc:",
-        ":5432",
-        ":3306",
-        ":6379",
-        ":27017",
-        ":9092",
-        ":1433",
-        ":5672",
-        "connecting to upstream",
-        "upstream timed out",
-    ]
-    .iter()
-    .any(|part| line.contains(part))
+    is_traced_test(line) || is_condition(line) || WORDS.first_in(line).is_some()
 }
 
 /// A test or a definition in the trace of a shell: `+ [[ $x == *denied* ]]`, `++ ERR_X=50`.
@@ -76,11 +79,10 @@ pub(crate) fn is_traced_command(line: &str) -> bool {
         && !command.contains("failed to run command")
 }
 
-/// A line of a script that is not run: `cmd || exit $ERR_X`, `if ! curl ...; then`.
-fn is_source(line: &str) -> bool {
-    (line.contains("|| exit $") || line.contains("|| exit 1") || line.contains("|| return $"))
-        || (line.starts_with("if ") || line.starts_with("elif "))
-            && (line.ends_with("then") || line.ends_with('{'))
+/// `if ! curl ...; then` in the source of a script.
+fn is_condition(line: &str) -> bool {
+    (line.starts_with("if ") || line.starts_with("elif "))
+        && (line.ends_with("then") || line.ends_with('{'))
 }
 
 /// How often the same command is tried before its failure counts as lasting.

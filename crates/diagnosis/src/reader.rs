@@ -3,7 +3,7 @@
 use bringup_contract::Cause;
 
 use crate::course::{self, Achieved, Milestone, Progress};
-use crate::decision::decide;
+use crate::decision::{decide, depends_on_role};
 use crate::fault::Idiom;
 use crate::matcher::{Finding, Page};
 use crate::mention;
@@ -89,7 +89,8 @@ impl<'p> Reader<'p> {
         if written.is_mention || written.is_command {
             return None;
         }
-        let (cause, strength) = decide(idiom.fault, self.endpoint(line), self.code)?;
+        let role = if depends_on_role(idiom.fault) { self.endpoint(line) } else { Role::Unnamed };
+        let (cause, strength) = decide(idiom.fault, role, self.code)?;
         let strength = match written.level {
             Level::Routine => return None,
             Level::Normal | Level::Warning => Strength::Weak,

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::words::Words;
+
 /// How loud a component says a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
@@ -123,6 +125,9 @@ fn identifier(line: &str) -> Option<&str> {
         ))
         .expect("the pattern is valid")
     });
+    if !line.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '<') {
+        return None;
+    }
     HEAD.captures(line).and_then(|found| found.get(1)).map(|name| name.as_str())
 }
 
@@ -217,45 +222,65 @@ fn is_other_unit(unit: &str) -> bool {
         .any(|other| unit.starts_with(other))
 }
 
+/// What a line says of its own level. Of several, the first in this order counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Said {
+    Normal,
+    Routine,
+    /// cloud-init warns that a module failed, and goes on with the next one.
+    ModuleFailed,
+    Warning,
+}
+
+const SAID: &[(Said, &[&str])] = &[
+    (Said::Normal, &["level=info", "level=debug", "'level':'info'", "'level':'debug'"]),
+    // waagent: `2025/08/11 03:15:22.410117 INFO ExtHandler`.
+    (
+        Said::Routine,
+        &[" info exthandler", " verbose exthandler", " info daemon", " info azure", " verbose "],
+    ),
+    (Said::ModuleFailed, &["failed to run module", "failed running "]),
+    // An Event of type Warning is none: Kubernetes calls errors so.
+    (Said::Warning, &["level=warn", "'level':'warn'", "[warning", "warning: "]),
+];
+
 /// How loud a line says it is.
 pub(crate) fn level(line: &str) -> Level {
-    static KLOG: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(?:^|[\s'>])([iwef])[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]+ ")
-            .expect("the pattern is valid")
-    });
-    let head = &line[..line.floor_char_boundary(200)];
-    if let Some(found) = KLOG.captures(head) {
-        return match &found[1] {
-            "i" => Level::Normal,
-            "w" => Level::Warning,
-            _ => Level::Error,
+    static WORDS: LazyLock<Words<Said>> = LazyLock::new(|| Words::new(SAID));
+    let head = &line[..line.floor_char_boundary(130)];
+    if let Some(level) = klog(head.as_bytes()) {
+        return level;
+    }
+    match WORDS.first_in(head) {
+        Some(Said::Normal) => Level::Normal,
+        Some(Said::Routine) if is_tried_for_long(line) => Level::Error,
+        Some(Said::Routine) => Level::Routine,
+        Some(Said::Warning) => Level::Warning,
+        Some(Said::ModuleFailed) | None => Level::Error,
+    }
+}
+
+/// The level of a line of klog: `I1103 10:00:00.123456`, at its beginning or after what a journal puts before.
+fn klog(head: &[u8]) -> Option<Level> {
+    let mark = |at: &usize| {
+        let is_first =
+            *at == 0 || matches!(head[at.saturating_sub(1)], b' ' | b'\t' | b'\'' | b'>');
+        let rest = &head[at.saturating_add(1)..];
+        let are_digits = |from: usize, to: usize| {
+            rest.get(from..to).is_some_and(|part| part.iter().all(u8::is_ascii_digit))
         };
-    }
-    let has = |word: &str| head.contains(word);
-    if has("level=info") || has("level=debug") || has("'level':'info'") || has("'level':'debug'") {
-        return Level::Normal;
-    }
-    // waagent: `2025/08/11 03:15:22.410117 INFO ExtHandler`.
-    if [" info exthandler", " verbose exthandler", " info daemon", " info azure", " verbose "]
-        .iter()
-        .any(|word| has(word))
-    {
-        return if is_tried_for_long(head) { Level::Error } else { Level::Routine };
-    }
-    // An Event of type Warning is none: Kubernetes calls errors so.
-    let start = &line[..line.floor_char_boundary(120)];
-    // cloud-init warns that a module failed, and goes on with the next one.
-    if has("failed to run module") || has("failed running ") {
-        return Level::Error;
-    }
-    if has("level=warn")
-        || has("'level':'warn'")
-        || start.contains("[warning")
-        || start.contains("warning: ")
-    {
-        return Level::Warning;
-    }
-    Level::Error
+        is_first
+            && matches!(head[*at], b'i' | b'w' | b'e' | b'f')
+            && are_digits(0, 4)
+            && rest.get(4) == Some(&b' ')
+            && are_digits(5, 7)
+            && rest.get(7) == Some(&b':')
+    };
+    (0..head.len()).find(mark).map(|at| match head[at] {
+        b'i' => Level::Normal,
+        b'w' => Level::Warning,
+        _ => Level::Error,
+    })
 }
 
 /// Whether the guest agent has looked for the wire server ten times and more.
@@ -264,46 +289,63 @@ fn is_tried_for_long(line: &str) -> bool {
     count.is_some_and(|count| count.bytes().take_while(u8::is_ascii_digit).count() >= 2)
 }
 
+/// What a line says of a retry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Retry {
+    GivenUp,
+    GoesOn,
+}
+
+const RETRIES: &[(Retry, &[&str])] = &[
+    (
+        Retry::GoesOn,
+        &[
+            "will retry",
+            "retrying",
+            "will try again",
+            "trying again",
+            "try again in",
+            "retry in ",
+            "retry after",
+            "retry attempt",
+            "(attempt ",
+            " attempt ",
+            "attempt #",
+            "waiting to retrieve",
+            "calling 'none' failed",
+            "backing off",
+            "waiting for cache lock",
+            "next attempt",
+            "sleeping before",
+            "will be retried",
+            "retries left",
+            "failed, retry",
+        ],
+    ),
+    (
+        Retry::GivenUp,
+        &[
+            "gave up",
+            "giving up",
+            "retries exceeded",
+            "attempts exceeded",
+            "limit exceeded",
+            "last attempt",
+            "no more",
+            "all attempts",
+            "after 3 attempts",
+            "attempts failed",
+            "max retries",
+            "error execution phase",
+            "fatal",
+        ],
+    ),
+];
+
 /// What retries say of themselves: as long as they go on, nothing is decided.
 pub(crate) fn is_retry(line: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "will retry",
-        "retrying",
-        "will try again",
-        "trying again",
-        "try again in",
-        "retry in ",
-        "retry after",
-        "retry attempt",
-        "(attempt ",
-        " attempt ",
-        "attempt #",
-        "waiting to retrieve",
-        "calling 'none' failed",
-        "backing off",
-        "waiting for cache lock",
-        "next attempt",
-        "sleeping before",
-        "will be retried",
-        "retries left",
-        "failed, retry",
-    ];
-    const ENDS: &[&str] = &[
-        "gave up",
-        "giving up",
-        "retries exceeded",
-        "attempts exceeded",
-        "limit exceeded",
-        "last attempt",
-        "no more",
-        "all attempts",
-        "after 3 attempts",
-        "attempts failed",
-        "max retries",
-        "error execution phase",
-        "fatal",
-    ];
-    WORDS.iter().any(|word| line.contains(word)) && !ENDS.iter().any(|word| line.contains(word))
+    static WORDS: LazyLock<Words<Retry>> = LazyLock::new(|| Words::new(RETRIES));
+    WORDS.first_in(line) == Some(Retry::GoesOn)
 }
 
 #[cfg(test)]

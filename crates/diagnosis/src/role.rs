@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::matcher::Page;
+use crate::words::Words;
 
 /// What an endpoint is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -288,6 +289,16 @@ const WORDS: &[(Role, &[&str])] = &[
     ),
 ];
 
+/// A role and its place among the lists: the first list counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Listed(usize, Role);
+
+static KNOWN: LazyLock<Words<Listed>> = LazyLock::new(|| {
+    let lists =
+        WORDS.iter().enumerate().map(|(place, (role, words))| (Listed(place, *role), *words));
+    Words::new(&lists.collect::<Vec<_>>())
+});
+
 fn of_line(line: &str, api_server: Option<&str>) -> Role {
     let has = |word: &str| line.contains(word);
     if let Some(host) = api_server
@@ -300,10 +311,7 @@ fn of_line(line: &str, api_server: Option<&str>) -> Role {
     if is_own && ["/api/v1", "/apis/", "apiserver"].iter().any(|word| has(word)) {
         return Role::OwnApiServer;
     }
-    if let Some((role, _)) = WORDS.iter().find(|(_, words)| words.iter().any(|word| has(word))) {
-        return *role;
-    }
-    endpoint(line)
+    KNOWN.first_in(line).map_or_else(|| endpoint(line), |Listed(_, role)| role)
 }
 
 /// Hosts of help pages, which messages link to.

@@ -49,8 +49,7 @@ impl<'a> Case<'a> {
         let texts = || evidence.pieces.iter().map(|piece| piece.text());
         let pages = matcher::pages(evidence);
         // What only speaks of failures has no code.
-        let told =
-            texts().zip(&pages).map(|(text, page)| text.filter(|_| !genre::is_no_report(page)));
+        let told = texts().zip(&pages).map(|(text, page)| text.filter(|_| !page.is_no_report()));
         let heard: Vec<Heard> = told.map(|text| Heard::of(text.unwrap_or_default())).collect();
         let seen = heard.iter().zip(texts()).filter(|(_, text)| text.is_some());
         let readings = seen.map(|(heard, _)| &heard.reading);
@@ -178,9 +177,19 @@ impl<'a> Case<'a> {
     /// A program that the bootstrap installs is missing, or a package is, because getting it failed before:
     /// that failure is the cause.
     pub(crate) fn follows_from_another(&self, finding: &Finding) -> bool {
+        let is_after = |first: &[Option<usize>]| {
+            first[finding.piece].is_some_and(|first| first < finding.line)
+        };
+        // A runtime does not work where the kernel lacks what it needs.
+        if finding.rule.cause == Cause::ContainerRuntimeFailure {
+            return is_after(&self.lacks_kernel_parts);
+        }
+        if !is_after(&self.proven_from) {
+            return false;
+        }
         let line = self.pages[finding.piece].bounded_line(finding.line);
         let installed = ["kubeadm", "kubelet", "kubectl", "containerd", "crictl", "docker"];
-        let is_consequence = match finding.rule.cause {
+        match finding.rule.cause {
             Cause::BinaryMissing => installed.iter().any(|program| line.contains(program)),
             Cause::ArtifactMissing => [
                 "locate package",
@@ -192,14 +201,8 @@ impl<'a> Case<'a> {
             .iter()
             .any(|words| line.contains(words)),
             Cause::PackageRepositoryFailure => line.contains("is not signed"),
-            // A runtime does not work where the kernel lacks what it needs.
-            Cause::ContainerRuntimeFailure => {
-                return self.lacks_kernel_parts[finding.piece]
-                    .is_some_and(|line| line < finding.line);
-            }
             _ => false,
-        };
-        is_consequence && self.proven_from[finding.piece].is_some_and(|line| line < finding.line)
+        }
     }
 
     /// For each piece, the first line that proves that something could not be fetched or stored.
@@ -298,7 +301,11 @@ impl<'a> Case<'a> {
         course::leave_what_was_overcome(milestones, pages, api_server, is_over, &mut self.findings);
         // Scripts that ended well got past what they retried.
         if self.code() == Some(0) {
-            self.findings.retain(course::outlasts_success);
+            let is_of_scripts =
+                |piece: usize| self.heard[piece].reading.code.is_some_and(|(code, _)| code == 0);
+            self.findings.retain(|finding| {
+                !is_of_scripts(finding.piece) || course::outlasts_success(finding)
+            });
         }
     }
 

@@ -134,7 +134,8 @@ async fn test_08_an_unknown_code_is_a_number_without_a_name() -> Result<()> {
     let (claim, report) = fail(&bed, "a", &Order::of("202601.13.0")).await?;
     assert_eq!((exit_code(&report), constant(&report)), (Some(199), None));
     let told = message(&claim, CSE_PROVISIONED);
-    assert!(told.starts_with("CSE exited with code 199: the code is not known."), "{told}");
+    let expected = "CSE exited with code 199: nobody knows. The code is not known.";
+    assert!(told.starts_with(expected), "{told}");
     assert_eq!(status_and_reason(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
     Ok(())
 }

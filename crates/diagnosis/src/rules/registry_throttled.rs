@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
         Sign::new(62, &["429 too many requests", "azurecr"]),
         Sign::new(62, &["429 too many requests", "pull"]),
         Sign::new(62, &["429 too many requests", "manifest"]),
-        Sign::new(62, &["registry", "too many requests"]),
+        Sign::new(62, &["too many requests", "registry"]),
     ],
     subject: None,
 };

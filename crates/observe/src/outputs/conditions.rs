@@ -238,8 +238,13 @@ pub fn cse_message(diagnosis: &Diagnosis, report: &str) -> String {
         Some(code) => {
             let exited = exited(diagnosis, code);
             let own = diagnosis.last_words.as_ref();
-            let own = own.map(|words| format!(" {}", sentence(words.as_str()))).unwrap_or_default();
-            format!("{exited}{own} {}", meaning(diagnosis, code))
+            let meaning = meaning(diagnosis, code);
+            match own {
+                Some(words) => {
+                    format!("{exited} {} {}", sentence(words.as_str()), capital(&meaning))
+                }
+                None => format!("{exited} {meaning}"),
+            }
         }
         None => "CSE failed without an exit code: its script did not end by itself.".to_owned(),
     };
@@ -283,6 +288,12 @@ fn meaning(diagnosis: &Diagnosis, code: i32) -> String {
         }
         Lookup::Unknown => "the code is not known.".to_owned(),
     }
+}
+
+/// The text with a capital letter at its beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn sentence(text: &str) -> String {
