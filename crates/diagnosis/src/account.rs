@@ -1,6 +1,7 @@
 //! The words of a verdict: its summary, its proof, what was overruled and what was looked at.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use bringup_contract::Cause;
 
@@ -125,11 +126,18 @@ impl Case<'_> {
         }));
         // The node's summary quotes what it found; that is no second witness.
         let quoted = quoted.filter(|finding| !self.is_summary(finding.piece, finding.line));
+        // The same line again is no more proof.
+        let mut texts = BTreeSet::new();
+        let quoted = quoted
+            .filter(move |it| texts.insert(self.pages[it.piece].lines[it.line].text.as_ref()));
         let mut proof: Vec<Proof> = Vec::new();
         for next in from_node.chain(quoted.map(|finding| self.quote(finding))) {
             let is_known = |known: &Proof| known.text.as_str() == next.text.as_str();
             if !proof.iter().any(is_known) {
                 proof.push(next);
+            }
+            if proof.len() > NAMED {
+                break;
             }
         }
         if cause == Cause::Unknown && proof.is_empty() && self.verdict() == Verdict::Failed {

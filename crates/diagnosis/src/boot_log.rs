@@ -230,9 +230,10 @@ pub(crate) fn boots(page: &Page<'_>) -> Vec<usize> {
     let banner = |line: &usize| said(page.normal_line(*line)).starts_with("linux version ");
     let kernels = page.each("linux version ").filter(banner).map(|line| (line, true));
     let stages = page.each("running 'init-local'").map(|line| (line, false));
-    // A journal marks where a boot begins.
+    // An excerpt of a journal marks where a boot begins.
+    let marks: &[&str] = if page.is_long() { &[] } else { &["-- boot ", "-- reboot --"] };
     let is_marker = |line: &usize| page.normal_line(*line).starts_with("-- ");
-    let markers = page.each("-- boot ").chain(page.each("-- reboot --")).filter(is_marker);
+    let markers = marks.iter().flat_map(|mark| page.each(mark)).filter(is_marker);
     let markers = markers.map(|line| (line, true));
     let mut starts: Vec<(usize, bool)> = kernels.chain(stages).chain(markers).collect();
     starts.sort_unstable();

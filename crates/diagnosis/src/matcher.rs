@@ -123,6 +123,11 @@ impl<'a> Page<'a> {
         *self.is_no_report.get_or_init(|| genre::is_no_report(self))
     }
 
+    /// Whether the text is a long log.
+    pub(crate) fn is_long(&self) -> bool {
+        self.normal.len() >= LONG
+    }
+
     /// Whether the text is a serial console.
     pub(crate) fn is_console(&self) -> bool {
         self.is_console
@@ -280,7 +285,7 @@ fn find_on(
     // Whether a sign's surroundings are right is asked once a page, not once a hit.
     let mut fits: Vec<Option<bool>> = vec![None; OWNERS.len()];
     let second_attempt = LazyCell::new(|| boot_log::second_attempt(page));
-    let automaton = if page.normal.len() < LONG { &*SMALL } else { &*LARGE };
+    let automaton = if page.is_long() { &*LARGE } else { &*SMALL };
     for hit in automaton.find_overlapping_iter(&page.normal) {
         let pattern = hit.pattern().as_usize();
         let owner = &OWNERS[pattern];
