@@ -23,7 +23,7 @@ const EXIT_CODES: &str = "Exit codes:
 
 const EXPLAIN_EXAMPLES: &str = "Examples:
   bringup explain 211
-  bringup explain ERR_ORAS_PULL_NETWORK_TIMEOUT
+  bringup explain 211 212 ERR_IMDS_FETCH_FAILED
   bringup explain 231 --image-version 202601.27.0
   bringup explain 50 --os windows
   bringup explain BinaryMissing --output json";
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Explain an exit code, an error constant or a cause, and how to fix it
+    /// Explain exit codes, error constants or causes, and how to fix them
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArguments),
     /// Diagnose a failed node from files: logs and Azure API responses
@@ -107,28 +107,26 @@ pub(crate) enum Command {
     /// Write the documentation pages about causes and codes
     #[command(
         hide = true,
-        after_help = "Examples:\n  bringup docs docs\n  bringup docs docs --rules crates/diagnosis/src/rules"
+        after_help = "Examples:\n  bringup docs docs\n  bringup docs target/pages"
     )]
     Docs {
         /// Directory to write the pages to
         directory: PathBuf,
-        /// Directory with the source files of the rules
-        #[arg(long, default_value = "crates/diagnosis/src/rules")]
-        rules: PathBuf,
     },
 }
 
 /// `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
-    /// Exit code, error constant, ARM error code or cause
+    /// Exit codes, error constants, ARM error codes or causes. With several, the
+    /// JSON output is an array
     #[arg(
         value_name = "CODE|CONSTANT|CAUSE",
         required_unless_present = "list",
         conflicts_with = "list",
         allow_negative_numbers = true
     )]
-    pub(crate) what: Option<String>,
+    pub(crate) what: Vec<String>,
     /// List every exit code and every cause
     #[arg(long)]
     pub(crate) list: bool,

@@ -20,13 +20,12 @@ use bringup_explain::words;
 const MADE: &str = "<!-- Made by `bringup docs docs` from the rules and the catalogue. -->\n\n";
 
 /// Writes the pages.
-pub(crate) fn run(directory: &Path, rules: &Path) -> Result<Exit, Failure> {
+pub(crate) fn run(directory: &Path) -> Result<Exit, Failure> {
     let causes = directory.join("causes");
     fs::create_dir_all(&causes)
         .with_context(|| format!("cannot make the directory `{}`", causes.display()))?;
     for cause in Cause::ALL {
-        let prose = prose(*cause, rules)?;
-        write(&causes.join(format!("{cause}.md")), &cause_page(*cause, &prose))?;
+        write(&causes.join(format!("{cause}.md")), &cause_page(*cause))?;
     }
     write(&causes.join("README.md"), &index())?;
     write(&directory.join("codes.md"), &codes_page())?;
@@ -39,63 +38,32 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// The doc comment at the beginning of a rule's source file.
-fn prose(cause: Cause, rules: &Path) -> anyhow::Result<String> {
-    if explain::rule_of(cause).is_none() {
-        return Ok(format!("{}\n", cause.meaning()));
-    }
-    let path = rules.join(format!("{}.rs", snake_case(cause.reason())));
-    let source = fs::read_to_string(&path)
-        .with_context(|| format!("cannot read the rule `{}`", path.display()))?;
-    let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
-    Ok(lines.fold(String::new(), |text, line| {
-        let line = line.strip_prefix(' ').unwrap_or(line);
-        // The page already has a heading of the first level.
-        text + if line.starts_with("# ") { "#" } else { "" } + line + "\n"
-    }))
-}
-
-fn snake_case(reason: &str) -> String {
-    let mut name = String::new();
-    for character in reason.chars() {
-        if character.is_ascii_uppercase() && !name.is_empty() {
-            name.push('_');
-        }
-        name.push(character.to_ascii_lowercase());
-    }
-    name
-}
-
 /// The remedy comes first: readers of a runbook need it most.
-fn cause_page(cause: Cause, prose: &str) -> String {
+fn cause_page(cause: Cause) -> String {
     let entry = explain::cause_entry(cause);
-    let (summary, sections) = prose.split_once("\n## ").unwrap_or((prose, ""));
-    let mut sections: Vec<(&str, &str)> =
-        sections.split("\n## ").filter_map(|section| section.split_once('\n')).collect();
-    sections.sort_by_key(|(title, _)| *title != "What to do");
+    let rule = explain::rule_of(cause);
     let family = format!("{:?}", entry.family).to_lowercase();
-    let mut page = format!("{MADE}# {cause}\n\n{}\n", summary.trim());
-    if entry.meaning.trim() != summary.trim() {
-        let _ = write!(page, "\n{}\n", entry.meaning);
-    }
+    let mut page = format!("{MADE}# {cause}\n\n{}\n", entry.meaning);
     let _ = write!(
         page,
         "\n| who has to act | try again | area | in your cluster |\n|---|---|---|---|\n| {} | {} | {family} | `bringup reports --cause {cause}` |\n",
         entry.owner,
         words::retry(entry.retryable),
     );
-    for (title, text) in sections {
-        let _ = write!(page, "\n## {title}\n\n{}\n", text.trim());
+    let Some(rule) = rule else { return page };
+    for (heading, text) in [
+        ("What to do", rule.remedy),
+        ("Looks like", rule.looks_like),
+        ("Why the code misleads", rule.misleads),
+    ] {
+        let _ = write!(page, "\n## {heading}\n\n{text}\n");
     }
     page.push_str(&codes_of(&entry));
-    if let Some(rule) = explain::rule_of(cause) {
-        page.push_str(SIGNS);
-        let mut signs: Vec<&Sign> = rule.signs.iter().collect();
-        signs.sort_by_key(|sign| sign.rank);
-        for sign in signs {
-            let _ =
-                writeln!(page, "| {} | {} | {} |", sign.rank, strength(sign.strength), parts(sign));
-        }
+    page.push_str(SIGNS);
+    let mut signs: Vec<&Sign> = rule.signs.iter().collect();
+    signs.sort_by_key(|sign| sign.rank);
+    for sign in signs {
+        let _ = writeln!(page, "| {} | {} | {} |", sign.rank, strength(sign.strength), parts(sign));
     }
     page
 }
@@ -191,13 +159,18 @@ fn code_section(code: &CodeEntry) -> String {
         } else {
             format!("`{}`", meaning.name)
         };
-        let _ = writeln!(
+        let _ = write!(
             text,
             "- {name}: {} Images: {}. Seen: {}.",
             markup_free(meaning.meaning),
             when(meaning),
             meaning.surfaces.words(),
         );
+        let logged: Vec<String> = meaning.texts.iter().map(|text| format!("`{text}`")).collect();
+        if !logged.is_empty() {
+            let _ = write!(text, " In log: {}.", logged.join(", "));
+        }
+        text.push('\n');
     }
     if let Some(misleading) = code.misleading {
         let _ = write!(text, "\nMisleads: {}\n", markup_free(misleading));
@@ -214,14 +187,4 @@ fn code_section(code: &CodeEntry) -> String {
 /// Escapes characters with a meaning in Markdown: texts of the catalogue are plain.
 fn markup_free(text: &str) -> String {
     text.replace('<', "\\<").replace('*', "\\*")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_source_of_a_rule_is_named_after_its_cause() {
-        assert_eq!(snake_case("ApiServerDnsFailure"), "api_server_dns_failure");
-    }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::args::ExplainForm;
 use crate::failure::{Exit, Failure};
-use crate::request::{Explain, Topic};
+use crate::request::{Explain, Topics};
 use crate::{explain_text, output};
 
 /// The least similarity of a suggested name, from 0 to 1.
@@ -55,6 +55,12 @@ pub(crate) struct MeaningEntry {
     pub(crate) standing: Standing,
     pub(crate) surfaces: Surfaces,
     pub(crate) can_surface: bool,
+    /// Texts that accompany only this meaning in the log.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub(crate) texts: &'static [String],
+    /// Whether the code has this meaning on the image; `None` without an image.
+    #[serde(skip)]
+    pub(crate) on_image: Option<bool>,
 }
 
 /// Whether a meaning is valid.
@@ -92,15 +98,9 @@ pub(crate) struct CodeName {
 }
 
 pub(crate) fn run(options: &Explain) -> Result<Exit, Failure> {
-    let text = match (&options.topic, options.form) {
-        (Topic::One(topic), form) => {
-            let explanation = explain(topic, &options.systems, options.image)?;
-            match form {
-                ExplainForm::Text => explain_text::one(&explanation),
-                ExplainForm::Json => json(&explanation)?,
-            }
-        }
-        (Topic::Everything, form) => {
+    let text = match (&options.topics, options.form) {
+        (Topics::These(topics), form) => return each(topics, options, form),
+        (Topics::Everything, form) => {
             let codes = list(&options.systems, options.image);
             let causes: Vec<CauseEntry> = Cause::ALL.iter().map(|one| cause_entry(*one)).collect();
             match form {
@@ -113,6 +113,30 @@ pub(crate) fn run(options: &Explain) -> Result<Exit, Failure> {
     };
     output::answer(&text)?;
     Ok(Exit::Fine)
+}
+
+/// Prints the explanation of each topic. If one is unknown, the command fails after it has printed the others.
+fn each(topics: &[String], options: &Explain, form: ExplainForm) -> Result<Exit, Failure> {
+    let (mut found, mut unknown) = (Vec::new(), Vec::new());
+    for topic in topics {
+        match explain(topic, &options.systems, options.image) {
+            Ok(explanation) => found.push(explanation),
+            Err(failure) => unknown.push(failure),
+        }
+    }
+    if !found.is_empty() {
+        let text = match form {
+            ExplainForm::Text => {
+                found.iter().map(explain_text::one).collect::<Vec<String>>().join("\n")
+            }
+            ExplainForm::Json if topics.len() == 1 => json(&found[0])?,
+            ExplainForm::Json => json(&found)?,
+        };
+        output::answer(&text)?;
+    }
+    let Some(last) = unknown.pop() else { return Ok(Exit::Fine) };
+    unknown.iter().for_each(output::failure);
+    Err(last)
 }
 
 fn json(value: &impl Serialize) -> anyhow::Result<String> {
@@ -154,24 +178,30 @@ fn explain(
 }
 
 fn code_entry(os: Os, code: &'static Code, image: Option<ImageVersion>) -> CodeEntry {
-    let mut meanings: Vec<MeaningEntry> = code.meanings.iter().map(meaning_entry).collect();
+    let on_image = image.map(|_| match Catalogue::of(os).lookup(code.code, image) {
+        Lookup::Exact(meaning) => vec![meaning],
+        Lookup::Ambiguous(found) => found,
+        Lookup::Unknown => Vec::new(),
+    });
+    let entry = |meaning: &'static Meaning| MeaningEntry {
+        // Meanings of one name differ in their dates.
+        on_image: on_image.as_ref().map(|found| found.contains(&meaning)),
+        ..meaning_entry(meaning)
+    };
+    let mut meanings: Vec<MeaningEntry> = code.meanings.iter().map(entry).collect();
     meanings.reverse();
     meanings.sort_by_key(|meaning| meaning.standing);
-    let constants = match image.map(|_| Catalogue::of(os).lookup(code.code, image)) {
-        Some(Lookup::Exact(meaning)) => vec![meaning.name.as_str()],
-        Some(Lookup::Ambiguous(found)) => found.iter().map(|one| one.name.as_str()).collect(),
-        Some(Lookup::Unknown) => Vec::new(),
-        None => {
-            let current = || meanings.iter().filter(|one| one.standing == Standing::Current);
-            let any_surfaces = current().any(|one| one.can_surface);
-            let mut names: Vec<&str> = current()
-                .filter(|one| one.can_surface || !any_surfaces)
-                .map(|one| one.name)
-                .collect();
-            names.dedup();
-            names
-        }
+    let constants = if let Some(found) = &on_image {
+        found.iter().map(|one| one.name.as_str()).collect()
+    } else {
+        let current = || meanings.iter().filter(|one| one.standing == Standing::Current);
+        let any_surfaces = current().any(|one| one.can_surface);
+        let mut names: Vec<&str> =
+            current().filter(|one| one.can_surface || !any_surfaces).map(|one| one.name).collect();
+        names.dedup();
+        names
     };
+    let causes = Catalogue::of(os).candidate_causes(code.code, image);
     CodeEntry {
         os,
         code: code.code,
@@ -179,7 +209,7 @@ fn code_entry(os: Os, code: &'static Code, image: Option<ImageVersion>) -> CodeE
         meanings,
         misleading: code.misleading.as_deref(),
         texts: &code.texts,
-        candidate_causes: code.candidate_causes.iter().map(|cause| cause_entry(*cause)).collect(),
+        candidate_causes: causes.into_iter().map(cause_entry).collect(),
     }
 }
 
@@ -199,6 +229,8 @@ fn meaning_entry(meaning: &'static Meaning) -> MeaningEntry {
         },
         surfaces: meaning.surfaces,
         can_surface: meaning.surfaces.can(),
+        texts: &meaning.texts,
+        on_image: None,
     }
 }
 
@@ -207,11 +239,16 @@ pub(crate) fn cause_entry(cause: Cause) -> CauseEntry {
     let rule = rule_of(cause);
     let codes = [Os::Linux, Os::Windows].into_iter().flat_map(|os| {
         let all = Catalogue::of(os).codes();
-        all.filter(move |code| code.candidate_causes.contains(&cause)).map(move |code| {
-            let newest =
-                code.meanings.iter().map(meaning_entry).rev().min_by_key(|one| one.standing);
-            let constant = newest.map(|one| one.name).filter(|name| !name.starts_with('('));
-            CodeName { os, code: code.code, constant }
+        let known = all.filter(move |code| code.candidate_causes.contains(&cause));
+        let recent = known.filter(move |code| {
+            Catalogue::of(os).candidate_causes(code.code, None).contains(&cause)
+        });
+        recent.map(move |code| {
+            let meanings = code.meanings.iter().rev().filter(|one| !one.is_proposal());
+            let newest = meanings
+                .filter(|one| one.candidate_causes().contains(&cause))
+                .min_by_key(|one| meaning_entry(one).standing);
+            CodeName { os, code: code.code, constant: newest.and_then(Meaning::constant) }
         })
     });
     CauseEntry {
@@ -314,6 +351,11 @@ mod tests {
         let image = Some("202601.27.0".parse().unwrap());
         let found = explain("231", BOTH, image).unwrap();
         assert_eq!(found.codes[0].constants, ["ERR_IMDS_FETCH_FAILED"]);
+        let causes = |found: &Explanation| -> Vec<Cause> {
+            found.codes[0].candidate_causes.iter().map(|entry| entry.reason).collect()
+        };
+        assert_eq!(causes(&found), [Cause::ImdsUnreachable]);
+        assert_eq!(causes(&explain("232", BOTH, image).unwrap()), []);
         assert_eq!(
             explain("231", BOTH, None).unwrap().codes[0].constants,
             ["ERR_ORAS_PULL_SYSEXT_FAIL"]

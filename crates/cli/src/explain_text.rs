@@ -38,13 +38,14 @@ fn code(entry: &CodeEntry, explanation: &Explanation) -> String {
     let headline = format!("Exit code {} on {}: {called}", entry.code, os_in_words(entry.os));
     let mut text = wrap(&headline, "");
     for one in &entry.meanings {
-        let _ = write!(text, "\n  {}{}\n", one.name, elsewhere(one, entry, explanation));
+        let _ = write!(text, "\n  {}{}\n", one.name, elsewhere(one, explanation));
         text.push_str(&meaning(one));
     }
     if let Some(misleading) = entry.misleading {
         let _ = write!(text, "\nHow it misleads:\n{}", wrap(misleading, "  "));
     }
-    for (index, line) in entry.texts.iter().enumerate() {
+    let is_common = |text: &&String| !entry.meanings.iter().any(|one| one.texts.contains(text));
+    for (index, line) in entry.texts.iter().filter(is_common).enumerate() {
         text.push_str(if index == 0 { "\nStands beside it in the log:\n" } else { "" });
         text.push_str(&wrap(line, "  "));
     }
@@ -60,12 +61,10 @@ fn code(entry: &CodeEntry, explanation: &Explanation) -> String {
 }
 
 /// Marks a meaning that the code does not have on the image that was asked about.
-fn elsewhere(one: &MeaningEntry, entry: &CodeEntry, explanation: &Explanation) -> String {
+fn elsewhere(one: &MeaningEntry, explanation: &Explanation) -> String {
     match (explanation.image_version, one.standing) {
         (Some(_), Standing::Proposed) => " (only if bringup-node reports it)".to_owned(),
-        (Some(image), Standing::Current | Standing::Past)
-            if !entry.constants.contains(&one.name) =>
-        {
+        (Some(image), Standing::Current | Standing::Past) if one.on_image == Some(false) => {
             format!(" (not on image {image})")
         }
         _ => String::new(),
@@ -83,6 +82,9 @@ fn meaning(entry: &MeaningEntry) -> String {
     text.push_str(&field("Occurs:", &surfaces));
     if let Some(origin) = entry.origin {
         text.push_str(&field("Origin:", origin));
+    }
+    for (index, line) in entry.texts.iter().enumerate() {
+        text.push_str(&field(if index == 0 { "In log:" } else { "" }, line));
     }
     text
 }

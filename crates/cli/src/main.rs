@@ -77,6 +77,6 @@ fn run(request: Request, program: Program) -> Result<Exit, Failure> {
         Request::MachineHealthCheck(arguments) => machine_health_check::run(&arguments),
         Request::Completions(shell) => manual::completions(shell),
         Request::Man(command) => manual::page(command.as_deref()),
-        Request::Docs { directory, rules } => docs::run(&directory, &rules),
+        Request::Docs { directory } => docs::run(&directory),
     }
 }

@@ -36,23 +36,23 @@ pub(crate) enum Request {
     MachineHealthCheck(MachineHealthCheckArguments),
     Completions(Shell),
     Man(Option<String>),
-    Docs { directory: PathBuf, rules: PathBuf },
+    Docs { directory: PathBuf },
 }
 
 /// The options of `explain`.
 #[derive(Debug)]
 pub(crate) struct Explain {
-    pub(crate) topic: Topic,
+    pub(crate) topics: Topics,
     pub(crate) systems: Vec<Os>,
     pub(crate) image: Option<ImageVersion>,
     pub(crate) form: ExplainForm,
 }
 
-/// One topic, or all.
+/// Some topics, or all.
 #[derive(Debug)]
-pub(crate) enum Topic {
+pub(crate) enum Topics {
     Everything,
-    One(String),
+    These(Vec<String>),
 }
 
 /// The options of `diagnose`.
@@ -145,7 +145,7 @@ impl TryFrom<Arguments> for Request {
             Command::MachineHealthCheck(typed) => Ok(Self::MachineHealthCheck(typed)),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man { command } => Ok(Self::Man(command)),
-            Command::Docs { directory, rules } => Ok(Self::Docs { directory, rules }),
+            Command::Docs { directory } => Ok(Self::Docs { directory }),
         }
     }
 }
@@ -153,7 +153,7 @@ impl TryFrom<Arguments> for Request {
 impl From<ExplainArguments> for Explain {
     fn from(typed: ExplainArguments) -> Self {
         Self {
-            topic: typed.what.map_or(Topic::Everything, Topic::One),
+            topics: if typed.list { Topics::Everything } else { Topics::These(typed.what) },
             systems: typed.os.map_or_else(|| vec![Os::Linux, Os::Windows], |os| vec![os.into()]),
             image: typed.image_version,
             form: typed.output,

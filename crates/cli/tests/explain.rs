@@ -94,6 +94,82 @@ fn a_number_of_both_systems_shows_both_unless_one_is_chosen() {
 }
 
 #[test]
+fn several_topics_are_explained_one_after_the_other() {
+    let alone = |topic| explained(&[topic, "--os", "windows"]);
+    let (first, second) = (alone("77"), alone("BinaryMissing"));
+    let both = explained(&["77", "BinaryMissing", "--os", "windows"]);
+    assert_eq!(both, format!("{first}\n{second}"));
+    assert!(both.contains("\n\nBinaryMissing: "), "a blank line stands between:\n{both}");
+}
+
+#[test]
+fn the_json_of_several_topics_is_an_array_and_that_of_one_is_not() {
+    let one = bringup(&["explain", "211", "-o", "json"]).json();
+    let several = bringup(&["explain", "211", "-1", "BinaryMissing", "-o", "json"]).json();
+    assert_eq!(several[0], one);
+    let topics: Vec<_> = several.as_array().unwrap().iter().map(|one| &one["topic"]).collect();
+    assert_eq!(topics, ["211", "-1", "BinaryMissing"]);
+}
+
+#[test]
+fn beside_an_unknown_topic_the_others_are_explained() {
+    let ran = bringup(&["explain", "211", "50", "9999", "--os", "windows"]);
+    assert_eq!(ran.code, 64);
+    assert!(ran.out.starts_with("Exit code 50 on Windows"), "{}", ran.out);
+    assert_contains(&ran.err, &["exit code 211 is not known on Windows", "exit code 9999"]);
+    let ran = bringup(&["explain", "211", "50", "--os", "windows", "-o", "json"]);
+    assert!(ran.code == 64 && ran.json()[0]["topic"] == "50", "still an array: {}", ran.out);
+    let none = bringup(&["explain", "9998", "9999", "-o", "json"]);
+    assert!(none.code == 64 && none.out.is_empty(), "{}", none.out);
+}
+
+#[test]
+fn an_image_on_which_a_number_has_no_meaning_suggests_no_cause() {
+    let text = explained(&["232", "--image-version", "202601.27.0"]);
+    assert_contains(&text, &["232 on Linux: no meaning is known on image"]);
+    assert!(!text.contains("Seen with") && !text.contains("ImageContractDrift"), "{text}");
+    assert_contains(&explained(&["232"]), &["ImageContractDrift: "]);
+}
+
+#[test]
+fn meanings_of_one_name_are_told_apart_by_their_dates() {
+    let text = explained(&["49", "--os", "linux", "--image-version", "202601.27.0"]);
+    assert_contains(
+        &text,
+        &[
+            "Exit code 49 on Linux: ERR_MODPROBE_FAIL (on image 202601.27.0)",
+            "\n  ERR_MODPROBE_FAIL (not on image 202601.27.0)\n",
+            "\n  ERR_MODPROBE_FAIL\n",
+        ],
+    );
+    let old = explained(&["77", "--image-version", "20348.4893.260511"]);
+    assert_contains(
+        &old,
+        &["(on image\n20348.4893.260511)", "    In log:   failed to retrieve AAD access token"],
+    );
+    assert!(!old.contains("Stands beside it in the log"), "{old}");
+}
+
+#[test]
+fn versions_of_older_and_of_windows_images_are_accepted() {
+    let text = explained(&["65", "--image-version", "2022.05.16"]);
+    assert_contains(&text, &["65 on Linux: no meaning is known on image 2022.05.16"]);
+    assert_contains(&text, &["65 on Windows: no meaning is known on image 2022.05.16"]);
+    let text = explained(&["20", "--os", "windows", "--image-version", "17763.2928.220511"]);
+    assert_contains(
+        &text,
+        &["_CA_CERTIFICATES (on", "17763.2928.220511", "WireServerUnreachable: "],
+    );
+}
+
+#[test]
+fn the_early_start_of_scriptless_phase_2_is_found_under_its_exit_codes() {
+    let text = explained(&["11", "--os", "linux"]);
+    assert_contains(&text, &["(fetch_provision_config.py)", "aks-early-boothook.log"]);
+    assert_contains(&explained(&["0"]), &["fetch_provision_config.py", "`exit 0`"]);
+}
+
+#[test]
 fn a_cause_and_an_error_code_of_arm_are_explained_as_well() {
     assert_contains(
         &explained(&["binarymissing"]),

@@ -206,6 +206,22 @@ causes! {
         "ARM or a resource provider answers 429 / too many requests, or an operation was preempted by another.";
     PlatformTransient: Platform, "platform", Yes,
         "An internal or transient error of Azure; the same request later works.";
+    CredentialExpired: Identity, "cluster owner", No,
+        "A secret, certificate, signed URL or token that is used to sign in has expired or is wrong: a client secret, a SAS, a client certificate of kubelet. A join token is BootstrapTokenInvalid, a missing role AuthorizationFailed.";
+    SubscriptionNotUsable: Platform, "subscription owner", No,
+        "The subscription cannot be used for this: disabled or past due, a resource provider or feature that is not registered, marketplace terms that are not accepted.";
+    SpotEvicted: Capacity, "node pool owner", Yes,
+        "Azure evicted the spot VM before or while it bootstrapped.";
+    RegistryThrottled: Network, "cluster owner", Yes,
+        "The container registry answers that there were too many requests.";
+    WrongArchitecture: Image, "node pool owner", No,
+        "Image, program or extension is for another processor architecture or VM generation than the VM.";
+    SecureBootRefused: Image, "image owner", No,
+        "Secure Boot refuses a boot loader, kernel or kernel module that is not signed by a trusted key.";
+    MachineNotClean: Image, "image owner", No,
+        "The machine carries leftovers of an earlier bootstrap: files of an earlier join, ports in use, a node that has already joined.";
+    GuestNetworkMissing: Platform, "platform", Maybe,
+        "The guest has no working network interface: no NIC found, no DHCP answer.";
     Unknown: Unknown, "on-call", Maybe,
         "The evidence does not tell.";
 }

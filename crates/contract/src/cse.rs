@@ -94,6 +94,7 @@ patterns! {
     TRACE_CODE = r"(?m)(?:^|\\n)\++ (?:exit|return) ([0-9]{1,3})(?-u:\b)";
     PLAIN_CODE = r"(?-u:\b)ExitCode:[ \t\r\n]*([0-9]{1,3})(?-u:\b)";
     TOLD_CODE = r"(?:VMExtensionError_|CSE)[^\n]{0,300}?(?-u:\b)(?:exit status|exit code|exits|exited with code|exits with code) ([0-9]{1,3})(?-u:\b)";
+    TOLD_WINDOWS = r"(?-u:\b)(?:CSE Error[^\n]{0,200}?(?-u:\b)Exit Code: |Set ExitCode to )([0-9]{1,3})(?-u:\b)";
     TOLD_BEFORE = r"(?-u:\b)exit status ([0-9]{1,3})(?-u:\b)[^\n]{0,100}CSE";
     SHELL_TRACE = r"(?m)^\+{1,4} ";
     LOGGED_CODE = r"exitCode=([0-9]{1,3})(?-u:\b)";
@@ -131,10 +132,12 @@ pub fn read(text: &str) -> Reading {
     // `wait` has exit codes of its own, and the outer status only repeats them.
     let code =
         inner.or_else(|| if waited { None } else { outer_or_inferred(text, outer, head_cut) });
-    let from_windows = ["CustomScriptExtension'", "CustomScriptExtension\"", "WINDOWS_CSE_"];
+    let from_windows =
+        ["Set ExitCode to ", "CustomScriptExtension'", "CustomScriptExtension\"", "WINDOWS_CSE_"];
     let os = if pipes.is_some()
         || outer_windows.is_some()
-        || (says("ustomScriptE") || says("WINDOWS")) && from_windows.iter().any(|word| says(word))
+        || ["ustomScriptE", "WINDOWS", "Set ExitCode"].iter().any(|word| says(word))
+            && from_windows.iter().any(|word| says(word))
     {
         Some(Os::Windows)
     } else if outer_linux.is_some() || json.is_some() || has_tail {
@@ -204,9 +207,14 @@ fn outer_or_inferred(text: &str, outer: Option<i32>, head_cut: bool) -> Option<(
         Some(code) if !head_cut || code != 1 => Some((code, CodeSource::Outer)),
         _ if head_cut || traced(text) => inferred(text).map(|code| (code, CodeSource::Trace)),
         _ => {
-            let told = says(text, "xit") && (says(text, "CSE") || says(text, "VMExtensionError_"));
+            let told = says(text, "xit")
+                && ["CSE", "VMExtensionError_", "Set ExitCode to "]
+                    .iter()
+                    .any(|mark| says(text, mark));
             let told = if told {
-                last_number(&TOLD_CODE, text).or_else(|| last_number(&TOLD_BEFORE, text))
+                last_number(&TOLD_CODE, text)
+                    .or_else(|| last_number(&TOLD_BEFORE, text))
+                    .or_else(|| last_number(&TOLD_WINDOWS, text))
             } else {
                 None
             };
@@ -233,7 +241,8 @@ fn inferred(text: &str) -> Option<i32> {
         .captures_iter(text)
         .filter_map(|found| found[1].parse().ok())
         .filter(|code: &i32| *code >= 2)
-        .last();
+        .last()
+        .or_else(|| text.trim_end().ends_with("+ exit 1").then_some(1));
     traced.or_else(|| last_number(&LOGGED_CODE, text)).or_else(|| last_number(&SENTENCE_CODE, text))
 }
 

@@ -1,6 +1,7 @@
 //! The words of a verdict: its summary, its proof, what was overruled and what was looked at.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use bringup_contract::Cause;
 
@@ -30,31 +31,41 @@ impl Case<'_> {
         cause: Cause,
         winner: Option<&Finding>,
         constant: Option<&str>,
+        last_words: Option<&Redacted>,
     ) -> String {
         let code = match (self.code(), constant) {
-            (Some(code), Some(constant)) => format!("exit code {code}, {constant}"),
-            (Some(code), None) => format!("exit code {code}"),
-            (None, _) => match self.waited() {
-                Some(exit) => format!("exit code {exit} of bringup-node wait"),
-                None => "no exit code".to_owned(),
+            (Some(code), Some(constant)) => Some(format!("exit code {code}, {constant}")),
+            (Some(0), None) => Some("although its scripts ended with 0".to_owned()),
+            (Some(code), None) => Some(format!("exit code {code}")),
+            (None, _) => match (self.waited(), self.arm_code()) {
+                (Some(exit), _) => Some(format!("exit code {exit} of bringup-node wait")),
+                (None, Some(code)) => Some(format!("Azure's code {code}")),
+                (None, None) => None,
             },
         };
+        let in_brackets = code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
         match verdict {
             Verdict::Succeeded => "the bootstrap succeeded".to_owned(),
             Verdict::Running => "the bootstrap is under way".to_owned(),
             Verdict::Unknown => "the evidence does not tell how the bootstrap ended".to_owned(),
             Verdict::Failed if cause == Cause::Unknown => {
-                format!(
-                    "the bootstrap failed with {code}, and the evidence does not tell why{}",
-                    self.hidden()
-                )
+                let with = match (self.code(), &code) {
+                    (Some(0), _) | (_, None) => in_brackets,
+                    (_, Some(code)) => format!(" with {code}"),
+                };
+                match last_words {
+                    Some(said) => format!("the bootstrap failed{with}; its script said: {said}"),
+                    None => format!(
+                        "the bootstrap failed{with}, and the evidence does not tell why{}",
+                        self.hidden()
+                    ),
+                }
             }
             Verdict::Failed => {
                 let title = rule_of(cause).map_or_else(|| cause.meaning(), |rule| rule.title);
-                match self.detail(cause, winner) {
-                    Some(detail) => format!("{title}: {detail} ({code})"),
-                    None => format!("{title} ({code})"),
-                }
+                let detail = self.detail(cause, winner);
+                let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+                format!("{title}{detail}{in_brackets}")
             }
         }
     }
@@ -115,15 +126,22 @@ impl Case<'_> {
         }));
         // The node's summary quotes what it found; that is no second witness.
         let quoted = quoted.filter(|finding| !self.is_summary(finding.piece, finding.line));
+        // The same line again is no more proof.
+        let mut texts = BTreeSet::new();
+        let quoted = quoted
+            .filter(move |it| texts.insert(self.pages[it.piece].lines[it.line].text.as_ref()));
         let mut proof: Vec<Proof> = Vec::new();
         for next in from_node.chain(quoted.map(|finding| self.quote(finding))) {
             let is_known = |known: &Proof| known.text.as_str() == next.text.as_str();
             if !proof.iter().any(is_known) {
                 proof.push(next);
             }
+            if proof.len() > NAMED {
+                break;
+            }
         }
         if cause == Cause::Unknown && proof.is_empty() && self.verdict() == Verdict::Failed {
-            proof.extend(self.last_words());
+            proof.extend(self.script_proof().or_else(|| self.last_words()));
         }
         let second = self.second(cause, winner).map(|finding| self.quote(finding));
         if let Some(second) =
@@ -174,6 +192,21 @@ impl Case<'_> {
             after,
             span: (from, from + length),
         }
+    }
+
+    /// Where no rule tells the cause, the script's own last sentence.
+    fn script_proof(&self) -> Option<Proof> {
+        let said = self.script_said()?;
+        let piece = &self.evidence.pieces[said.piece];
+        Some(Proof {
+            source: piece.source,
+            name: piece.name.clone(),
+            line: self.pages[said.piece].lines[said.line].number,
+            text: said.text,
+            before: Vec::new(),
+            after: Vec::new(),
+            span: (0, 0),
+        })
     }
 
     /// Where no rule tells the cause, what a serial log says of the failure in its own words.

@@ -16,6 +16,9 @@ use crate::matcher::Finding;
 use crate::rule::Strength;
 use crate::verdict::Case;
 
+/// From this rank on a sign only says that something before it went wrong.
+const CONSEQUENCE: u16 = 200;
+
 /// What one piece of evidence says by its codes.
 pub(crate) struct Heard {
     pub(crate) reading: Reading,
@@ -25,11 +28,20 @@ pub(crate) struct Heard {
 
 impl Heard {
     pub(crate) fn of(text: &str) -> Self {
-        let stated = arm::stated(text);
+        let mut stated = arm::stated(text);
+        // The guest agent logs codes of its own.
+        stated.retain(|one| !is_of_agent(text, one.at));
         let arm_code =
             arm::most_specific(&stated).map(|found| (arm::vagueness(found), found.code.to_owned()));
         Self { reading: cse::read(text), arm_code }
     }
+}
+
+/// Whether the line at a place is one of the log of the guest agent.
+fn is_of_agent(text: &str, at: usize) -> bool {
+    let start = text[..at].rfind('\n').map_or(0, |start| start + 1);
+    let head: String = text[start..at].chars().take(80).collect();
+    head.contains(" ExtHandler ") || head.contains(" Daemon Daemon ")
 }
 
 /// The component that wrote a piece of evidence. All pieces of one component count as one source.
@@ -100,7 +112,7 @@ impl Case<'_> {
 
     /// How sure a line makes its cause by itself.
     pub(crate) fn confidence_of(&self, finding: &Finding) -> Confidence {
-        let confidence = match finding.sign.strength {
+        let confidence = match finding.strength {
             Strength::Strong if finding.warning => Confidence::Medium,
             Strength::Strong => Confidence::High,
             Strength::Fair => Confidence::Medium,
@@ -108,11 +120,27 @@ impl Case<'_> {
         };
         // An exit code says that it is over, where the log itself does not.
         let is_over = self.code().is_some_and(|code| code != 0);
-        if self.doubted[finding.piece] && !is_over {
+        if self.doubted[finding.piece] && !is_over
+            || finding.signature.is_none() && self.is_contradicted(finding)
+        {
             confidence.min(Confidence::Medium)
         } else {
             confidence
         }
+    }
+
+    /// Whether another line of the same text proves another cause as well, and neither explains the other.
+    fn is_contradicted(&self, finding: &Finding) -> bool {
+        self.findings.iter().any(|other| {
+            other.piece == finding.piece
+                && other.line != finding.line
+                && other.rule.cause != finding.rule.cause
+                && other.rule.cause.family() != finding.rule.cause.family()
+                && other.strength == Strength::Strong
+                && !other.warning
+                && other.rank < CONSEQUENCE
+                && !self.follows_from_another(other)
+        })
     }
 
     /// Whether a line is the node's summary, which quotes what the node found.
@@ -164,7 +192,10 @@ impl Case<'_> {
     /// The cause of an exit code that was never seen with another.
     fn only_cause_of_code(&self, reading: &Reading) -> Option<Cause> {
         let is_this = self.code().is_some() && reading.code == self.reading.code;
-        match self.catalogued().filter(|_| is_this)?.candidate_causes.as_slice() {
+        if !is_this {
+            return None;
+        }
+        match self.candidate_causes().as_slice() {
             [only] if self.cause_of_code() == *only => Some(*only),
             _ => None,
         }

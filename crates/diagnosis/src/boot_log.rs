@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::matcher::{Finding, Page};
+use crate::record;
 use crate::rule::Strength;
 
 /// How many lines before the end of a bootstrap are looked at.
@@ -143,7 +144,7 @@ impl Cut {
         }
         let end = self.end.unwrap_or(page.lines.len());
         let from = end.saturating_sub(REACH);
-        let tells = |finding: &&Finding| finding.sign.rank < CONSEQUENCE;
+        let tells = |finding: &&Finding| finding.rank < CONSEQUENCE;
         let is_near = findings.iter().filter(tells).any(|finding| finding.line >= from);
         if is_near {
             findings.retain(|finding| finding.line >= from);
@@ -164,7 +165,7 @@ impl Cut {
     /// agent that cloud-init has started does not end with it.
     fn goes_on(&self, page: &Page<'_>, findings: &[Finding]) -> bool {
         let passes = |finding: &&Finding| is_passing(page.normal_line(finding.line));
-        let mut telling = findings.iter().filter(|finding| finding.sign.rank < CONSEQUENCE);
+        let mut telling = findings.iter().filter(|finding| finding.rank < CONSEQUENCE);
         let is_after = |finding: &Finding| Some(finding.line) > self.end;
         findings.iter().filter(passes).any(is_after) && telling.all(|finding| passes(&finding))
     }
@@ -180,7 +181,7 @@ impl Cut {
         let went_on = (first..page.lines.len()).rev().find(|line| went_on(page.normal_line(*line)));
         let proven = findings
             .iter()
-            .filter(|finding| finding.sign.strength == Strength::Strong && !passes(finding))
+            .filter(|finding| finding.strength == Strength::Strong && !passes(finding))
             .map(|finding| finding.line)
             .max();
         let is_over = |line: usize| self.is_joined() || Some(line) < went_on.max(proven);
@@ -191,7 +192,10 @@ impl Cut {
     pub(crate) fn last_words(&self, page: &Page<'_>) -> Option<usize> {
         let from = self.joined.map_or(0, |joined| joined + 1).max(self.last_boot());
         let first = |mark: &str, and: &str| {
-            page.each(mark).find(|line| *line >= from && page.normal_line(*line).contains(and))
+            page.each(mark).find(|line| {
+                let text = page.normal_line(*line);
+                *line >= from && text.contains(and) && !record::is_bystander(text)
+            })
         };
         first("[error ", "]:")
             .or_else(|| first("error execution phase ", ""))
@@ -220,13 +224,18 @@ pub fn boots_of(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Where the boots of a log start: at the banner of the kernel, or where it is not shown at the
-/// first stage of cloud-init.
+/// Where the boots of a log start: at the banner of the kernel, at a marker of a journal, or where neither is
+/// shown at the first stage of cloud-init.
 pub(crate) fn boots(page: &Page<'_>) -> Vec<usize> {
     let banner = |line: &usize| said(page.normal_line(*line)).starts_with("linux version ");
     let kernels = page.each("linux version ").filter(banner).map(|line| (line, true));
     let stages = page.each("running 'init-local'").map(|line| (line, false));
-    let mut starts: Vec<(usize, bool)> = kernels.chain(stages).collect();
+    // An excerpt of a journal marks where a boot begins.
+    let marks: &[&str] = if page.is_long() { &[] } else { &["-- boot ", "-- reboot --"] };
+    let is_marker = |line: &usize| page.normal_line(*line).starts_with("-- ");
+    let markers = marks.iter().flat_map(|mark| page.each(mark)).filter(is_marker);
+    let markers = markers.map(|line| (line, true));
+    let mut starts: Vec<(usize, bool)> = kernels.chain(stages).chain(markers).collect();
     starts.sort_unstable();
     let mut boots = Vec::new();
     let mut has_stage = true;

@@ -131,6 +131,9 @@ pub struct Diagnosis {
     pub summary: String,
     /// The lines that prove it, best first.
     pub proof: Vec<Proof>,
+    /// What the script itself said last, in its own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_words: Option<Redacted>,
     /// What to do.
     pub remedy: String,
     /// What seemed to be the case and is not.

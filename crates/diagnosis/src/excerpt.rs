@@ -64,7 +64,7 @@ fn in_order(
     let cut = (piece.source == Source::SerialLog).then(|| Cut::of(page));
     let marks = cut.iter().flat_map(Cut::marks);
     let results = RESULTS.iter().flat_map(|mark| page.each(mark));
-    let found = matcher::find(std::slice::from_ref(page), code, signatures);
+    let found = matcher::find(std::slice::from_ref(page), code, signatures, None).findings;
     let found = found.iter().rev().map(|finding| finding.line);
     let told = marks.chain(results).chain(found).map(|line| page.lines[line].number);
     let told = told.flat_map(|line| line.saturating_sub(1)..line + 2);

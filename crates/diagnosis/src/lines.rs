@@ -36,19 +36,27 @@ pub fn split(text: &str) -> Vec<Line<'_>> {
 }
 
 /// Windows breaks its result at the width of a console, in the middle of words. The whole of it
-/// is added as one more line, so that what was torn apart can be found.
+/// is added as one more line behind it, so that what was torn apart can be found.
 fn join_windows_result(lines: &mut Vec<Line<'_>>) {
     let Some(first) = lines.iter().position(|line| line.text.contains("ExitCode: |")) else {
         return;
     };
     let number = lines[first].number;
-    let wrapped = lines[first..].iter().take(12);
-    let whole: String = wrapped
-        .take_while(|line| !line.text.starts_with("At C:"))
-        .map(|line| line.text.as_ref())
-        .collect();
-    let whole = whole[..whole.floor_char_boundary(LONGEST)].to_owned();
-    lines.push(Line { number, text: Cow::Owned(whole) });
+    let mut whole = String::new();
+    let mut last = first;
+    for (index, line) in lines.iter().enumerate().skip(first).take(12) {
+        if line.text.starts_with("At C:") {
+            break;
+        }
+        whole.push_str(&line.text);
+        last = index;
+        let error = whole.find("Error: |").map(|at| &whole[at + "Error: |".len()..]);
+        if error.is_some_and(|error| error.contains('|')) {
+            break;
+        }
+    }
+    whole.truncate(whole.floor_char_boundary(LONGEST));
+    lines.insert(last + 1, Line { number, text: Cow::Owned(whole) });
 }
 
 /// The parts of a line, none longer than [`LONGEST`]; of an empty one, none.
@@ -264,7 +272,7 @@ mod tests {
             "ExitCode: |34|, Output: |X|, Error: |not enough sp\r\nace on the disk|\r\nAt C:\\Azur...",
         );
         assert_eq!(
-            lines.last().unwrap().1,
+            lines[2].1,
             "ExitCode: |34|, Output: |X|, Error: |not enough space on the disk|"
         );
     }

@@ -1,16 +1,24 @@
 //! Finding signs in evidence: one pass over the text for all signs of all rules.
 
-use std::cell::LazyCell;
+use std::cell::{LazyCell, OnceCell};
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::boot_log;
-use crate::evidence::{Evidence, Piece};
+use crate::course::{self, Achieved, Milestone, Progress};
+use crate::evidence::{Evidence, Piece, Source};
+use crate::fault::Idiom;
+use crate::genre;
 use crate::lines::{Line, bounded, push_normal, split};
-use crate::rule::{Rule, Sign};
+use crate::mention;
+use crate::reader::Reader;
+use crate::record::{self, Level};
+use crate::role::Role;
+use crate::rule::{Rule, Sign, Strength};
 use crate::rules::RULES;
 use crate::signatures::Signatures;
+use crate::vocabulary;
 
 /// How far apart the parts of a sign may stand in a line, in bytes.
 const REACH: usize = 4096;
@@ -24,8 +32,12 @@ const TRIED: usize = 256;
 pub struct Finding {
     /// The rule it belongs to.
     pub rule: &'static Rule,
-    /// The sign.
+    /// What was met.
     pub sign: &'static Sign,
+    /// Of several findings, the one with the lowest rank decides.
+    pub rank: u16,
+    /// How much it proves.
+    pub strength: Strength,
     /// The piece of evidence, by its place among them.
     pub piece: usize,
     /// The line in it, by its place among the lines.
@@ -45,6 +57,10 @@ pub struct Page<'a> {
     normal: String,
     /// Where each line begins in `normal`.
     starts: Vec<usize>,
+    /// The text is a serial console.
+    is_console: bool,
+    /// Whether the text only speaks of failures, once that was asked.
+    is_no_report: OnceCell<bool>,
 }
 
 impl<'a> Page<'a> {
@@ -61,7 +77,7 @@ impl<'a> Page<'a> {
             push_normal(&line.text, &mut joined);
             joined.push('\n');
         }
-        Self { lines, normal: joined, starts }
+        Self { lines, normal: joined, starts, is_console: false, is_no_report: OnceCell::new() }
     }
 
     /// The same for what most long logs are: ASCII, and nothing escaped. All of it is compared as
@@ -75,8 +91,13 @@ impl<'a> Page<'a> {
             .bytes()
             .map(|byte| if matches!(byte, b'"' | b'`') { b'\'' } else { byte.to_ascii_lowercase() })
             .collect();
-        let mut page =
-            Self { lines: Vec::new(), normal: String::from_utf8(normal).ok()?, starts: Vec::new() };
+        let mut page = Self {
+            lines: Vec::new(),
+            normal: String::from_utf8(normal).ok()?,
+            starts: Vec::new(),
+            is_console: false,
+            is_no_report: OnceCell::new(),
+        };
         let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain(std::iter::once(text.len()));
         let mut start = 0;
         for (index, end) in ends.enumerate() {
@@ -95,6 +116,27 @@ impl<'a> Page<'a> {
         let start = self.starts[index];
         let end = self.starts.get(index + 1).copied().unwrap_or(self.normal.len());
         self.normal[start..end].trim_end_matches('\n')
+    }
+
+    /// Whether the text only speaks of failures and reports none.
+    pub(crate) fn is_no_report(&self) -> bool {
+        *self.is_no_report.get_or_init(|| genre::is_no_report(self))
+    }
+
+    /// Whether the text is a long log.
+    pub(crate) fn is_long(&self) -> bool {
+        self.normal.len() >= LONG
+    }
+
+    /// Whether the text is a serial console.
+    pub(crate) fn is_console(&self) -> bool {
+        self.is_console
+    }
+
+    /// A line as it is compared, or as much of it as is worth reading.
+    pub(crate) fn bounded_line(&self, index: usize) -> &str {
+        let line = self.normal_line(index);
+        &line[..line.floor_char_boundary(REACH)]
     }
 
     /// The part of a line around a place in it: all of it, unless it is very long.
@@ -133,6 +175,7 @@ impl<'a> Page<'a> {
 pub fn pages(evidence: &Evidence) -> Vec<Page<'_>> {
     let page = |piece| {
         let mut page = Page::new(Piece::text(piece).unwrap_or_default());
+        page.is_console = piece.source == Source::SerialLog;
         for line in &mut page.lines {
             line.number = piece.number_of(line.number);
         }
@@ -141,9 +184,30 @@ pub fn pages(evidence: &Evidence) -> Vec<Page<'_>> {
     evidence.pieces.iter().map(page).collect()
 }
 
-/// Which sign of which rule a pattern of the automaton stands for.
-static OWNERS: LazyLock<Vec<(&'static Rule, &'static Sign)>> = LazyLock::new(|| {
-    RULES.iter().flat_map(|rule| rule.signs.iter().map(move |sign| (*rule, sign))).collect()
+/// What a pattern of the automaton stands for.
+enum Owner {
+    /// A sign of one cause alone.
+    Rule(&'static Rule, &'static Sign),
+    /// A wording of a fault, whose cause depends on the endpoint.
+    Idiom(&'static Idiom),
+    /// A wording of something that was achieved.
+    Progress(&'static Progress),
+}
+
+impl Owner {
+    fn sign(&self) -> &'static Sign {
+        match self {
+            Self::Rule(_, sign) => sign,
+            Self::Idiom(idiom) => &idiom.sign,
+            Self::Progress(progress) => &progress.sign,
+        }
+    }
+}
+
+static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
+    let signs = RULES.iter().flat_map(|rule| rule.signs.iter().map(|sign| Owner::Rule(rule, sign)));
+    let idioms = vocabulary::all().map(Owner::Idiom);
+    signs.chain(idioms).chain(course::PROGRESS.iter().map(Owner::Progress)).collect()
 });
 
 /// Quick to make, for the short texts of one node.
@@ -157,42 +221,75 @@ fn automaton(kind: AhoCorasickKind) -> AhoCorasick {
     AhoCorasick::builder()
         .match_kind(MatchKind::Standard)
         .kind(Some(kind))
-        .build(OWNERS.iter().map(|(_, sign)| sign.all[0]))
+        .build(OWNERS.iter().map(|owner| owner.sign().all[0]))
         .expect("the signs are few and short")
 }
 
-/// Every sign that is met, in the order of the evidence.
-pub fn find(pages: &[Page<'_>], code: Option<i32>, signatures: &Signatures) -> Vec<Finding> {
-    let found = pages.iter().enumerate().flat_map(|(piece, page)| {
-        let known = find_on(page, piece, code);
-        known.into_iter().chain(find_of_users(page, piece, signatures))
-    });
-    found.collect()
+/// What evidence shows, in its order.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Every sign that is met.
+    pub(crate) findings: Vec<Finding>,
+    /// What was achieved.
+    pub(crate) milestones: Vec<Milestone>,
+}
+
+/// Reads all that evidence shows.
+pub(crate) fn find(
+    pages: &[Page<'_>],
+    code: Option<i32>,
+    signatures: &Signatures,
+    api_server: Option<&str>,
+) -> Found {
+    let mut found = Found::default();
+    for (piece, page) in pages.iter().enumerate() {
+        if page.is_no_report() {
+            continue;
+        }
+        let milestones = find_on(page, piece, code, api_server, &mut found.findings);
+        found.milestones.extend(course::keep_last(milestones));
+        if let Some(line) = mention::command_under_way(page) {
+            let (achieved, role) = (Achieved::GoesOn, Role::Unnamed);
+            found.milestones.push(Milestone { achieved, piece, line, role });
+        }
+        found.findings.extend(find_of_users(page, piece, signatures));
+    }
+    found
 }
 
 fn find_of_users(page: &Page<'_>, piece: usize, signatures: &Signatures) -> Vec<Finding> {
     let met = signatures.on(page).map(|(index, signature, line)| Finding {
         rule: signature.rule,
         sign: signature.sign,
+        rank: signature.sign.rank,
+        strength: signature.sign.strength,
         piece,
         line,
-        warning: is_warning(page.normal_line(line)),
+        warning: record::level(page.bounded_line(line)) == Level::Warning,
         signature: Some(index),
     });
     met.collect()
 }
 
-fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
-    let mut findings = Vec::new();
+fn find_on(
+    page: &Page<'_>,
+    piece: usize,
+    code: Option<i32>,
+    api_server: Option<&str>,
+    findings: &mut Vec<Finding>,
+) -> Vec<Milestone> {
+    let mut milestones = Vec::new();
+    let mut reader = Reader::new(page, piece, code, api_server);
     let mut last = None;
     let mut tried = (0, 0);
     // Whether a sign's surroundings are right is asked once a page, not once a hit.
     let mut fits: Vec<Option<bool>> = vec![None; OWNERS.len()];
     let second_attempt = LazyCell::new(|| boot_log::second_attempt(page));
-    let automaton = if page.normal.len() < LONG { &*SMALL } else { &*LARGE };
+    let automaton = if page.is_long() { &*LARGE } else { &*SMALL };
     for hit in automaton.find_overlapping_iter(&page.normal) {
         let pattern = hit.pattern().as_usize();
-        let (rule, sign) = OWNERS[pattern];
+        let owner = &OWNERS[pattern];
+        let sign = owner.sign();
         let line = page.line_at(hit.start());
         // A sign that stands twice in a line is one finding.
         if last == Some((pattern, line)) {
@@ -206,11 +303,16 @@ fn find_on(page: &Page<'_>, piece: usize, code: Option<i32>) -> Vec<Finding> {
         let fits = *fits[pattern].get_or_insert_with(|| fits_page(sign, page, code));
         let is_second = || second_attempt.is_some_and(|second| line >= second);
         if fits && fits_line(sign, page.around(line, hit.start())) && (!sign.again || is_second()) {
-            let warning = is_warning(page.normal_line(line));
-            findings.push(Finding { rule, sign, piece, line, warning, signature: None });
+            match owner {
+                Owner::Progress(progress) => {
+                    milestones.extend(reader.achieved(progress, line));
+                }
+                Owner::Rule(of, sign) => findings.extend(reader.sign(of, sign, line)),
+                Owner::Idiom(idiom) => findings.extend(reader.idiom(idiom, line)),
+            }
         }
     }
-    findings
+    milestones
 }
 
 fn fits_page(sign: &Sign, page: &Page<'_>, code: Option<i32>) -> bool {
@@ -221,12 +323,6 @@ fn fits_page(sign: &Sign, page: &Page<'_>, code: Option<i32>) -> bool {
 fn fits_line(sign: &Sign, line: &str) -> bool {
     sign.all[1..].iter().all(|part| line.contains(part))
         && !sign.none.iter().any(|part| line.contains(part))
-}
-
-/// `[WARNING X]:`, `WARNING:`. An Event of type Warning is none: Kubernetes calls errors so.
-fn is_warning(line: &str) -> bool {
-    let head = &line[..line.floor_char_boundary(80)];
-    head.contains("[warning") || head.contains("warning: ") || head.contains("level=warn")
 }
 
 #[cfg(test)]

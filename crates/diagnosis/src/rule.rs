@@ -117,10 +117,23 @@ pub struct Rule {
     pub cause: Cause,
     /// The finding in a few words.
     pub title: &'static str,
+    /// Lines in which it shows, for its page.
+    pub looks_like: &'static str,
+    /// Why the exit code misleads, for its page.
+    pub misleads: &'static str,
     /// What to do.
     pub remedy: &'static str,
     /// How it is known.
     pub signs: &'static [Sign],
     /// Finds what the line is about (a program, a host), to be named in the summary.
     pub subject: Option<fn(&str) -> Option<String>>,
+}
+
+impl Rule {
+    /// The rank of its most important sign, one later: where a fault is decided by its endpoint, a sign
+    /// that is peculiar to the cause goes first.
+    pub(crate) fn typical_rank(&self) -> u16 {
+        let ranks = self.signs.iter().map(|sign| sign.rank);
+        ranks.min().unwrap_or_default().saturating_add(1)
+    }
 }

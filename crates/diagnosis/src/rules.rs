@@ -40,6 +40,7 @@ pub mod cni_failure;
 pub mod config_rejected;
 pub mod container_runtime_failure;
 pub mod control_plane_not_ready;
+pub mod credential_expired;
 pub mod disk_full;
 pub mod disk_unsupported;
 pub mod dns_failure;
@@ -50,6 +51,7 @@ pub mod extension_timeout;
 pub mod gpu_driver_failure;
 pub mod gpu_hardware_fault;
 pub mod guest_agent_unresponsive;
+pub mod guest_network_missing;
 pub mod identity_not_assigned;
 pub mod image_contract_drift;
 pub mod imds_unreachable;
@@ -57,6 +59,7 @@ pub mod invalid_request;
 pub mod kernel_mismatch;
 pub mod kubelet_config_invalid;
 pub mod kubelet_failure;
+pub mod machine_not_clean;
 pub mod nic_reserved;
 pub mod node_identity_conflict;
 pub mod os_provisioning_failure;
@@ -70,11 +73,15 @@ pub mod provisioner_never_started;
 pub mod proxy_misconfigured;
 pub mod quota_exceeded;
 pub mod reboot_interrupted;
+pub mod registry_throttled;
 pub mod registry_unauthorized;
 pub mod registry_unreachable;
 pub mod script_defect;
+pub mod secure_boot_refused;
 pub mod sku_unavailable;
+pub mod spot_evicted;
 pub mod subnet_exhausted;
+pub mod subscription_not_usable;
 pub mod time_budget_exhausted;
 pub mod tls_bootstrap_pending;
 pub mod tls_trust_failure;
@@ -82,6 +89,9 @@ pub mod user_data_invalid;
 pub mod version_skew;
 pub mod vm_too_small;
 pub mod wire_server_unreachable;
+pub mod wrong_architecture;
+
+use bringup_contract::Cause;
 
 use crate::rule::Rule;
 
@@ -143,14 +153,28 @@ pub static RULES: &[&Rule] = &[
     &invalid_request::RULE,
     &arm_throttled::RULE,
     &platform_transient::RULE,
+    &credential_expired::RULE,
+    &subscription_not_usable::RULE,
+    &spot_evicted::RULE,
+    &registry_throttled::RULE,
+    &wrong_architecture::RULE,
+    &secure_boot_refused::RULE,
+    &machine_not_clean::RULE,
+    &guest_network_missing::RULE,
 ];
+
+/// The rule of a cause. Only `Unknown` has none.
+pub(crate) fn of(cause: Cause) -> &'static Rule {
+    RULES.iter().find(|rule| rule.cause == cause).expect("every cause but Unknown has a rule")
+}
 
 /// Whether a rule has a sign in a text.
 #[cfg(test)]
 fn finds(rule: &Rule, text: &str) -> bool {
     let evidence = crate::evidence::Evidence::of_text(text);
     let pages = crate::matcher::pages(&evidence);
-    crate::matcher::find(&pages, None, &evidence.signatures)
+    crate::matcher::find(&pages, None, &evidence.signatures, None)
+        .findings
         .iter()
         .any(|finding| finding.rule.cause == rule.cause)
 }

@@ -7,6 +7,7 @@ use bringup_contract::report::ProvisionMode;
 use bringup_end_to_end::TestBed;
 use bringup_end_to_end::order::Order;
 use bringup_objects::condition::{BOOTSTRAP_SUCCEEDED, CSE_PROVISIONED};
+use bringup_testbed::wait::until_object;
 
 use super::common::{
     ORAS_MISSING, conditions, confidence, constant, every_script, exit_code, fail, message,
@@ -46,6 +47,35 @@ async fn test_01_a_failed_cse_is_on_the_claim_in_the_event_and_in_the_report() -
     let begins = "CSE exited with code 211 on node aks-t01-a: ERR_ORAS_PULL_NETWORK_TIMEOUT; cause BinaryMissing";
     assert!(note.starts_with(begins), "{note}");
     assert_eq!(bed.events("t01").await?.len(), 1, "the pool has one too");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_scripts_own_sentence_is_on_the_claim_in_the_event_and_in_the_report_that_outlives_both()
+-> Result<()> {
+    const SENTENCE: &str = "failed to retrieve refresh token for oras login";
+    let script = format!(
+        "{{exitCode: 211, outerExitCode: 1, output: \"+ oras_login\\n{SENTENCE}\\n+ return 211\\n+ exit 211\"}}"
+    );
+    let bed = TestBed::named("said", &every_script(&script)).await?;
+    let _controller = bed.observe();
+    let (claim, _) = fail(&bed, "a", &Order::of("202601.13.0")).await?;
+    let name = bed.claim_name("a");
+    let told = message(&claim, CSE_PROVISIONED);
+    let begins = format!("CSE exited with code 211 (ERR_ORAS_PULL_NETWORK_TIMEOUT): {SENTENCE}.");
+    assert!(told.starts_with(&begins), "{told}");
+    let told = message(&claim, BOOTSTRAP_SUCCEEDED);
+    assert!(told.contains(SENTENCE), "{told}");
+    let events = bed.events(&name).await?;
+    let note = events[0].note.as_deref().unwrap_or_default();
+    assert!(note.contains(SENTENCE), "{note}");
+
+    bed.karpenter.clean_up(&name).await?;
+    until_object(bed.claims(), &name, "the claim's end", |claim| claim.is_none()).await?;
+    let kept = bed.report_of(&name).await?;
+    let status = kept.status.expect("the report is whole");
+    let root = status.root_evidence.expect("the report has a proof");
+    assert_eq!(root.line, SENTENCE);
     Ok(())
 }
 
@@ -134,7 +164,8 @@ async fn test_08_an_unknown_code_is_a_number_without_a_name() -> Result<()> {
     let (claim, report) = fail(&bed, "a", &Order::of("202601.13.0")).await?;
     assert_eq!((exit_code(&report), constant(&report)), (Some(199), None));
     let told = message(&claim, CSE_PROVISIONED);
-    assert!(told.starts_with("CSE exited with code 199: the code is not known."), "{told}");
+    let expected = "CSE exited with code 199: nobody knows. The code is not known.";
+    assert!(told.starts_with(expected), "{told}");
     assert_eq!(status_and_reason(&claim, BOOTSTRAP_SUCCEEDED), Some(("False", "Unknown")));
     Ok(())
 }

@@ -48,12 +48,24 @@ pub(super) fn node_summary(text: &str) -> Option<NodeSummary> {
     if !says(text, TAG) && !says(text, KEY) {
         return None;
     }
-    let object = last_of(text, TAG).chain(last_of(text, KEY).filter_map(|rest| {
+    let objects = last_of(text, TAG).chain(last_of(text, KEY).filter_map(|rest| {
         let rest = rest.trim_start();
         rest.strip_prefix(':').map(str::trim_start)
     }));
-    let object = object.map(leading_keys).find(|object| !object.is_empty())?;
-    let object = Value::Object(object);
+    let mut objects = objects.map(leading_keys).filter(|object| !object.is_empty());
+    let object = Value::Object(objects.next()?);
+    let mut evidence = strings(&object["ev"]);
+    if object["kind"] == "wait" && object["code"].is_number() {
+        // A wait tells what another command ended with. That command knows better why; what it found
+        // last is what it ended on.
+        let is_its_own = |other: &Map<String, Value>| {
+            other.get("kind").is_some_and(|kind| kind != "wait")
+                && other.get("exit") == object.get("code")
+                && other.get("boot") == object.get("boot")
+        };
+        let own = objects.find(is_its_own).map(Value::Object).unwrap_or_default();
+        evidence.splice(0..0, strings(&own["ev"]).into_iter().rev());
+    }
     let string = |key: &str| object[key].as_str().map(str::to_owned);
     let number = |key: &str| object[key].as_i64().and_then(|number| number.try_into().ok());
     Some(NodeSummary {
@@ -63,7 +75,7 @@ pub(super) fn node_summary(text: &str) -> Option<NodeSummary> {
         name: string("name").filter(|name| !name.is_empty()),
         cause: string("cause").and_then(|cause| cause.parse().ok()),
         confidence: string("conf"),
-        evidence: strings(&object["ev"]),
+        evidence,
         preflight: strings(&object["pf"]),
         whole: object["end"] == 1,
     })

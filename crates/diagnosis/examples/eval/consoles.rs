@@ -66,12 +66,13 @@ fn is_right(console: &Console, text: &str, misses: &mut Misses) -> bool {
     let fits = fits(&console.expected, &diagnosis);
     if !fits {
         misses.push(format!(
-            "{}: {:?} {} ({:?}), expected {:?}",
+            "{}: {:?} {} ({:?}), expected {:?} | {}",
             console.file,
             diagnosis.verdict,
             diagnosis.cause.reason.reason(),
             diagnosis.cause.confidence,
-            console.expected
+            console.expected,
+            diagnosis.proof.first().map_or("", |proof| proof.text.as_str()),
         ));
     }
     fits

@@ -111,7 +111,8 @@ fn outcome(sample: &Sample, misses: &mut Misses) -> Outcome {
     .flatten()
     .collect();
     if !flaws.is_empty() {
-        misses.push(format!("{}: {}", sample.id, flaws.join("; ")));
+        let proof = diagnosis.proof.first().map_or("", |proof| proof.text.as_str());
+        misses.push(format!("{}: {} | {proof}", sample.id, flaws.join("; ")));
     }
     outcome
 }

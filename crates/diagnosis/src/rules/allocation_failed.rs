@@ -1,16 +1,4 @@
 //! Azure has no capacity for the size here now.
-//!
-//! # Looks like
-//! `AllocationFailed`, `ZonalAllocationFailed`, `Overconstrained…`.
-//!
-//! # Why the code misleads
-//! It arrives on the operation, minutes after the request was accepted.
-//!
-//! # What to do
-//! Try another zone, size or region, or wait; fewer constraints help.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,11 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::AllocationFailed,
     title: "Azure has no capacity for the size here now",
+    looks_like: "`AllocationFailed`, `ZonalAllocationFailed`, `Overconstrained…`.",
+    misleads: "It arrives on the operation, minutes after the request was accepted.",
     remedy: "Try another zone, size or region, or wait; fewer constraints help.",
     signs: &[
+        Sign::new(22, &["is not available in the current hardware cluster"]),
         Sign::new(23, &["allocationfailed"]),
         Sign::new(23, &["allocation failed."]),
         Sign::new(23, &["do not have sufficient capacity"]),

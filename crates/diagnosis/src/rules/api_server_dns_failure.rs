@@ -1,16 +1,4 @@
 //! The name of the API server does not resolve.
-//!
-//! # Looks like
-//! `server can't find …azmk8s.io: NXDOMAIN`, code 52 or 53.
-//!
-//! # Why the code misleads
-//! 53 says that Azure DNS failed; Azure DNS answered, it has no record.
-//!
-//! # What to do
-//! Link the private DNS zone to the node's virtual network, or give the custom DNS server a forwarder to 168.63.129.16.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ApiServerDnsFailure,
     title: "the name of the API server does not resolve",
+    looks_like: "`server can't find …azmk8s.io: NXDOMAIN`, code 52 or 53.",
+    misleads: "53 says that Azure DNS failed; Azure DNS answered, it has no record.",
     remedy: "Link the private DNS zone to the node's virtual network, or give the custom DNS server a forwarder to 168.63.129.16.",
     signs: &[
         Sign::new(50, &["azmk8s.io: nxdomain"]),

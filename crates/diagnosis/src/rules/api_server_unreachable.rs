@@ -1,16 +1,4 @@
 //! The API server cannot be reached.
-//!
-//! # Looks like
-//! `connection refused` or a time-out to port 443 or 6443 of the API server; code 51. Agents of RKE2 and k3s: `failed to get CA certs`, again and again.
-//!
-//! # Why the code misleads
-//! kubeadm says "couldn't validate the identity of the API Server" for a plain time-out.
-//!
-//! # What to do
-//! Check authorized IP ranges, firewall and private link between node and API server, and whether the control plane is up.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ApiServerUnreachable,
     title: "the API server cannot be reached",
+    looks_like: "`connection refused` or a time-out to port 443 or 6443 of the API server; code 51. Agents of RKE2 and k3s: `failed to get CA certs`, again and again.",
+    misleads: "kubeadm says \"couldn't validate the identity of the API Server\" for a plain time-out.",
     remedy: "Check authorized IP ranges, firewall and private link between node and API server, and whether the control plane is up.",
     signs: &[
         Sign::new(76, &["couldn't validate the identity of the api server", "timeout"]),
@@ -68,10 +58,10 @@ pub static RULE: Rule = Rule {
         Sign::new(78, &["failed to request the cluster-info configmap"]).fair(),
         Sign::new(78, &["cluster-info", "deadline exceeded"]),
         Sign::new(78, &["the server is currently unable to handle the request"]).fair(),
-        Sign::new(78, &["apiserver", "connection refused"]),
-        Sign::new(78, &["apiserver", "i/o timeout"]),
-        Sign::new(78, &["/api/v1/nodes", "i/o timeout"]),
-        Sign::new(78, &["/api/v1/nodes", "connection refused"]),
+        Sign::new(78, &["apiserver", "connection refused"]).unless(&["localhost", "127.0.0.1"]),
+        Sign::new(78, &["apiserver", "i/o timeout"]).unless(&["localhost", "127.0.0.1"]),
+        Sign::new(78, &["/api/v1/nodes", "i/o timeout"]).unless(&["localhost", "127.0.0.1"]),
+        Sign::new(78, &["/api/v1/nodes", "connection refused"]).unless(&["localhost", "127.0.0.1"]),
         Sign::new(78, &["check_api_server_connectivity"]),
         Sign::new(79, &["unable to connect to the server: dial tcp"]).fair(),
         Sign::new(77, &["failed to connect to", " port 6443"]),

@@ -1,16 +1,4 @@
 //! ARM refuses because of too many requests, or a newer operation won.
-//!
-//! # Looks like
-//! `TooManyRequests`, `SubscriptionRequestsThrottled`, `OperationPreempted`.
-//!
-//! # Why the code misleads
-//! Compute's 429 carries the code OperationNotAllowed, which elsewhere means quota.
-//!
-//! # What to do
-//! Slow down and honour Retry-After; find who else calls with the same identity.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ArmThrottled,
     title: "ARM refuses because of too many requests, or a newer operation won",
+    looks_like: "`TooManyRequests`, `SubscriptionRequestsThrottled`, `OperationPreempted`.",
+    misleads: "Compute's 429 carries the code OperationNotAllowed, which elsewhere means quota.",
     remedy: "Slow down and honour Retry-After; find who else calls with the same identity.",
     signs: &[
         Sign::new(107, &["toomanyrequests"]),

@@ -1,16 +1,4 @@
 //! A package, image or file does not exist where it is looked for.
-//!
-//! # Looks like
-//! `The requested URL returned error: 404`, `manifest unknown`, `E: Version 'V' for 'kubelet' was not found`.
-//!
-//! # Why the code misleads
-//! "Timeout" codes (31, 41, 205) hide a 404.
-//!
-//! # What to do
-//! Check the version and the address in the line; it was not published, or not for this operating system, or the registry cache does not have it.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ArtifactMissing,
     title: "a package, image or file does not exist where it is looked for",
+    looks_like: "`The requested URL returned error: 404`, `manifest unknown`, `E: Version 'V' for 'kubelet' was not found`.",
+    misleads: "\"Timeout\" codes (31, 41, 205) hide a 404.",
     remedy: "Check the version and the address in the line; it was not published, or not for this operating system, or the registry cache does not have it.",
     signs: &[
         Sign::new(70, &["the requested url returned error: 404"]),

@@ -1,16 +1,4 @@
 //! The caller lacks an Azure role.
-//!
-//! # Looks like
-//! `AuthorizationFailed`, `LinkedAuthorizationFailed`, a 403 for a storage blob.
-//!
-//! # Why the code misleads
-//! A 404 before it is only the anonymous attempt.
-//!
-//! # What to do
-//! Give the identity in the line the role for the action and scope it names; new assignments take minutes.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::AuthorizationFailed,
     title: "the caller lacks an Azure role",
+    looks_like: "`AuthorizationFailed`, `LinkedAuthorizationFailed`, a 403 for a storage blob.",
+    misleads: "A 404 before it is only the anonymous attempt.",
     remedy: "Give the identity in the line the role for the action and scope it names; new assignments take minutes.",
     signs: &[
         Sign::new(21, &["does not have authorization to perform action"]),

@@ -1,16 +1,4 @@
 //! A program that the bootstrap calls cannot be run.
-//!
-//! # Looks like
-//! `oras: command not found`, `failed to run command 'X': No such file or directory`, `last exit status: 127`, `mv: cannot stat '/opt/bin/kubelet-V'`.
-//!
-//! # Why the code misleads
-//! The step that called it reports its own code: 211 reads "network timeout" while oras is missing.
-//!
-//! # What to do
-//! Use an image that has the program; tell the image owner which one is missing. On the node, `command -v NAME` and `ls -l /usr/bin /usr/local/bin /opt/bin` tell whether it is absent, not in PATH or not executable.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -21,8 +9,12 @@ use crate::subject;
 pub static RULE: Rule = Rule {
     cause: Cause::BinaryMissing,
     title: "a program that the bootstrap calls cannot be run",
+    looks_like: "`oras: command not found`, `failed to run command 'X': No such file or directory`, `last exit status: 127`, `mv: cannot stat '/opt/bin/kubelet-V'`.",
+    misleads: "The step that called it reports its own code: 211 reads \"network timeout\" while oras is missing.",
     remedy: "Use an image that has the program; tell the image owner which one is missing. On the node, `command -v NAME` and `ls -l /usr/bin /usr/local/bin /opt/bin` tell whether it is absent, not in PATH or not executable.",
     signs: &[
+        Sign::new(31, &["unmet condition check", "/bin/"]),
+        Sign::new(31, &["kubelet.service", "unmet condition check", "executable"]),
         Sign::new(30, &["failed to run command '", "no such file or directory"]),
         Sign::new(30, &[": command not found"]),
         Sign::new(30, &["executable file not found in"]),

@@ -1,16 +1,4 @@
 //! The join token is expired, unknown or refused.
-//!
-//! # Looks like
-//! `the server has asked for the client to provide credentials`, `cluster-info ConfigMap does not yet contain a JWS signature for token ID`, 401 from the API server; of an agent of RKE2 or k3s, 401 where it asks for its configuration.
-//!
-//! # Why the code misleads
-//! The extension may have succeeded: the scripts do not check the token.
-//!
-//! # What to do
-//! Make a new bootstrap token and give it to new nodes; tokens of kubeadm live 24 hours.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::BootstrapTokenInvalid,
     title: "the join token is expired, unknown or refused",
+    looks_like: "`the server has asked for the client to provide credentials`, `cluster-info ConfigMap does not yet contain a JWS signature for token ID`, 401 from the API server; of an agent of RKE2 or k3s, 401 where it asks for its configuration.",
+    misleads: "The extension may have succeeded: the scripts do not check the token.",
     remedy: "Make a new bootstrap token and give it to new nodes; tokens of kubeadm live 24 hours.",
     signs: &[
         Sign::new(64, &["does not yet contain a jws signature for token id"]),

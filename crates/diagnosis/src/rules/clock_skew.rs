@@ -1,16 +1,4 @@
 //! The node's clock is off.
-//!
-//! # Looks like
-//! `certificate has expired or is not yet valid: current time …`, `Release file … is not valid yet`.
-//!
-//! # Why the code misleads
-//! It looks like a certificate problem, or like a broken repository.
-//!
-//! # What to do
-//! Find out why the clock is wrong (chrony, hyper-v time sync); certificates are judged by it.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ClockSkew,
     title: "the node's clock is off",
+    looks_like: "`certificate has expired or is not yet valid: current time …`, `Release file … is not valid yet`.",
+    misleads: "It looks like a certificate problem, or like a broken repository.",
     remedy: "Find out why the clock is wrong (chrony, hyper-v time sync); certificates are judged by it.",
     signs: &[
         Sign::new(56, &["is not yet valid", "current time"]),

@@ -1,16 +1,4 @@
 //! The cluster CA that the node was given is not the API server's.
-//!
-//! # Looks like
-//! kubelet or kubeadm: `x509: certificate signed by unknown authority` for the API server; `none of the public keys .. are pinned`. Agents of RKE2 and k3s: `token CA hash does not match the Cluster CA certificate hash`.
-//!
-//! # Why the code misleads
-//! 51 reads "connection failed".
-//!
-//! # What to do
-//! Give the node the cluster's present CA: new customData, or a new discovery hash.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ClusterCaMismatch,
     title: "the cluster CA that the node was given is not the API server's",
+    looks_like: "kubelet or kubeadm: `x509: certificate signed by unknown authority` for the API server; `none of the public keys .. are pinned`. Agents of RKE2 and k3s: `token CA hash does not match the Cluster CA certificate hash`.",
+    misleads: "51 reads \"connection failed\".",
     remedy: "Give the node the cluster's present CA: new customData, or a new discovery hash.",
     signs: &[
         Sign::new(59, &["x509: certificate signed by unknown authority", "/api/v1"]),

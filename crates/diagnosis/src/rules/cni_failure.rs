@@ -1,16 +1,4 @@
 //! The network plugin is not there or not initialised.
-//!
-//! # Looks like
-//! `cni plugin not initialized`, `NetworkPluginNotReady`.
-//!
-//! # Why the code misleads
-//! The node is registered and NotReady: the bootstrap itself was fine.
-//!
-//! # What to do
-//! Check that the network plugin's DaemonSet runs on the node and has written its configuration to /etc/cni/net.d.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,13 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::CniFailure,
     title: "the network plugin is not there or not initialised",
+    looks_like: "`cni plugin not initialized`, `NetworkPluginNotReady`.",
+    misleads: "The node is registered and NotReady: the bootstrap itself was fine.",
     remedy: "Check that the network plugin's DaemonSet runs on the node and has written its configuration to /etc/cni/net.d.",
     signs: &[
+        Sign::new(88, &["key-value store", "network plugin"]),
+        Sign::new(88, &["hcn", " failed"]).fair(),
+        Sign::new(88, &["hns", " failed"]).fair(),
         Sign::new(87, &["cni plugin not initialized"]),
         Sign::new(87, &["networkpluginnotready"]),
         Sign::new(87, &["cni config uninitialized"]),

@@ -1,16 +1,4 @@
 //! The node's configuration was not usable.
-//!
-//! # Looks like
-//! `failed to read provision.json .. AKSNodeConfig is not properly set`, `unsupported version:`, `base64: invalid input` at the containerd step.
-//!
-//! # Why the code misleads
-//! aks-node-controller ends with 240 or with 1; the containerd step with 6, which reads "file watch timeout".
-//!
-//! # What to do
-//! Check the configuration: is the file there, is its version v1, is it in the right place? For scale sets, compare the customData that was sent with what `bringup nodeconfig validate` accepts.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ConfigRejected,
     title: "the node's configuration was not usable",
+    looks_like: "`failed to read provision.json .. AKSNodeConfig is not properly set`, `unsupported version:`, `base64: invalid input` at the containerd step.",
+    misleads: "aks-node-controller ends with 240 or with 1; the containerd step with 6, which reads \"file watch timeout\".",
     remedy: "Check the configuration: is the file there, is its version v1, is it in the right place? For scale sets, compare the customData that was sent with what `bringup nodeconfig validate` accepts.",
     signs: &[
         Sign::new(37, &["failed to read provision.json", "no such file"]),

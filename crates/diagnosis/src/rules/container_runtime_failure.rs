@@ -1,16 +1,4 @@
 //! Containerd does not start or is not usable.
-//!
-//! # Looks like
-//! `unknown service runtime.v1.RuntimeService`, `containerd did not become ready`, `containerd could not be started`.
-//!
-//! # Why the code misleads
-//! Codes of images and drivers (233, 84, 153) follow from it.
-//!
-//! # What to do
-//! Look at `journalctl -u containerd` and its configuration; the CRI plugin must be on and the schema must fit its version.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ContainerRuntimeFailure,
     title: "containerd does not start or is not usable",
+    looks_like: "`unknown service runtime.v1.RuntimeService`, `containerd did not become ready`, `containerd could not be started`.",
+    misleads: "Codes of images and drivers (233, 84, 153) follow from it.",
     remedy: "Look at `journalctl -u containerd` and its configuration; the CRI plugin must be on and the schema must fit its version.",
     signs: &[
         Sign::new(73, &["unknown service runtime.v1"]),

@@ -1,16 +1,4 @@
 //! A control-plane machine did not come up.
-//!
-//! # Looks like
-//! `error execution phase wait-control-plane`, `could not initialize a Kubernetes cluster`, etcd learner errors.
-//!
-//! # Why the code misleads
-//! A refused connection to its own API server is a consequence.
-//!
-//! # What to do
-//! Look at the static pods' logs (crictl ps -a) and at etcd.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ControlPlaneNotReady,
     title: "a control-plane machine did not come up",
+    looks_like: "`error execution phase wait-control-plane`, `could not initialize a Kubernetes cluster`, etcd learner errors.",
+    misleads: "A refused connection to its own API server is a consequence.",
     remedy: "Look at the static pods' logs (crictl ps -a) and at etcd.",
     signs: &[
         Sign::new(75, &["wait-control-plane"]),

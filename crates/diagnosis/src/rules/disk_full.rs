@@ -1,16 +1,4 @@
 //! No space is left on the disk.
-//!
-//! # Looks like
-//! `No space left on device`, `curl: (23)`, a tar or base64 that cannot write.
-//!
-//! # Why the code misleads
-//! The step that could not write reports its own code: a download ends with 31 or 41 ("timeout"), a configuration with 6.
-//!
-//! # What to do
-//! Give the node pool a larger OS disk, or remove what fills it; check inodes as well (df -i).
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,9 +8,12 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::DiskFull,
     title: "no space is left on the disk",
+    looks_like: "`No space left on device`, `curl: (23)`, a tar or base64 that cannot write.",
+    misleads: "The step that could not write reports its own code: a download ends with 31 or 41 (\"timeout\"), a configuration with 6.",
     remedy: "Give the node pool a larger OS disk, or remove what fills it; check inodes as well (df -i).",
     signs: &[
-        Sign::new(10, &["no space left on device"]),
+        Sign::new(10, &["no space left on device"])
+            .unless(&["/dev/shm", "inotify", "watch", "cgroup", "bpf"]),
         Sign::new(10, &["disk quota exceeded"]),
         Sign::new(10, &["not enough free disk space"]),
         Sign::new(10, &["you don't have enough free space"]),

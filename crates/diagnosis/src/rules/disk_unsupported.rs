@@ -1,16 +1,4 @@
 //! The disk choice does not fit the VM size.
-//!
-//! # Looks like
-//! `OS disk of Ephemeral VM with size greater than .. is not allowed`, a data disk that does not mount.
-//!
-//! # Why the code misleads
-//! The cleanup that follows (NicReservedForAnotherVm) hides it.
-//!
-//! # What to do
-//! Choose an OS disk that fits the size's cache or temporary disk, or a size with more of it.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::DiskUnsupported,
     title: "the disk choice does not fit the VM size",
+    looks_like: "`OS disk of Ephemeral VM with size greater than .. is not allowed`, a data disk that does not mount.",
+    misleads: "The cleanup that follows (NicReservedForAnotherVm) hides it.",
     remedy: "Choose an OS disk that fits the size's cache or temporary disk, or a size with more of it.",
     signs: &[
         Sign::new(24, &["os disk of ephemeral vm"]),

@@ -1,16 +1,4 @@
 //! A name does not resolve.
-//!
-//! # Looks like
-//! `Could not resolve host`, `no such host`, `Temporary failure in name resolution`.
-//!
-//! # Why the code misleads
-//! The download that needed the name ends with its own "timeout" code (31, 41, 205, 211).
-//!
-//! # What to do
-//! Check the DNS servers of the virtual network: do they answer, and do they forward public names?
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -21,6 +9,8 @@ use crate::subject;
 pub static RULE: Rule = Rule {
     cause: Cause::DnsFailure,
     title: "a name does not resolve",
+    looks_like: "`Could not resolve host`, `no such host`, `Temporary failure in name resolution`.",
+    misleads: "The download that needed the name ends with its own \"timeout\" code (31, 41, 205, 211).",
     remedy: "Check the DNS servers of the virtual network: do they answer, and do they forward public names?",
     signs: &[
         Sign::new(54, &["could not resolve host"]),

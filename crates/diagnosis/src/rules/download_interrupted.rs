@@ -1,16 +1,4 @@
 //! A download broke off or was corrupt.
-//!
-//! # Looks like
-//! `connection reset by peer`, `unexpected end of file` after a download, a checksum that does not match.
-//!
-//! # Why the code misleads
-//! The step reports "timeout".
-//!
-//! # What to do
-//! Try again; if it stays, look for something on the way that cuts connections.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::DownloadInterrupted,
     title: "a download broke off or was corrupt",
+    looks_like: "`connection reset by peer`, `unexpected end of file` after a download, a checksum that does not match.",
+    misleads: "The step reports \"timeout\".",
     remedy: "Try again; if it stays, look for something on the way that cuts connections.",
     signs: &[
         Sign::new(85, &["connection reset by peer"]).unless(&["6443", "azmk8s"]),

@@ -1,16 +1,4 @@
 //! Outbound connections are dropped or refused.
-//!
-//! # Looks like
-//! `curl: (28)`, `Connection timed out`, code 50; 403 from a package server.
-//!
-//! # Why the code misleads
-//! Code 50 also follows from DNS and proxy faults, which come first.
-//!
-//! # What to do
-//! Open the required outbound addresses in firewall, NSG and routes; check the NAT gateway or load balancer for free ports.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -21,8 +9,13 @@ use crate::subject;
 pub static RULE: Rule = Rule {
     cause: Cause::EgressBlocked,
     title: "outbound connections are dropped or refused",
+    looks_like: "`curl: (28)`, `Connection timed out`, code 50; 403 from a package server.",
+    misleads: "Code 50 also follows from DNS and proxy faults, which come first.",
     remedy: "Open the required outbound addresses in firewall, NSG and routes; check the NAT gateway or load balancer for free ports.",
     signs: &[
+        Sign::new(79, &["azure firewall", "denied"]),
+        Sign::new(79, &["status code 470"]),
+        Sign::new(79, &["action: deny"]),
         Sign::new(80, &["curl: (28)"]),
         Sign::new(80, &["connection timed out"]),
         Sign::new(80, &["returned error: 403"]),

@@ -1,16 +1,4 @@
 //! The extension's own handler failed.
-//!
-//! # Looks like
-//! `VMExtensionHandlerNonTransientError`, `Malformed status file`, `handlers failed to resolve`.
-//!
-//! # Why the code misleads
-//! It looks like a script failure, and there is no exit code.
-//!
-//! # What to do
-//! Look at the handler's log under /var/log/azure; the script did not run, or its status was lost.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,13 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ExtensionHandlerFault,
     title: "the extension's own handler failed",
+    looks_like: "`VMExtensionHandlerNonTransientError`, `Malformed status file`, `handlers failed to resolve`.",
+    misleads: "It looks like a script failure, and there is no exit code.",
     remedy: "Look at the handler's log under /var/log/azure; the script did not run, or its status was lost.",
     signs: &[
+        Sign::new(28, &["[extensionoperationerror]", "/var/lib/waagent"]),
+        Sign::new(28, &["enable failed for plugin"]),
+        Sign::new(28, &["install failed for plugin"]),
         Sign::new(110, &["vmextensionhandlernontransienterror"]),
         Sign::new(110, &["vmextensionhandlertransienterror"]),
         Sign::new(110, &["has reported terminal failure for vm extension"]),
@@ -44,7 +37,7 @@ pub static RULE: Rule = Rule {
         Sign::new(111, &["error decrypting protected settings"]),
         Sign::new(111, &["handler status", "not"]).fair(),
         Sign::new(111, &["handler failed"]).fair(),
-        Sign::new(111, &["no handler"]).fair(),
+        Sign::new(111, &["no handler"]).unless(&["acpi"]).fair(),
     ],
     subject: None,
 };

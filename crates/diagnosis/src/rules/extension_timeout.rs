@@ -1,16 +1,4 @@
 //! The extension did not finish in time, and nothing says why.
-//!
-//! # Looks like
-//! `VMExtensionProvisioningTimeout`.
-//!
-//! # Why the code misleads
-//! 90 minutes have passed; the reason is older.
-//!
-//! # What to do
-//! Look at the script's log on the node, or at the serial log.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ExtensionTimeout,
     title: "the extension did not finish in time, and nothing says why",
+    looks_like: "`VMExtensionProvisioningTimeout`.",
+    misleads: "90 minutes have passed; the reason is older.",
     remedy: "Look at the script's log on the node, or at the serial log.",
     signs: &[
         Sign::new(250, &["vmextensionprovisioningtimeout"]).fair(),

@@ -1,16 +1,4 @@
 //! The GPU driver could not be installed, loaded or matched.
-//!
-//! # Looks like
-//! `Driver/library version mismatch`, `No CUDA package found for kernel`, `Module nvidia not found`.
-//!
-//! # Why the code misleads
-//! 10 and 84 have other causes too: metadata that was not there, containerd that was not ready.
-//!
-//! # What to do
-//! Match driver and kernel: use a newer image, or install the driver by the GPU operator instead.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::GpuDriverFailure,
     title: "the GPU driver could not be installed, loaded or matched",
+    looks_like: "`Driver/library version mismatch`, `No CUDA package found for kernel`, `Module nvidia not found`.",
+    misleads: "10 and 84 have other causes too: metadata that was not there, containerd that was not ready.",
     remedy: "Match driver and kernel: use a newer image, or install the driver by the GPU operator instead.",
     signs: &[
         Sign::new(97, &["driver/library version mismatch"]),

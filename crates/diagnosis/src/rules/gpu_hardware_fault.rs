@@ -1,16 +1,4 @@
 //! The GPU itself is bad.
-//!
-//! # Looks like
-//! `infoROM is corrupted`, `Xid`, `has fallen off the bus`.
-//!
-//! # Why the code misleads
-//! 84 and 87 blame the driver.
-//!
-//! # What to do
-//! Replace the VM: it needs another host.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::GpuHardwareFault,
     title: "the GPU itself is bad",
+    looks_like: "`infoROM is corrupted`, `Xid`, `has fallen off the bus`.",
+    misleads: "84 and 87 blame the driver.",
     remedy: "Replace the VM: it needs another host.",
     signs: &[
         Sign::new(45, &["inforom is corrupted"]),

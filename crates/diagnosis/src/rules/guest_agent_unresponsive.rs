@@ -1,16 +1,4 @@
 //! The VM agent does not report.
-//!
-//! # Looks like
-//! `VMAgentStatusCommunicationError`, `VM status blob not found.`
-//!
-//! # Why the code misleads
-//! Extensions merely wait.
-//!
-//! # What to do
-//! Check that the agent runs and can reach 168.63.129.16; look at the serial log.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::GuestAgentUnresponsive,
     title: "the VM agent does not report",
+    looks_like: "`VMAgentStatusCommunicationError`, `VM status blob not found.`",
+    misleads: "Extensions merely wait.",
     remedy: "Check that the agent runs and can reach 168.63.129.16; look at the serial log.",
     signs: &[
         Sign::new(25, &["vmagentstatuscommunicationerror"]),

@@ -1,16 +1,4 @@
 //! The managed identity that the node wants to use is not on the VM.
-//!
-//! # Looks like
-//! IMDS answers 400 `Identity not found`.
-//!
-//! # Why the code misleads
-//! 212 reads "unauthorized": the registry was never asked.
-//!
-//! # What to do
-//! Assign the kubelet identity to the VM or scale set, or correct its client id in the node class.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,9 +8,11 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::IdentityNotAssigned,
     title: "the managed identity that the node wants to use is not on the VM",
+    looks_like: "IMDS answers 400 `Identity not found`.",
+    misleads: "212 reads \"unauthorized\": the registry was never asked.",
     remedy: "Assign the kubelet identity to the VM or scale set, or correct its client id in the node class.",
     signs: &[
-        Sign::new(38, &["identity not found"]),
+        Sign::new(20, &["identity not found"]),
         Sign::new(39, &["http/1.1 400 bad request"]).near(&["ret_code: 212", "oauth2/token"]),
         Sign::new(39, &["identity_not_found"]),
         Sign::new(39, &["no managed identity endpoint found"]),

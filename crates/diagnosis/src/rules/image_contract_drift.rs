@@ -1,16 +1,4 @@
 //! Image, scripts and provisioner do not go together.
-//!
-//! # Looks like
-//! `unknown flag: --…` that an older kubelet had, `components.json: no such file`, `Using VHD distro but file .. not found`.
-//!
-//! # Why the code misleads
-//! kubelet gets the blame, or the step that missed the file.
-//!
-//! # What to do
-//! Use an image and a provisioner of the same time; compare the image's release notes with the failing flag or file.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,11 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ImageContractDrift,
     title: "image, scripts and provisioner do not go together",
+    looks_like: "`unknown flag: --…` that an older kubelet had, `components.json: no such file`, `Using VHD distro but file .. not found`.",
+    misleads: "kubelet gets the blame, or the step that missed the file.",
     remedy: "Use an image and a provisioner of the same time; compare the image's release notes with the failing flag or file.",
     signs: &[
+        Sign::new(39, &["required variables are not set"]),
         Sign::new(98, &["unknown flag: --azure-container-registry-config"]),
         Sign::new(98, &["unknown flag: --cloud-provider"]),
         Sign::new(98, &["unknown flag: --container-runtime"]),

@@ -1,16 +1,4 @@
 //! The instance metadata service 169.254.169.254 does not answer.
-//!
-//! # Looks like
-//! `Failed to fetch IMDS instance metadata`, a refused or timed-out call to 169.254.169.254.
-//!
-//! # Why the code misleads
-//! The code is that of the step that needed metadata: 212 reads "unauthorized", 10 reads "missing CUDA package".
-//!
-//! # What to do
-//! Look for iptables rules, a proxy without NO_PROXY=169.254.169.254, or a policy that blocks the metadata service.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ImdsUnreachable,
     title: "the instance metadata service 169.254.169.254 does not answer",
+    looks_like: "`Failed to fetch IMDS instance metadata`, a refused or timed-out call to 169.254.169.254.",
+    misleads: "The code is that of the step that needed metadata: 212 reads \"unauthorized\", 10 reads \"missing CUDA package\".",
     remedy: "Look for iptables rules, a proxy without NO_PROXY=169.254.169.254, or a policy that blocks the metadata service.",
     signs: &[
         Sign::new(40, &["failed to fetch imds"]),

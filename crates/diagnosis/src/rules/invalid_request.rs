@@ -1,16 +1,4 @@
 //! ARM rejects the request itself.
-//!
-//! # Looks like
-//! `InvalidParameter`, `PropertyChangeNotAllowed`, `PlatformImageNotFound`.
-//!
-//! # Why the code misleads
-//! Repeating it never helps.
-//!
-//! # What to do
-//! Correct the property that the message names.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::InvalidRequest,
     title: "ARM rejects the request itself",
+    looks_like: "`InvalidParameter`, `PropertyChangeNotAllowed`, `PlatformImageNotFound`.",
+    misleads: "Repeating it never helps.",
     remedy: "Correct the property that the message names.",
     signs: &[
         Sign::new(105, &["invalidparameter"]),

@@ -1,16 +1,4 @@
 //! A kernel module, sysctl or cgroup version is missing or wrong.
-//!
-//! # Looks like
-//! `modprobe: FATAL: Module X not found`, `cgroupv2 unified hierarchy not detected`, `[ERROR FileContent--proc-sys-…]`.
-//!
-//! # Why the code misleads
-//! 34 blames kubelet.
-//!
-//! # What to do
-//! Use an image whose kernel has the module and cgroup version that the scripts expect.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::KernelMismatch,
     title: "a kernel module, sysctl or cgroup version is missing or wrong",
+    looks_like: "`modprobe: FATAL: Module X not found`, `cgroupv2 unified hierarchy not detected`, `[ERROR FileContent--proc-sys-…]`.",
+    misleads: "34 blames kubelet.",
     remedy: "Use an image whose kernel has the module and cgroup version that the scripts expect.",
     signs: &[
         Sign::new(94, &["modprobe: fatal: module"]).unless(&["nvidia"]),

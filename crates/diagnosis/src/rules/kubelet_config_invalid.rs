@@ -1,16 +1,4 @@
 //! Kubelet refuses a flag, a label or its configuration.
-//!
-//! # Looks like
-//! `unknown flag`, `failed to load kubelet config file`, `unknown 'kubernetes.io' or 'k8s.io' labels specified`.
-//!
-//! # Why the code misleads
-//! kubelet restarts for ever while the extension says 0.
-//!
-//! # What to do
-//! Correct the flag or field that kubelet names; custom kubelet configuration is not validated before kubelet reads it.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::KubeletConfigInvalid,
     title: "kubelet refuses a flag, a label or its configuration",
+    looks_like: "`unknown flag`, `failed to load kubelet config file`, `unknown 'kubernetes.io' or 'k8s.io' labels specified`.",
+    misleads: "kubelet restarts for ever while the extension says 0.",
     remedy: "Correct the flag or field that kubelet names; custom kubelet configuration is not validated before kubelet reads it.",
     signs: &[
         Sign::new(101, &["unknown flag: --"]),

@@ -1,16 +1,4 @@
 //! Kubelet does not start or does not get healthy.
-//!
-//! # Looks like
-//! `kubelet is in a failed state`, `The HTTP call equal to 'curl -sSL http://localhost:10248/healthz' failed`.
-//!
-//! # Why the code misleads
-//! The script ends with 1, because the constant it uses is not defined.
-//!
-//! # What to do
-//! Look at `journalctl -u kubelet`: the first error after the last start.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,14 +8,19 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::KubeletFailure,
     title: "kubelet does not start or does not get healthy",
+    looks_like: "`kubelet is in a failed state`, `The HTTP call equal to 'curl -sSL http://localhost:10248/healthz' failed`.",
+    misleads: "The script ends with 1, because the constant it uses is not defined.",
     remedy: "Look at `journalctl -u kubelet`: the first error after the last start.",
     signs: &[
+        Sign::new(203, &["[kubelet-check] initial timeout"]).fair(),
         Sign::new(200, &["kubelet is in a failed state"]).fair(),
         Sign::new(200, &["kubelet could not be"]).fair(),
         Sign::new(201, &["10248/healthz"]).fair(),
         Sign::new(201, &["the kubelet is not running"]).fair(),
         Sign::new(201, &["kubelet.service: failed with result"]).fair(),
-        Sign::new(201, &["kubelet.service: main process exited"]).fair(),
+        Sign::new(201, &["kubelet.service: main process exited"])
+            .unless(&["status=15/term", "status=0/success"])
+            .fair(),
         Sign::new(202, &["failed to run kubelet"]).fair(),
         Sign::new(202, &["kubelet.service", "scheduled restart job"]).fair(),
         Sign::new(202, &["kubelet exited"]).fair(),

@@ -1,16 +1,4 @@
 //! The NIC is still held for another VM.
-//!
-//! # Looks like
-//! `NicReservedForAnotherVm`.
-//!
-//! # Why the code misleads
-//! It is the echo of an earlier failure.
-//!
-//! # What to do
-//! Wait 180 seconds; look for the error before it, which is the cause.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::NicReserved,
     title: "the NIC is still held for another VM",
+    looks_like: "`NicReservedForAnotherVm`.",
+    misleads: "It is the echo of an earlier failure.",
     remedy: "Wait 180 seconds; look for the error before it, which is the cause.",
     signs: &[
         Sign::new(260, &["nicreservedforanothervm"]),

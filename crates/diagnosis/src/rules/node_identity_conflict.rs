@@ -1,16 +1,4 @@
 //! A node of that name exists, or the node's identity does not fit.
-//!
-//! # Looks like
-//! `a Node with name .. already exists in the cluster`.
-//!
-//! # Why the code misleads
-//! kubelet looks healthy on the machine.
-//!
-//! # What to do
-//! Delete the old Node object, or give the machine another name; compare the provider id.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,13 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::NodeIdentityConflict,
     title: "a node of that name exists, or the node's identity does not fit",
+    looks_like: "`a Node with name .. already exists in the cluster`.",
+    misleads: "kubelet looks healthy on the machine.",
     remedy: "Delete the old Node object, or give the machine another name; compare the provider id.",
     signs: &[
+        Sign::new(64, &["unable to register node with api server", "forbidden"]),
+        Sign::new(70, &["unknown node for user"]),
+        Sign::new(70, &["cannot modify node"]),
         Sign::new(69, &["a node with name", "already exists"]),
         Sign::new(69, &["node with same name", "exists"]),
         Sign::new(69, &["is not allowed to modify node"]),

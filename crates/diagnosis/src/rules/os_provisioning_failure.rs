@@ -1,16 +1,4 @@
 //! The operating system did not report ready to Azure.
-//!
-//! # Looks like
-//! `OSProvisioningTimedOut`, `Kernel panic`, cloud-init that cannot report to Azure.
-//!
-//! # Why the code misleads
-//! The VM may still come up later.
-//!
-//! # What to do
-//! Look at the serial log; an image that was not generalised, a crash at boot or a broken agent are usual.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::OsProvisioningFailure,
     title: "the operating system did not report ready to Azure",
+    looks_like: "`OSProvisioningTimedOut`, `Kernel panic`, cloud-init that cannot report to Azure.",
+    misleads: "The VM may still come up later.",
     remedy: "Look at the serial log; an image that was not generalised, a crash at boot or a broken agent are usual.",
     signs: &[
         Sign::new(9, &["kernel panic - not syncing"]),

@@ -1,16 +1,4 @@
 //! A process was killed for lack of memory.
-//!
-//! # Looks like
-//! `Out of memory: Killed process`, `signal: killed`, exit 137.
-//!
-//! # Why the code misleads
-//! The victim's parent reports a generic failure, often 1 or -1.
-//!
-//! # What to do
-//! Use a VM size with more memory, or lower what the bootstrap and reserved pods take.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::OutOfMemory,
     title: "a process was killed for lack of memory",
+    looks_like: "`Out of memory: Killed process`, `signal: killed`, exit 137.",
+    misleads: "The victim's parent reports a generic failure, often 1 or -1.",
     remedy: "Use a VM size with more memory, or lower what the bootstrap and reserved pods take.",
     signs: &[
         Sign::new(13, &["out of memory: kill"]),

@@ -1,16 +1,4 @@
 //! The package manager's lock is held, or its database is half configured.
-//!
-//! # Looks like
-//! `Waiting for release of apt locks` again and again, `Could not get lock`, `dpkg was interrupted`.
-//!
-//! # Why the code misleads
-//! The wait has no limit, so the whole bootstrap ends with 124.
-//!
-//! # What to do
-//! Find who holds the lock (unattended-upgrades, another extension) and keep it off new nodes; an interrupted dpkg needs `dpkg --configure -a`.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::PackageManagerLocked,
     title: "the package manager's lock is held, or its database is half configured",
+    looks_like: "`Waiting for release of apt locks` again and again, `Could not get lock`, `dpkg was interrupted`.",
+    misleads: "The wait has no limit, so the whole bootstrap ends with 124.",
     remedy: "Find who holds the lock (unattended-upgrades, another extension) and keep it off new nodes; an interrupted dpkg needs `dpkg --configure -a`.",
     signs: &[
         Sign::new(26, &["waiting for release of apt locks"]).with_codes(&[124, 137, 143]),

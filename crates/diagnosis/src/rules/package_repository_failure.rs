@@ -1,16 +1,4 @@
 //! The package repository is unsigned, broken or slow.
-//!
-//! # Looks like
-//! `NO_PUBKEY`, `is not signed`, `apt-get update timed out`.
-//!
-//! # Why the code misleads
-//! 99 and 124 read like time-outs of the node.
-//!
-//! # What to do
-//! Check the repository's key and metadata; use a mirror that is complete.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::PackageRepositoryFailure,
     title: "the package repository is unsigned, broken or slow",
+    looks_like: "`NO_PUBKEY`, `is not signed`, `apt-get update timed out`.",
+    misleads: "99 and 124 read like time-outs of the node.",
     remedy: "Check the repository's key and metadata; use a mirror that is complete.",
     signs: &[
         Sign::new(92, &["no_pubkey"]),

@@ -1,16 +1,4 @@
 //! A file or mount refuses to be used.
-//!
-//! # Looks like
-//! `Permission denied` at exec, `Read-only file system`, SELinux denials.
-//!
-//! # Why the code misleads
-//! A refused program ends with 126, which looks like a script error.
-//!
-//! # What to do
-//! Look at the mode, the mount options (noexec) and SELinux or AppArmor denials for the path in the line.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::PermissionDenied,
     title: "a file or mount refuses to be used",
+    looks_like: "`Permission denied` at exec, `Read-only file system`, SELinux denials.",
+    misleads: "A refused program ends with 126, which looks like a script error.",
     remedy: "Look at the mode, the mount options (noexec) and SELinux or AppArmor denials for the path in the line.",
     signs: &[
         Sign::new(33, &["read-only file system"]),

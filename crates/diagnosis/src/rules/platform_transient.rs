@@ -1,16 +1,4 @@
 //! Azure failed; the same request works later.
-//!
-//! # Looks like
-//! `InternalServerError`, `ServiceUnavailable`, `Service returned an error`.
-//!
-//! # Why the code misleads
-//! It says nothing about the node.
-//!
-//! # What to do
-//! Try again later; open a support case with the correlation id if it stays.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,12 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::PlatformTransient,
     title: "Azure failed; the same request works later",
+    looks_like: "`InternalServerError`, `ServiceUnavailable`, `Service returned an error`.",
+    misleads: "It says nothing about the node.",
     remedy: "Try again later; open a support case with the correlation id if it stays.",
     signs: &[
+        Sign::new(24, &["notinsucceededstate"]),
+        Sign::new(24, &["needs to be in succeeded state"]),
         Sign::new(220, &["internalservererror"]).fair(),
         Sign::new(220, &["serviceunavailable"]).fair(),
         Sign::new(220, &["internalexecutionerror"]).fair(),

@@ -1,16 +1,4 @@
 //! Azure Policy or a lock refuses the request.
-//!
-//! # Looks like
-//! `RequestDisallowedByPolicy`, `ScopeLocked`.
-//!
-//! # Why the code misleads
-//! It is no question of roles.
-//!
-//! # What to do
-//! Change the request or exempt the resource; the policy's name stands in the message.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::PolicyDenied,
     title: "Azure Policy or a lock refuses the request",
+    looks_like: "`RequestDisallowedByPolicy`, `ScopeLocked`.",
+    misleads: "It is no question of roles.",
     remedy: "Change the request or exempt the resource; the policy's name stands in the message.",
     signs: &[
         Sign::new(19, &["requestdisallowedby"]),

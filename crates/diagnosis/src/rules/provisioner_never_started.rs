@@ -1,16 +1,4 @@
 //! Nothing ran the bootstrap.
-//!
-//! # Looks like
-//! `provision.sh: No such file or directory` again and again, `CustomData.bin does not exist`, an extension that is `in progress` and silent.
-//!
-//! # Why the code misleads
-//! 100 reads like a time-out.
-//!
-//! # What to do
-//! Check that the unit is enabled, that the launcher finds its configuration and that customData reached the VM.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,12 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ProvisionerNeverStarted,
     title: "nothing ran the bootstrap",
+    looks_like: "`provision.sh: No such file or directory` again and again, `CustomData.bin does not exist`, an extension that is `in progress` and silent.",
+    misleads: "100 reads like a time-out.",
     remedy: "Check that the unit is enabled, that the launcher finds its configuration and that customData reached the VM.",
     signs: &[
+        Sign::new(19, &["aks-node-controller", "was skipped because of an unmet condition"]),
+        Sign::new(19, &["without provision config"]),
         Sign::new(19, &["provision.sh: no such file"]),
         Sign::new(19, &["customdata.bin does not exist"]),
         Sign::new(19, &["no_custom_data_bin"]),

@@ -1,16 +1,4 @@
 //! The HTTP proxy refuses or cannot be used.
-//!
-//! # Looks like
-//! `407 from proxy`, `Could not resolve proxy`.
-//!
-//! # Why the code misleads
-//! The download that went through it reports its own code.
-//!
-//! # What to do
-//! Check the proxy's address, credentials and NO_PROXY list in the cluster's HTTP proxy configuration.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ProxyMisconfigured,
     title: "the HTTP proxy refuses or cannot be used",
+    looks_like: "`407 from proxy`, `Could not resolve proxy`.",
+    misleads: "The download that went through it reports its own code.",
     remedy: "Check the proxy's address, credentials and NO_PROXY list in the cluster's HTTP proxy configuration.",
     signs: &[
         Sign::new(47, &["407", "proxy"]),

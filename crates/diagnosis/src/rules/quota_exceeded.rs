@@ -1,16 +1,4 @@
 //! A quota of the subscription is used up.
-//!
-//! # Looks like
-//! `exceeding approved .. Cores quota`, `QuotaExceeded`.
-//!
-//! # Why the code misleads
-//! `OperationNotAllowed` is also the code of throttling and of much else.
-//!
-//! # What to do
-//! Raise the quota that the message names, free cores, or use another family or region.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::QuotaExceeded,
     title: "a quota of the subscription is used up",
+    looks_like: "`exceeding approved .. Cores quota`, `QuotaExceeded`.",
+    misleads: "`OperationNotAllowed` is also the code of throttling and of much else.",
     remedy: "Raise the quota that the message names, free cores, or use another family or region.",
     signs: &[
         Sign::new(20, &["exceeding approved", "quota"]),

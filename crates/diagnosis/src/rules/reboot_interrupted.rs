@@ -1,16 +1,4 @@
 //! A reboot interrupted the bootstrap.
-//!
-//! # Looks like
-//! `systemd-shutdown: Rebooting`, SIGTERM from PID 1, exit 143.
-//!
-//! # Why the code misleads
-//! 143 looks like a crash of the script.
-//!
-//! # What to do
-//! Find out what rebooted the machine (an update, an agent); the next attempt usually works.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,13 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::RebootInterrupted,
     title: "a reboot interrupted the bootstrap",
+    looks_like: "`systemd-shutdown: Rebooting`, SIGTERM from PID 1, exit 143.",
+    misleads: "143 looks like a crash of the script.",
     remedy: "Find out what rebooted the machine (an update, an agent); the next attempt usually works.",
     signs: &[
+        Sign::new(27, &["cloud-init", "received sigterm"]),
+        Sign::new(27, &["interrupted by a", "restart"]),
+        Sign::new(27, &["interrupted by", "shutdown"]),
         Sign::new(27, &["systemd-shutdown", "rebooting"]),
         Sign::new(27, &["received sigterm from pid 1"]),
         Sign::new(27, &["the system is going down for reboot"]),

@@ -1,16 +1,4 @@
 //! The registry was reached and refused.
-//!
-//! # Looks like
-//! `Required action 'read' not found in token permissions`, `unauthorized: authentication required` at a pull.
-//!
-//! # Why the code misleads
-//! The 401 of the anonymous probe is normal, and `failed with an error other than unauthorized` means the opposite.
-//!
-//! # What to do
-//! Give the kubelet identity AcrPull on the registry (for repository permissions: the read action), or allow anonymous pull.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,10 +8,14 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::RegistryUnauthorized,
     title: "the registry was reached and refused",
+    looks_like: "`Required action 'read' not found in token permissions`, `unauthorized: authentication required` at a pull.",
+    misleads: "The 401 of the anonymous probe is normal, and `failed with an error other than unauthorized` means the opposite.",
     remedy: "Give the kubelet identity AcrPull on the registry (for repository permissions: the read action), or allow anonymous pull.",
     signs: &[
+        Sign::new(65, &["failed to fetch anonymous token"]).fair(),
+        Sign::new(65, &["401 unauth"]).near(&["/v2/", "azurecr", "pull"]).fair(),
         Sign::new(63, &["required action 'read' not found"]),
-        Sign::new(63, &["failed to login to acr"]),
+        Sign::new(63, &["failed to login to acr"]).fair(),
         Sign::new(64, &["unauthorized: authentication required"]).unless(&[
             "not anonymously reachable",
             "+ [[",

@@ -1,16 +1,4 @@
 //! The container registry cannot be reached.
-//!
-//! # Looks like
-//! `client with IP .. is not allowed access`, time-outs to the registry.
-//!
-//! # Why the code misleads
-//! 211 reads "network timeout"; a firewall answer is no time-out, and 211 also hides a missing oras.
-//!
-//! # What to do
-//! Check the registry's network rules, private endpoint and DNS zone from the node's subnet.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::RegistryUnreachable,
     title: "the container registry cannot be reached",
+    looks_like: "`client with IP .. is not allowed access`, time-outs to the registry.",
+    misleads: "211 reads \"network timeout\"; a firewall answer is no time-out, and 211 also hides a missing oras.",
     remedy: "Check the registry's network rules, private endpoint and DNS zone from the node's subnet.",
     signs: &[
         Sign::new(66, &["is not allowed access"]),

@@ -1,16 +1,4 @@
 //! The bootstrap script itself is wrong.
-//!
-//! # Looks like
-//! `unbound variable`, `syntax error near unexpected token`, a PowerShell parse error.
-//!
-//! # Why the code misleads
-//! A plain 1 or 2 says nothing.
-//!
-//! # What to do
-//! Report it to the owner of the image or script, with the line.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,11 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::ScriptDefect,
     title: "the bootstrap script itself is wrong",
+    looks_like: "`unbound variable`, `syntax error near unexpected token`, a PowerShell parse error.",
+    misleads: "A plain 1 or 2 says nothing.",
     remedy: "Report it to the owner of the image or script, with the line.",
     signs: &[
+        Sign::new(39, &["is unset, exiting"]),
         Sign::new(103, &["unbound variable"]),
         Sign::new(103, &["syntax error near unexpected token"]),
         Sign::new(103, &["syntax error: "]),

@@ -1,16 +1,4 @@
 //! The size is not offered here to this subscription.
-//!
-//! # Looks like
-//! `SkuNotAvailable`, `is currently not available in location`.
-//!
-//! # Why the code misleads
-//! It looks like a lack of capacity, and does not pass by itself.
-//!
-//! # What to do
-//! Choose another size, zone or region; restrictions can be lifted by support.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,11 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::SkuUnavailable,
     title: "the size is not offered here to this subscription",
+    looks_like: "`SkuNotAvailable`, `is currently not available in location`.",
+    misleads: "It looks like a lack of capacity, and does not pass by itself.",
     remedy: "Choose another size, zone or region; restrictions can be lifted by support.",
     signs: &[
+        Sign::new(22, &["resource sku with name", "not found in location"]),
         Sign::new(22, &["skunotavailable"]),
         Sign::new(22, &["requested vm size", "not available"]),
         Sign::new(22, &["requested size for resource", "not available"]),

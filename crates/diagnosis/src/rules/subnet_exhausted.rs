@@ -1,16 +1,4 @@
 //! No address is free in the subnet.
-//!
-//! # Looks like
-//! `SubnetIsFull`, `Pre-allocated IPs .. exceeds IPs available`.
-//!
-//! # Why the code misleads
-//! It looks like a network fault.
-//!
-//! # What to do
-//! Use a larger subnet, or free addresses; pods may take most of them.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::SubnetExhausted,
     title: "no address is free in the subnet",
+    looks_like: "`SubnetIsFull`, `Pre-allocated IPs .. exceeds IPs available`.",
+    misleads: "It looks like a network fault.",
     remedy: "Use a larger subnet, or free addresses; pods may take most of them.",
     signs: &[
         Sign::new(20, &["subnetisfull"]),

@@ -1,16 +1,4 @@
 //! The bootstrap ran out of time.
-//!
-//! # Looks like
-//! `CSE timeout approaching, exiting early.`, `Operation budget of`, exit 124.
-//!
-//! # Why the code misleads
-//! The code is that of the step that was running when time was up.
-//!
-//! # What to do
-//! Look at the step before it: what was slow is the cause.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,12 +8,14 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::TimeBudgetExhausted,
     title: "the bootstrap ran out of time",
+    looks_like: "`CSE timeout approaching, exiting early.`, `Operation budget of`, exit 124.",
+    misleads: "The code is that of the step that was running when time was up.",
     remedy: "Look at the step before it: what was slow is the cause.",
     signs: &[
-        Sign::new(210, &["cse timeout approaching"]),
-        Sign::new(210, &["exceeding the limit of 780 seconds"]),
-        Sign::new(210, &["operation budget of"]),
-        Sign::new(210, &["no cse time remaining"]),
+        Sign::new(210, &["cse timeout approaching"]).fair(),
+        Sign::new(210, &["exceeding the limit of 780 seconds"]).fair(),
+        Sign::new(210, &["operation budget of"]).fair(),
+        Sign::new(210, &["no cse time remaining"]).fair(),
         Sign::new(211, &["total timeout", "reached"]).fair(),
         Sign::new(212, &["timed out waiting for the condition"]).weak(),
         Sign::new(212, &["context deadline exceeded"]).weak(),

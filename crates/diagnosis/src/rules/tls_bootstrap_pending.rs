@@ -1,16 +1,4 @@
 //! The node's certificate request was not approved or signed.
-//!
-//! # Looks like
-//! `failed while waiting for TLS bootstrap`, `certificatesigningrequests .. is forbidden`.
-//!
-//! # Why the code misleads
-//! kubelet merely waits; the extension has succeeded.
-//!
-//! # What to do
-//! Look at `kubectl get csr`; approve what is pending and find out why the approver did not. RBAC must let system:bootstrappers create requests.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,15 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::TlsBootstrapPending,
     title: "the node's certificate request was not approved or signed",
+    looks_like: "`failed while waiting for TLS bootstrap`, `certificatesigningrequests .. is forbidden`.",
+    misleads: "kubelet merely waits; the extension has succeeded.",
     remedy: "Look at `kubectl get csr`; approve what is pending and find out why the approver did not. RBAC must let system:bootstrappers create requests.",
     signs: &[
+        Sign::new(67, &["not yet approved or signed"]).fair(),
+        Sign::new(67, &["cannot create certificate signing request"]),
+        Sign::new(68, &["certificate", "deadline exceeded"])
+            .unless(&["verify", "x509", "/v2/"])
+            .fair(),
         Sign::new(67, &["waiting for tls bootstrap"]),
         Sign::new(67, &["certificatesigningrequests", "forbidden"]),
         Sign::new(67, &["certificate signing request", "was not approved"]),

@@ -1,16 +1,4 @@
 //! A certificate is not trusted, or the TLS handshake is broken off.
-//!
-//! # Looks like
-//! `x509: certificate signed by unknown authority`, `curl: (60)`, `curl: (35)`.
-//!
-//! # Why the code misleads
-//! Downloads end with "timeout" codes.
-//!
-//! # What to do
-//! Look for TLS inspection between node and target; add its CA to the node pool's custom CA trust, or exempt the target.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::TlsTrustFailure,
     title: "a certificate is not trusted, or the TLS handshake is broken off",
+    looks_like: "`x509: certificate signed by unknown authority`, `curl: (60)`, `curl: (35)`.",
+    misleads: "Downloads end with \"timeout\" codes.",
     remedy: "Look for TLS inspection between node and target; add its CA to the node pool's custom CA trust, or exempt the target.",
     signs: &[
         Sign::new(61, &["x509: certificate signed by unknown authority"]),

@@ -1,16 +1,4 @@
 //! Cloud-init, Ignition or cloudbase-init could not use the user data.
-//!
-//! # Looks like
-//! `Failed loading yaml blob`, `Unhandled unknown content-type`, `Failed to run module scripts_user`.
-//!
-//! # Why the code misleads
-//! Only the last command's failure is reported.
-//!
-//! # What to do
-//! Validate the user data (`cloud-init schema`) and look at the command that failed in it.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::UserDataInvalid,
     title: "cloud-init, Ignition or cloudbase-init could not use the user data",
+    looks_like: "`Failed loading yaml blob`, `Unhandled unknown content-type`, `Failed to run module scripts_user`.",
+    misleads: "Only the last command's failure is reported.",
     remedy: "Validate the user data (`cloud-init schema`) and look at the command that failed in it.",
     signs: &[
         Sign::new(17, &["failed loading yaml blob"]),
@@ -40,7 +30,7 @@ pub static RULE: Rule = Rule {
         Sign::new(18, &["error parsing", "user data"]).fair(),
         Sign::new(17, &["could not process part type"]),
         Sign::new(18, &["scannererror"]),
-        Sign::new(18, &["failed schema validation"]).fair(),
+        Sign::new(18, &["failed schema validation"]).unless(&["you may run"]).fair(),
         Sign::new(17, &["failed to unmarshal", "cloud-init"]),
         Sign::new(18, &["yaml: line"]).unless(&["helm", "kubectl"]).fair(),
         Sign::new(17, &["cloud-init data", "yaml"]),

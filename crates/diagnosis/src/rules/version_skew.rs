@@ -1,16 +1,4 @@
 //! Kubelet and control plane versions do not go together.
-//!
-//! # Looks like
-//! `the kubelet version is higher than the control plane version`.
-//!
-//! # Why the code misleads
-//! It is one preflight error among others.
-//!
-//! # What to do
-//! Use a node image whose kubelet is not newer than the control plane and at most three minors older.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::VersionSkew,
     title: "kubelet and control plane versions do not go together",
+    looks_like: "`the kubelet version is higher than the control plane version`.",
+    misleads: "It is one preflight error among others.",
     remedy: "Use a node image whose kubelet is not newer than the control plane and at most three minors older.",
     signs: &[
         Sign::new(72, &["kubelet version is higher than the control plane version"]),

@@ -1,16 +1,4 @@
 //! The VM size has too few cores or too little memory.
-//!
-//! # Looks like
-//! kubeadm preflight: `[ERROR NumCPU]`, `[ERROR Mem]`.
-//!
-//! # Why the code misleads
-//! It is a preflight error among others.
-//!
-//! # What to do
-//! Choose a larger VM size.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,6 +8,8 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::VmTooSmall,
     title: "the VM size has too few cores or too little memory",
+    looks_like: "kubeadm preflight: `[ERROR NumCPU]`, `[ERROR Mem]`.",
+    misleads: "It is a preflight error among others.",
     remedy: "Choose a larger VM size.",
     signs: &[
         Sign::new(28, &["[error numcpu]"]),

@@ -1,16 +1,4 @@
 //! 168.63.129.16 is not reachable from the guest.
-//!
-//! # Looks like
-//! `wireserver unreachable`, time-outs to 168.63.129.16.
-//!
-//! # Why the code misleads
-//! The scripts end with 1 and name no code.
-//!
-//! # What to do
-//! Allow the wire server 168.63.129.16 (ports 80 and 32526) in network security groups, host firewalls and routes.
-//!
-//! # Seen in
-//! Bootstrap logs and extension messages.
 
 use bringup_contract::Cause;
 
@@ -20,8 +8,11 @@ use crate::rule::{Rule, Sign};
 pub static RULE: Rule = Rule {
     cause: Cause::WireServerUnreachable,
     title: "168.63.129.16 is not reachable from the guest",
+    looks_like: "`wireserver unreachable`, time-outs to 168.63.129.16.",
+    misleads: "The scripts end with 1 and name no code.",
     remedy: "Allow the wire server 168.63.129.16 (ports 80 and 32526) in network security groups, host firewalls and routes.",
     signs: &[
+        Sign::new(45, &["retry detect protocols: retry="]).fair(),
         Sign::new(44, &["wireserver unreachable"]),
         Sign::new(44, &["wireserver request failed"]),
         Sign::new(44, &["168.63.129.16", "timed out"]).unless(&[":53", "#53", "lookup"]),

@@ -48,15 +48,15 @@ fn test_13_an_earlier_boot_is_believed_less_where_the_last_one_shows_nothing() {
 }
 
 #[test]
-fn traces_of_a_join_tell_of_the_image_in_a_first_boot_and_of_a_restart_after_it() {
+fn leftovers_of_a_join_are_of_the_image_in_a_first_boot_and_of_a_restart_after_it() {
     let joined_before = "[   61.118203] cloud-init[1045]: \t[ERROR FileAvailable--etc-kubernetes-kubelet.conf]: /etc/kubernetes/kubelet.conf already exists";
-    assert_eq!(diagnosed(&only_boot(&[joined_before])).cause.reason, Cause::ImageContractDrift);
+    assert_eq!(diagnosed(&only_boot(&[joined_before])).cause.reason, Cause::MachineNotClean);
     assert_eq!(diagnosed(&boot(&[joined_before])).cause.reason, Cause::RebootInterrupted);
-    assert_eq!(diagnosed(&only_boot(&[IN_USE])).cause.reason, Cause::ImageContractDrift);
+    assert_eq!(diagnosed(&only_boot(&[IN_USE])).cause.reason, Cause::MachineNotClean);
     assert_eq!(diagnosed(&boot(&[IN_USE])).cause.reason, Cause::RebootInterrupted);
     let again = [CHECKS, STARTING, CHECKS, IN_USE];
     assert_eq!(diagnosed(&only_boot(&again)).cause.reason, Cause::RebootInterrupted);
-    assert_eq!(diagnosed(&only_boot(&[CHECKS, IN_USE])).cause.reason, Cause::ImageContractDrift);
+    assert_eq!(diagnosed(&only_boot(&[CHECKS, IN_USE])).cause.reason, Cause::MachineNotClean);
 }
 
 #[test]

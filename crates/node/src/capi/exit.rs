@@ -140,6 +140,14 @@ impl Exit {
             | Cause::InvalidRequest
             | Cause::ArmThrottled
             | Cause::PlatformTransient
+            | Cause::CredentialExpired
+            | Cause::SubscriptionNotUsable
+            | Cause::SpotEvicted
+            | Cause::RegistryThrottled
+            | Cause::WrongArchitecture
+            | Cause::SecureBootRefused
+            | Cause::MachineNotClean
+            | Cause::GuestNetworkMissing
             | Cause::Unknown => Self::EndedWithoutSentinel,
         }
     }

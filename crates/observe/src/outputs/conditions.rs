@@ -231,11 +231,21 @@ fn cse_failed(diagnosis: &Diagnosis, report: &str, now: Timestamp) -> Condition 
     condition(CSE_PROVISIONED, Status::False, reason::CSE_FAILED, &message, now)
 }
 
-/// `CSE exited with code 211 (ERR_ORAS_PULL_NETWORK_TIMEOUT): …`, then our cause if it differs, then a
-/// reference to the report.
+/// `CSE exited with code 211 (ERR_ORAS_PULL_NETWORK_TIMEOUT): …` with the script's own sentence, if there is
+/// one, and the meaning of the code; then our cause if it differs, and a reference to the report.
 pub fn cse_message(diagnosis: &Diagnosis, report: &str) -> String {
     let said = match diagnosis.exit_code {
-        Some(code) => format!("{} {}", exited(diagnosis, code), meaning(diagnosis, code)),
+        Some(code) => {
+            let exited = exited(diagnosis, code);
+            let own = diagnosis.last_words.as_ref();
+            let meaning = meaning(diagnosis, code);
+            match own {
+                Some(words) => {
+                    format!("{exited} {} {}", sentence(words.as_str()), capital(&meaning))
+                }
+                None => format!("{exited} {meaning}"),
+            }
+        }
         None => "CSE failed without an exit code: its script did not end by itself.".to_owned(),
     };
     let cause = diagnosis.cause.reason;
@@ -267,10 +277,8 @@ fn meaning(diagnosis: &Diagnosis, code: i32) -> String {
     };
     let (catalogue, image): (_, Option<ImageVersion>) =
         (Catalogue::of(os), diagnosis.image_version);
-    let named = catalogue.code(code).and_then(|known| {
-        known.meanings.iter().find(|meaning| meaning.constant() == diagnosis.constant.as_deref())
-    });
-    if let (Some(meaning), Some(_)) = (named, &diagnosis.constant) {
+    let named = diagnosis.constant.as_deref().and_then(|name| catalogue.named(code, name, image));
+    if let Some(meaning) = named {
         return sentence(&meaning.meaning);
     }
     match catalogue.lookup(code, image) {
@@ -280,6 +288,12 @@ fn meaning(diagnosis: &Diagnosis, code: i32) -> String {
         }
         Lookup::Unknown => "the code is not known.".to_owned(),
     }
+}
+
+/// The text with a capital letter at its beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn sentence(text: &str) -> String {

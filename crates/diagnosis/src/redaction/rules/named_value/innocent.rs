@@ -10,6 +10,7 @@ pub(super) fn is_innocent(view: &View, subject: &Subject<'_>, value: &Value) -> 
     let text = view.slice(value.range.clone());
     let can_be_prose = !value.quoted && subject.separator.is_loose();
     is_harmless(view, subject, text)
+        || is_refusal(text)
         || subject.name.is_about()
             && !text.split(|byte| b":/.,".contains(byte)).any(shape::is_key_like)
         || can_be_prose && prose::reads_on(view, subject, value)
@@ -20,6 +21,15 @@ pub(super) fn is_innocent(view: &View, subject: &Subject<'_>, value: &Value) -> 
         || matches!(subject.rule, "token" | "sas-token") && is_shared_access_signature(view, value)
         || is_lenient_number(view, subject, value)
         || subject.kind == Kind::RegistryAuth && (text.len() < 8 || shape::is_word(text))
+}
+
+/// `{"error":"invalid_request","error_description":"Identity not found"}`: what a token service answers in
+/// place of a token. Nothing in it looks like a key.
+fn is_refusal(text: &[u8]) -> bool {
+    let text: Vec<u8> = text.iter().copied().filter(|byte| !b" '\\".contains(byte)).collect();
+    text.starts_with(b"{\"error\":\"")
+        && text.len() <= 512
+        && !text.split(|byte| !byte.is_ascii_alphanumeric()).any(shape::is_key_like)
 }
 
 fn is_harmless(view: &View, subject: &Subject<'_>, text: &[u8]) -> bool {

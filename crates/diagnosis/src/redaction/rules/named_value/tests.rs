@@ -1,6 +1,14 @@
 use crate::redaction::rules::{assert_kept, redacted};
 
 #[test]
+fn what_a_token_service_answers_in_place_of_a_token_stays() {
+    let line = r#"+ raw_access_token='{"error":"invalid_request","error_description":"Identity not found"}400'"#;
+    assert_eq!(crate::redaction::redact(line).text.as_str(), line);
+    let opaque = r#"raw_access_token='{"error":"x9K2mP7qL4vB8nR3tY6wZ1aC5dE0fGhJ"}'"#;
+    assert!(!crate::redaction::redact(opaque).text.contains("x9K2mP7q"));
+}
+
+#[test]
 fn a_secret_goes_however_it_is_attached_to_its_name() {
     for (text, expected) in [
         (

@@ -1,0 +1,73 @@
+//! The most frequent messages of libc, bash and Windows in other languages than English: an image may be set
+//! to any of them. The languages are German, French, Spanish, Portuguese, Italian, Japanese and Chinese.
+
+use crate::fault::Fault::{
+    Denied, NameNotFound, NoSpace, NotFound, ProgramMissing, Refused, TimedOut,
+};
+use crate::fault::{Fault, Idiom};
+
+const fn of(fault: Fault, all: &'static [&'static str]) -> Idiom {
+    Idiom::new(fault, all)
+}
+
+pub(super) static IDIOMS: &[Idiom] = &[
+    of(ProgramMissing, &["kommando nicht gefunden"]),
+    of(ProgramMissing, &["befehl nicht gefunden"]),
+    of(ProgramMissing, &["commande introuvable"]),
+    of(ProgramMissing, &["orden no encontrada"]),
+    of(ProgramMissing, &["comando no encontrado"]),
+    of(ProgramMissing, &["comando não encontrado"]),
+    of(ProgramMissing, &["comando non trovato"]),
+    of(ProgramMissing, &["コマンドが見つかりません"]),
+    of(ProgramMissing, &["未找到命令"]),
+    of(NameNotFound, &["kann nicht aufgelöst werden"]),
+    of(NameNotFound, &["konnte nicht aufgelöst werden"]),
+    of(NameNotFound, &["name oder dienst nicht bekannt"]),
+    of(NameNotFound, &["temporärer fehler bei der namensauflösung"]),
+    of(NameNotFound, &["nom ou service inconnu"]),
+    of(NameNotFound, &["impossible de résoudre"]),
+    of(NameNotFound, &["échec temporaire dans la résolution du nom"]),
+    of(NameNotFound, &["n'a pas pu être résolu"]),
+    of(NameNotFound, &["nombre o servicio desconocido"]),
+    of(NameNotFound, &["no se puede resolver"]),
+    of(NameNotFound, &["fallo temporal en la resolución del nombre"]),
+    of(NameNotFound, &["nome ou serviço desconhecido"]),
+    of(NameNotFound, &["nome o servizio sconosciuto"]),
+    of(NameNotFound, &["名前またはサービスが不明"]),
+    of(NameNotFound, &["未知的名称或服务"]),
+    of(NoSpace, &["kein speicherplatz mehr verfügbar"]),
+    of(NoSpace, &["nicht genügend speicherplatz"]),
+    of(NoSpace, &["aucun espace disponible sur le périphérique"]),
+    of(NoSpace, &["espace insuffisant sur le disque"]),
+    of(NoSpace, &["no queda espacio en el dispositivo"]),
+    of(NoSpace, &["não há espaço disponível no dispositivo"]),
+    of(NoSpace, &["spazio esaurito sul device"]),
+    of(NoSpace, &["デバイスに空き領域がありません"]),
+    of(NoSpace, &["设备上没有空间"]),
+    of(Denied, &["keine berechtigung"]),
+    of(Denied, &["zugriff verweigert"]),
+    of(Denied, &["permission non accordée"]),
+    of(Denied, &["accès refusé"]),
+    of(Denied, &["permiso denegado"]),
+    of(Denied, &["acceso denegado"]),
+    of(Denied, &["permissão negada"]),
+    of(Denied, &["permesso negato"]),
+    of(Denied, &["許可がありません"]),
+    of(Denied, &["权限不够"]),
+    of(Refused, &["verbindungsaufbau abgelehnt"]),
+    of(Refused, &["connexion refusée"]),
+    of(Refused, &["conexión rehusada"]),
+    of(Refused, &["conexão recusada"]),
+    of(Refused, &["connessione rifiutata"]),
+    of(Refused, &["接続を拒否されました"]),
+    of(Refused, &["拒绝连接"]),
+    of(TimedOut, &["die wartezeit für die verbindung ist abgelaufen"]),
+    of(TimedOut, &["zeitüberschreitung"]),
+    of(TimedOut, &["connexion terminée par expiration du délai"]),
+    of(TimedOut, &["expiró el tiempo de conexión"]),
+    of(TimedOut, &["tempo esgotado para conexão"]),
+    of(TimedOut, &["连接超时"]),
+    of(NotFound, &["kann nicht gefunden werden"]),
+    of(NotFound, &["impossible de trouver le paquet"]),
+    of(NotFound, &["no se ha podido localizar el paquete"]),
+];
