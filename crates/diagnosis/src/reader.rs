@@ -96,8 +96,8 @@ impl<'p> Reader<'p> {
             Level::Normal | Level::Warning => Strength::Weak,
             Level::Error => strength,
         };
-        let rule = rules::of(cause);
-        Some(self.finding(rule, &idiom.sign, rule.typical_rank(), strength, line))
+        let of = rules::of(cause);
+        Some(self.finding(of, &idiom.sign, of.typical_rank(), strength, line))
     }
 
     fn finding(
