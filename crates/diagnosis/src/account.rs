@@ -7,6 +7,7 @@ use bringup_contract::Cause;
 
 use crate::diagnosis::{Overruled, Proof, Verdict};
 use crate::evidence::{Content, Source};
+use crate::facts;
 use crate::matcher::Finding;
 use crate::redaction::{Redacted, redact};
 use crate::rule::Rule;
@@ -99,6 +100,9 @@ impl Case<'_> {
 
     /// What to do; of a line that only its user knows, also where more is said of it.
     pub(crate) fn remedy(&self, cause: Cause, winner: Option<&Finding>) -> String {
+        let told =
+            winner.map(|finding| self.pages[finding.piece].lines[finding.line].text.as_ref());
+        let remedy = |cause| facts::filled(&remedy(cause), told.as_slice());
         let known = winner.and_then(|finding| finding.signature);
         match known.and_then(|index| self.evidence.signatures.note(index)) {
             Some(note) => format!("{} {note}", remedy(cause)),

@@ -14,6 +14,7 @@ mod decision;
 pub mod diagnosis;
 pub mod evidence;
 mod excerpt;
+mod facts;
 mod fault;
 mod genre;
 mod last_words;
