@@ -71,8 +71,9 @@ fn cause_page(cause: Cause) -> String {
 const SIGNS: &str = "
 ## Signs
 
-A sign is found when all its parts are in one line, in any case of letters. If several signs are found, the one
-with the lowest rank decides.
+Signs are what is peculiar to this cause; wordings that several causes share, such as `connection refused`, are not listed.
+A sign is found when one line has all its parts, in upper or lower case. Of several signs, the one with the lowest
+rank decides.
 
 | rank | proves it | parts of one line |
 |---|---|---|

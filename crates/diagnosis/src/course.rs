@@ -25,12 +25,16 @@ pub(crate) enum Achieved {
     Packages,
     /// An image was pulled.
     Image,
+    /// kubelet got its configuration.
+    Configured,
     /// The API server answers kubelet.
     ApiServer,
     /// The container runtime runs.
     Runtime,
     /// The node has its certificate.
     Certificate,
+    /// Azure did what it had refused before, if it was asked once more.
+    Repeated,
     /// Azure did what it had refused before.
     Operation,
     /// The bootstrap scripts ended well.
@@ -102,15 +106,23 @@ pub(crate) static PROGRESS: &[Progress] = &[
     of(Achieved::Scripts, &["bootstrap finished rc=0"]),
     of(Achieved::Scripts, &["provisioning state succeeded"]),
     of(Achieved::Scripts, &["event=enabled"]),
+    of(Achieved::Scripts, &["kubelet is active"]),
+    of(Achieved::Scripts, &["kubelet healthz ok"]),
+    of(Achieved::Scripts, &["cseresult.log : 0"]),
     of(Achieved::Operation, &["/write ", " succeeded"]),
     of(Achieved::Operation, &["': 'succeeded'"]),
+    of(Achieved::Repeated, &["'provisioningstate': 'succeeded'"]),
     of(Achieved::Certificate, &["rotated certificates"]),
     of(Achieved::Certificate, &["certificate signing request", "is approved"]),
     of(Achieved::Certificate, &["certificate signing request", "is issued"]),
     of(Achieved::Certificate, &["certificate request was signed and a response was received"]),
+    of(Achieved::Configured, &["writing kubelet configuration to file"]),
+    of(Achieved::Configured, &["[kubelet-start] starting the kubelet"]),
+    of(Achieved::ApiServer, &["connected to the api server"]),
     of(Achieved::ApiServer, &["caches populated for"]),
     of(Achieved::ApiServer, &["reading configuration from the 'kubeadm-config'"]),
     of(Achieved::Runtime, &["containerd successfully booted"]),
+    of(Achieved::Runtime, &["containerd is active"]),
     of(Achieved::Image, &["successfully pulled image"]),
     of(Achieved::Image, &["pulled image '"]),
     of(Achieved::Image, &["pulled [registry]"]),
@@ -181,11 +193,16 @@ pub(crate) fn is_claimed(progress: &Progress, line: &str) -> bool {
     match progress.achieved {
         Achieved::Ready | Achieved::Registered | Achieved::Scripts => !line.contains("not ready"),
         Achieved::Young => is_young(line),
+        // Something that is tried for the tenth time does not go on.
+        Achieved::GoesOn if line.contains(": attempt #") => {
+            let count = line.split_once(": attempt #").map_or("", |(_, count)| count);
+            count.bytes().take_while(u8::is_ascii_digit).count() < 2
+        }
         // The answer to a question that was asked again, and no part of a larger answer.
         Achieved::Operation if line.contains('\'') => {
             line.starts_with('{') && !line.contains("'code'")
         }
-        Achieved::GoesOn | Achieved::UserData | Achieved::Operation => true,
+        Achieved::GoesOn | Achieved::UserData | Achieved::Operation | Achieved::Repeated => true,
         Achieved::Answered if line.contains("recovered") => true,
         Achieved::Answered => {
             !NOT.iter().any(|word| line.contains(word)) && !line.contains("giving up")
@@ -365,6 +382,18 @@ fn is_undone(
             matches!(cause, Cause::PackageManagerLocked | Cause::PackageRepositoryFailure)
         }
         Achieved::Operation => is_refusal(cause) || is_transient(cause),
+        Achieved::Repeated => {
+            let between = finding.line..milestone.line;
+            (is_refusal(cause) || is_transient(cause))
+                && between.len() < LONG_MESSAGE
+                && between.map(|line| page.bounded_line(line)).any(|line| line.starts_with("$ az "))
+        }
+        Achieved::Configured => {
+            matches!(
+                cause,
+                Cause::KubeletConfigInvalid | Cause::KubeletFailure | Cause::TlsBootstrapPending
+            )
+        }
         // cloud-init says that it has finished whatever happened.
         Achieved::UserData => finding.strength < Strength::Strong && cause == Cause::ScriptDefect,
         Achieved::Answered => {
@@ -415,7 +444,7 @@ pub(crate) fn outlasts_success(finding: &Finding) -> bool {
     is_of_service
         || finding.strength == Strength::Strong
             && !is_transient(cause)
-            && cause != Cause::ArtifactMissing
+            && !matches!(cause, Cause::ArtifactMissing | Cause::KernelMismatch)
 }
 
 /// What Azure refuses before there is a machine.

@@ -27,7 +27,8 @@ pub(crate) fn is_no_report(page: &Page<'_>) -> bool {
     let is_script = count(is_source) * 3 > all
         && lines().any(|line| line.contains("() {") || line.starts_with("#!"));
     let is_chat = count(is_chat_line) * 2 > all && all > 1;
-    let is_runbook = has("runbook");
+    let is_runbook =
+        has("runbook") || count(is_row_of_codes) > 1 && count(is_row_of_codes) * 3 > all;
     // An error of ARM about a resource that no node has.
     let is_of_others = [
         "microsoft.storage/",
@@ -72,8 +73,8 @@ pub(crate) fn is_no_report(page: &Page<'_>) -> bool {
 pub(crate) fn is_of_a_bootstrap(page: &Page<'_>) -> bool {
     const PARTS: &[&str] = &[
         "kube",
-        "containerd",
-        "cloud-init",
+        "container",
+        "cloud",
         "extension",
         "cse",
         "provision",
@@ -84,8 +85,13 @@ pub(crate) fn is_of_a_bootstrap(page: &Page<'_>) -> bool {
         "machine",
         "systemd",
         "apt",
+        "dpkg",
         "dnf",
+        "rpm",
+        "yum",
+        "zypper",
         "curl",
+        "wget",
         "kernel",
         "ignition",
         "rke2",
@@ -95,8 +101,43 @@ pub(crate) fn is_of_a_bootstrap(page: &Page<'_>) -> bool {
         "vmss",
         "aks",
         "node",
-        "arm",
         "exitcode",
+        "oras",
+        "docker",
+        "crictl",
+        "nvidia",
+        "modprobe",
+        "terraform",
+        "ansible",
+        "cluster",
+        "nslookup",
+        "resolver",
+        "windows",
+        "powershell",
+        "/var/lib",
+        "/opt/",
+        "/usr/",
+        "pulling",
+        "image",
+        "x509",
+        "mount",
+        "oom",
+        "sudo",
+        "boot",
+        "vm ",
+        "vm'",
+        "pool",
+        "subnet",
+        "quota",
+        "cni",
+        "csr",
+        "token",
+        "proxy",
+        "imds",
+        "169.254",
+        "168.63",
+        "runcmd",
+        "no space",
     ];
     !page.is_no_report() && PARTS.iter().any(|part| page.says(part))
 }
@@ -117,6 +158,17 @@ fn is_source(line: &str) -> bool {
 
 /// `[10:02] name: text`, `name, 10:02: text`.
 fn is_chat_line(line: &str) -> bool {
+    // `10:02 name: text`
+    let bare = line.trim_start().split_once(' ').filter(|(time, rest)| {
+        let is_time = time.len() == 5 && time.as_bytes()[2] == b':';
+        is_time
+            && rest
+                .split_once(": ")
+                .is_some_and(|(name, _)| name.bytes().all(|byte| byte.is_ascii_lowercase()))
+    });
+    if bare.is_some() {
+        return true;
+    }
     let Some((time, rest)) =
         line.trim_start().strip_prefix('[').and_then(|rest| rest.split_once("] "))
     else {
@@ -135,6 +187,20 @@ fn is_markdown(line: &str) -> bool {
     let is_step = line.split_once(". ").is_some_and(|(number, _)| number.parse::<u8>().is_ok());
     let is_table = line.starts_with('|') && line.ends_with('|');
     is_heading || is_list || is_step || is_table || line.starts_with("```")
+}
+
+/// `51 - API server not reachable`: a row of a list of exit codes.
+fn is_row_of_codes(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let is_number = words.next().is_some_and(|word| {
+        (2..=3).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let is_text = words.clone().count() > 2;
+    is_number
+        && is_text
+        && words
+            .take(3)
+            .all(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-'))
 }
 
 /// A sentence of documentation.

@@ -243,7 +243,9 @@ pub(crate) fn find(
 ) -> Found {
     let mut found = Found::default();
     for (piece, page) in pages.iter().enumerate() {
-        if page.is_no_report() {
+        if page.is_no_report()
+            || code.is_none() && page.lines.len() > 3 && !genre::is_of_a_bootstrap(page)
+        {
             continue;
         }
         let milestones = find_on(page, piece, code, api_server, &mut found.findings);

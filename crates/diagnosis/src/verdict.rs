@@ -36,6 +36,8 @@ pub(crate) struct Case<'a> {
     /// What was achieved.
     milestones: Vec<Milestone>,
     proven_from: Vec<Option<usize>>,
+    /// For each piece, the first line that shows that a repository of packages is not in order.
+    broken_repository: Vec<Option<usize>>,
     /// For each piece, the first line that shows that the kernel lacks something.
     lacks_kernel_parts: Vec<Option<usize>>,
     /// What counts of each piece that is a serial log.
@@ -71,6 +73,7 @@ impl<'a> Case<'a> {
             milestones: found.milestones,
             proven_from: Vec::new(),
             lacks_kernel_parts: Vec::new(),
+            broken_repository: Vec::new(),
             cuts: Vec::new(),
             doubted: Vec::new(),
             pages,
@@ -84,6 +87,10 @@ impl<'a> Case<'a> {
         case.keep_the_last_boot();
         case.prefer_the_failing_step();
         case.proven_from = case.first_proofs();
+        case.broken_repository = case.first_of(|finding| {
+            finding.rule.cause == Cause::PackageRepositoryFailure
+                && finding.strength >= Strength::Fair
+        });
         case.lacks_kernel_parts = case.first_of(|finding| {
             finding.rule.cause == Cause::KernelMismatch && finding.strength >= Strength::Fair
         });
@@ -184,7 +191,9 @@ impl<'a> Case<'a> {
         if finding.rule.cause == Cause::ContainerRuntimeFailure {
             return is_after(&self.lacks_kernel_parts);
         }
-        if !is_after(&self.proven_from) {
+        let is_package = finding.rule.cause == Cause::ArtifactMissing;
+        let is_broken = is_package && is_after(&self.broken_repository);
+        if !is_after(&self.proven_from) && !is_broken {
             return false;
         }
         let line = self.pages[finding.piece].bounded_line(finding.line);
@@ -330,7 +339,12 @@ impl<'a> Case<'a> {
     }
 
     fn stated_failure(&self) -> bool {
-        let coded = self.arm_code.is_some();
+        // A code that is not known, in a text that names nothing of a node, is about something else.
+        let coded = self.arm_code.as_deref().is_some_and(|code| {
+            arm::ArmCode::find(code).is_some()
+                || arm::cause_by_name(code).is_some()
+                || self.pages.iter().any(genre::is_of_a_bootstrap)
+        });
         coded
             || self.reading.result == ResultShape::HeadCut
             || self.pages.iter().zip(&self.cuts).any(|(page, cut)| match cut {

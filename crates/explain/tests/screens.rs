@@ -38,3 +38,21 @@ fn a_text_in_which_no_rule_finds_a_cause() {
                 [stdout]\nthe flux capacitor is out of plutonium\n";
     insta::assert_snapshot!(explanation(Source::Extension, "extension vmssCSE", text).text());
 }
+
+/// Texts as people paste them, of all kinds. What is shown has to tell a reader who has never seen the text
+/// what happened, why that is sure, and what to type next.
+#[test]
+fn twelve_failures_as_people_paste_them() {
+    const CASES: [&str; 12] = [
+        "N002", "N005", "N015", "N020", "N044", "N060", "M006", "M032", "M042", "M050", "P005",
+        "P034",
+    ];
+    let texts = include_str!("../../diagnosis/tests/texts/failures.jsonl");
+    for id in CASES {
+        let mark = format!("{{\"id\": \"{id}\"");
+        let line = texts.lines().find(|line| line.starts_with(&mark)).unwrap();
+        let text: serde_json::Value = serde_json::from_str(line).unwrap();
+        let told = explanation(Source::Text, "paste.txt", text["text"].as_str().unwrap());
+        insta::assert_snapshot!(format!("paste_{id}"), told.text());
+    }
+}

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "Azure has no capacity for the size here now",
     looks_like: "`AllocationFailed`, `ZonalAllocationFailed`, `Overconstrained…`.",
     misleads: "It arrives on the operation, minutes after the request was accepted.",
-    remedy: "Try another zone, size or region, or wait; fewer constraints help.",
+    remedy: "Capacity shows only by trying: retry later, or give Azure more choice. `az vm list-skus -l REGION --size SIZE --zone -o table` lists the zones that offer the size; allow more zones and sizes in the pool (Karpenter NodePool: `node.kubernetes.io/instance-type`, `topology.kubernetes.io/zone`), or another region. Each constraint less helps, such as a proximity placement group or a dedicated host. For capacity that must always be there, reserve it: portal, Capacity Reservation Groups.",
     signs: &[
         Sign::new(22, &["is not available in the current hardware cluster"]),
         Sign::new(23, &["allocationfailed"]),

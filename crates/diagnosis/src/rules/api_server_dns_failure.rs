@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the name of the API server does not resolve",
     looks_like: "`server can't find …azmk8s.io: NXDOMAIN`, code 52 or 53.",
     misleads: "53 says that Azure DNS failed; Azure DNS answered, it has no record.",
-    remedy: "Link the private DNS zone to the node's virtual network, or give the custom DNS server a forwarder to 168.63.129.16.",
+    remedy: "On the node, run `nslookup HOST` and `nslookup HOST 168.63.129.16`. If only the second answers, give the custom DNS server a forwarder to 168.63.129.16 (`az network vnet show -g GROUP -n VNET --query dhcpOptions.dnsServers` lists the servers). If neither answers, link the private DNS zone to the virtual network of the node (or of that server): compare `az network private-dns link vnet list -g NODE_GROUP -z ZONE -o table`, then `az network private-dns link vnet create -g NODE_GROUP -z ZONE -n LINK -v VNET -e false`.",
     signs: &[
         Sign::new(50, &["azmk8s.io: nxdomain"]),
         Sign::new(50, &["nxdomain"]).with_codes(&[52, 53]),

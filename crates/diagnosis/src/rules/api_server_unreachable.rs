@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the API server cannot be reached",
     looks_like: "`connection refused` or a time-out to port 443 or 6443 of the API server; code 51. Agents of RKE2 and k3s: `failed to get CA certs`, again and again.",
     misleads: "kubeadm says \"couldn't validate the identity of the API Server\" for a plain time-out.",
-    remedy: "Check authorized IP ranges, firewall and private link between node and API server, and whether the control plane is up.",
+    remedy: "On the node, run `curl -kv https://HOST:PORT/healthz`: any answer, also 401, means that the way is open. Refused: see whether the control plane is up, `az aks show -g GROUP -n CLUSTER --query \"[powerState.code, provisioningState]\"`. Timeout: look at `az aks show -g GROUP -n CLUSTER --query apiServerAccessProfile`, allow the node's outbound address with `az aks update -g GROUP -n CLUSTER --api-server-authorized-ip-ranges RANGES` (the whole list, old ranges too), then check firewall, NSG, routes and private link.",
     signs: &[
         Sign::new(76, &["couldn't validate the identity of the api server", "timeout"]),
         Sign::new(76, &["couldn't validate the identity of the api server", "connection refused"]),

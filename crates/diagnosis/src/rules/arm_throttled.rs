@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "ARM refuses because of too many requests, or a newer operation won",
     looks_like: "`TooManyRequests`, `SubscriptionRequestsThrottled`, `OperationPreempted`.",
     misleads: "Compute's 429 carries the code OperationNotAllowed, which elsewhere means quota.",
-    remedy: "Slow down and honour Retry-After; find who else calls with the same identity.",
+    remedy: "Wait as long as Retry-After says, then start fewer nodes at once. Limits count per identity and subscription, so find who else calls: `az monitor activity-log list -g NODE_GROUP --offset 1h --max-events 1000 --query \"[].caller\" -o tsv | sort | uniq -c` counts the writes of each caller (reads do not show). Slow the busiest one down or give it an identity of its own. `OperationPreempted` is no throttling: find the second controller that changes the same resource.",
     signs: &[
         Sign::new(107, &["toomanyrequests"]),
         Sign::new(107, &["too many requests"]),

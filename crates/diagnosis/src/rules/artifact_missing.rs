@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "a package, image or file does not exist where it is looked for",
     looks_like: "`The requested URL returned error: 404`, `manifest unknown`, `E: Version 'V' for 'kubelet' was not found`.",
     misleads: "\"Timeout\" codes (31, 41, 205) hide a 404.",
-    remedy: "Check the version and the address in the line; it was not published, or not for this operating system, or the registry cache does not have it.",
+    remedy: "Ask for what the line names: `curl -sIL URL`, on the node `crictl pull IMAGE`, `apt-cache madison kubelet` or `tdnf list kubelet`, for your registry `az acr repository show-tags -n REGISTRY --repository REPOSITORY -o table`. Correct the version or the address, or publish what is missing, for an image `az acr import -n REGISTRY --source IMAGE`. It was not published, or not for this operating system, or the registry cache does not have it; `az aks get-versions -l REGION -o table` lists what AKS supports.",
     signs: &[
         Sign::new(70, &["the requested url returned error: 404"]),
         Sign::new(70, &["manifest unknown"]),

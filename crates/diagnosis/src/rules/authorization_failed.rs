@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the caller lacks an Azure role",
     looks_like: "`AuthorizationFailed`, `LinkedAuthorizationFailed`, a 403 for a storage blob.",
     misleads: "A 404 before it is only the anonymous attempt.",
-    remedy: "Give the identity in the line the role for the action and scope it names; new assignments take minutes.",
+    remedy: "The line names the identity, the action and the scope. See what the identity has: `az role assignment list --assignee PRINCIPAL_ID --scope SCOPE --include-inherited -o table`. Give it a role with that action: `az role assignment create --assignee-object-id PRINCIPAL_ID --assignee-principal-type ServicePrincipal --role ROLE --scope SCOPE`, or portal, the resource > Access control (IAM). Only an Owner or User Access Administrator of the scope can; a new assignment takes up to 10 minutes to work.",
     signs: &[
         Sign::new(21, &["does not have authorization to perform action"]),
         Sign::new(21, &["linkedauthorizationfailed"]),

@@ -11,7 +11,7 @@ pub static RULE: Rule = Rule {
     title: "a program that the bootstrap calls cannot be run",
     looks_like: "`oras: command not found`, `failed to run command 'X': No such file or directory`, `last exit status: 127`, `mv: cannot stat '/opt/bin/kubelet-V'`.",
     misleads: "The step that called it reports its own code: 211 reads \"network timeout\" while oras is missing.",
-    remedy: "Use an image that has the program; tell the image owner which one is missing. On the node, `command -v NAME` and `ls -l /usr/bin /usr/local/bin /opt/bin` tell whether it is absent, not in PATH or not executable.",
+    remedy: "Use an image that has the program, and tell the image owner which one is missing: for an image of AKS that is Microsoft, by a support request. `kubectl get nodes -L kubernetes.azure.com/node-image-version` shows the images of the other nodes. On a node of the same image, `command -v NAME` and `ls -l /usr/bin /usr/local/bin /opt/bin` tell whether it is absent, not in PATH or not executable.",
     signs: &[
         Sign::new(31, &["unmet condition check", "/bin/"]),
         Sign::new(31, &["kubelet.service", "unmet condition check", "executable"]),

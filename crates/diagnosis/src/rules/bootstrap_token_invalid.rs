@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the join token is expired, unknown or refused",
     looks_like: "`the server has asked for the client to provide credentials`, `cluster-info ConfigMap does not yet contain a JWS signature for token ID`, 401 from the API server; of an agent of RKE2 or k3s, 401 where it asks for its configuration.",
     misleads: "The extension may have succeeded: the scripts do not check the token.",
-    remedy: "Make a new bootstrap token and give it to new nodes; tokens of kubeadm live 24 hours.",
+    remedy: "Compare the node's token id with what the cluster knows: `kubeadm token list`, or `kubectl -n kube-system get secrets --field-selector type=bootstrap.kubernetes.io/token`; tokens of kubeadm live 24 hours. Make a new one with `kubeadm token create --print-join-command` (RKE2 and k3s: `node-token` under /var/lib/rancher on a server) and give it to new nodes in their user data; old nodes do not recover. On AKS the platform makes the token: reconcile with `az aks update -g GROUP -n CLUSTER`, then add nodes again.",
     signs: &[
         Sign::new(64, &["does not yet contain a jws signature for token id"]),
         Sign::new(64, &["could not find a jws signature in the cluster-info"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the node's clock is off",
     looks_like: "`certificate has expired or is not yet valid: current time …`, `Release file … is not valid yet`.",
     misleads: "It looks like a certificate problem, or like a broken repository.",
-    remedy: "Find out why the clock is wrong (chrony, hyper-v time sync); certificates are judged by it.",
+    remedy: "On the node, compare `date -u` with the true time and read `timedatectl` and `chronyc sources`. Set the clock with `chronyc makestep` (Windows: `w32tm /resync`), then let the node join again. If chrony has no source, take the time of the host: add `refclock PHC /dev/ptp_hyperv poll 3 dpoll -2 offset 0` to chrony's configuration in the image. Leave the certificates alone: they are judged by the clock.",
     signs: &[
         Sign::new(56, &["is not yet valid", "current time"]),
         Sign::new(56, &["is not valid yet"]),

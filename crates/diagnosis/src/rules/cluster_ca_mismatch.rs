@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the cluster CA that the node was given is not the API server's",
     looks_like: "kubelet or kubeadm: `x509: certificate signed by unknown authority` for the API server; `none of the public keys .. are pinned`. Agents of RKE2 and k3s: `token CA hash does not match the Cluster CA certificate hash`.",
     misleads: "51 reads \"connection failed\".",
-    remedy: "Give the node the cluster's present CA: new customData, or a new discovery hash.",
+    remedy: "Prove it on the node: `curl --cacert /etc/kubernetes/certs/ca.crt https://HOST:PORT/healthz` (kubeadm: /etc/kubernetes/pki/ca.crt) fails on the certificate. The current CA is in `kubectl -n kube-system get configmap kube-root-ca.crt -o yaml`. Give it to new nodes in their customData; for kubeadm, `kubeadm token create --print-join-command` prints the new discovery hash, for RKE2 and k3s copy the token from the server again. Replace nodes that were prepared before the CA was rotated.",
     signs: &[
         Sign::new(59, &["x509: certificate signed by unknown authority", "/api/v1"]),
         Sign::new(59, &["x509: certificate signed by unknown authority"]).with_codes(&[51]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the network plugin is not there or not initialised",
     looks_like: "`cni plugin not initialized`, `NetworkPluginNotReady`.",
     misleads: "The node is registered and NotReady: the bootstrap itself was fine.",
-    remedy: "Check that the network plugin's DaemonSet runs on the node and has written its configuration to /etc/cni/net.d.",
+    remedy: "See whether the network plugin's pod runs on the node: `kubectl get pods -A -o wide --field-selector spec.nodeName=NODE`; read it with `kubectl -n kube-system logs POD --all-containers`. On the node, `ls -l /etc/cni/net.d /opt/cni/bin` must show its configuration and binaries, and `journalctl -u containerd` names what is missing. Fix its DaemonSet (image pull, tolerations, node selector), or install a plugin: a new Cluster API cluster has none. The node then turns Ready by itself.",
     signs: &[
         Sign::new(88, &["key-value store", "network plugin"]),
         Sign::new(88, &["hcn", " failed"]).fair(),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the node's configuration was not usable",
     looks_like: "`failed to read provision.json .. AKSNodeConfig is not properly set`, `unsupported version:`, `base64: invalid input` at the containerd step.",
     misleads: "aks-node-controller ends with 240 or with 1; the containerd step with 6, which reads \"file watch timeout\".",
-    remedy: "Check the configuration: is the file there, is its version v1, is it in the right place? For scale sets, compare the customData that was sent with what `bringup nodeconfig validate` accepts.",
+    remedy: "Check the configuration: is the file there, is its version v1, is it in the right place? On the node, run `ls -l /opt/azure/containers/aks-node-controller-config.json` and `tail /var/log/azure/aks-node-controller.log`. For scale sets, compare the customData that was sent with what `bringup nodeconfig validate FILE` accepts; it names line and field. Correct the provisioner or template that writes it, then replace the node: the customData of a VM cannot be changed.",
     signs: &[
         Sign::new(37, &["failed to read provision.json", "no such file"]),
         Sign::new(37, &["aksnodeconfig is not properly set"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "containerd does not start or is not usable",
     looks_like: "`unknown service runtime.v1.RuntimeService`, `containerd did not become ready`, `containerd could not be started`.",
     misleads: "Codes of images and drivers (233, 84, 153) follow from it.",
-    remedy: "Look at `journalctl -u containerd` and its configuration; the CRI plugin must be on and the schema must fit its version.",
+    remedy: "On the node, run `systemctl status containerd`, `journalctl -u containerd -n 100 --no-pager` and `crictl info`. In /etc/containerd/config.toml, `cri` must not be in `disabled_plugins`, and the schema must fit `containerd --version`: `containerd config dump` tells whether it parses, `containerd config migrate` of 2.x prints an older file in the new schema. Correct the file, run `systemctl restart containerd`, and fix the image or node configuration that wrote it.",
     signs: &[
         Sign::new(73, &["unknown service runtime.v1"]),
         Sign::new(73, &["could not connect to the container runtime"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "a control-plane machine did not come up",
     looks_like: "`error execution phase wait-control-plane`, `could not initialize a Kubernetes cluster`, etcd learner errors.",
     misleads: "A refused connection to its own API server is a consequence.",
-    remedy: "Look at the static pods' logs (crictl ps -a) and at etcd.",
+    remedy: "On the machine, run `crictl ps -a`, then `crictl logs ID` for kube-apiserver and etcd, and `journalctl -u kubelet -n 100`: the first container that exits is the cause. For etcd, ask a healthy member: `kubectl -n kube-system exec etcd-NODE -- etcdctl --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/etcd/server.crt --key /etc/kubernetes/pki/etcd/server.key member list`, and remove a stale member. Then delete the Machine that did not join; KubeadmControlPlane makes a new one.",
     signs: &[
         Sign::new(75, &["wait-control-plane"]),
         Sign::new(75, &["could not initialize a kubernetes cluster"]),

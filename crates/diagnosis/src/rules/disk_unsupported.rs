@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the disk choice does not fit the VM size",
     looks_like: "`OS disk of Ephemeral VM with size greater than .. is not allowed`, a data disk that does not mount.",
     misleads: "The cleanup that follows (NicReservedForAnotherVm) hides it.",
-    remedy: "Choose an OS disk that fits the size's cache or temporary disk, or a size with more of it.",
+    remedy: "See what the size can do: `az vm list-skus -l REGION --size SIZE --query \"[].capabilities\" -o json`; look at `EphemeralOSDiskSupported`, `CachedDiskBytes`, `MaxResourceVolumeMB`, `PremiumIO`. Choose an OS disk that fits the cache or temporary disk (`--node-osdisk-size`), a managed one (`--node-osdisk-type Managed`), or a size with more of it. For a data disk that does not mount, look on the node at `lsblk -f` and /etc/fstab: mount by UUID, with `nofail`.",
     signs: &[
         Sign::new(24, &["os disk of ephemeral vm"]),
         Sign::new(24, &["ephemeral", "not supported"]),

@@ -11,7 +11,7 @@ pub static RULE: Rule = Rule {
     title: "a name does not resolve",
     looks_like: "`Could not resolve host`, `no such host`, `Temporary failure in name resolution`.",
     misleads: "The download that needed the name ends with its own \"timeout\" code (31, 41, 205, 211).",
-    remedy: "Check the DNS servers of the virtual network: do they answer, and do they forward public names?",
+    remedy: "On the node, run `resolvectl status`, `nslookup HOST` and `nslookup HOST 168.63.129.16`. If only the second answers, the DNS servers of the virtual network are at fault: `az network vnet show -g GROUP -n VNET --query dhcpOptions.dnsServers` lists them; they must answer on port 53 (UDP and TCP) and forward public names, for example to 168.63.129.16. If neither answers, check the name itself and a firewall on port 53. Portal: virtual network > DNS servers; running nodes take a change only after a reboot.",
     signs: &[
         Sign::new(54, &["could not resolve host"]),
         Sign::new(54, &["curl: (6)"]),

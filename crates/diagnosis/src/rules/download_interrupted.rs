@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "a download broke off or was corrupt",
     looks_like: "`connection reset by peer`, `unexpected end of file` after a download, a checksum that does not match.",
     misleads: "The step reports \"timeout\".",
-    remedy: "Try again; if it stays, look for something on the way that cuts connections.",
+    remedy: "Try again with a new node: one break proves nothing. If it repeats, fetch the address in the line on the node a few times, `curl -fvL -o /tmp/x URL && sha256sum /tmp/x`: a changing size or checksum shows that something on the way cuts or rewrites it. Find it with `az network nic show-effective-route-table -g NODE_GROUP -n NIC -o table` (a next hop VirtualAppliance is a firewall) and exempt HOST from its inspection and size limits, or mirror the file. The firewall's owner sees the resets.",
     signs: &[
         Sign::new(85, &["connection reset by peer"]).unless(&["6443", "azmk8s"]),
         Sign::new(85, &["unexpected end of file"]).fair(),

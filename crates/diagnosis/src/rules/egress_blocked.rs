@@ -11,7 +11,7 @@ pub static RULE: Rule = Rule {
     title: "outbound connections are dropped or refused",
     looks_like: "`curl: (28)`, `Connection timed out`, code 50; 403 from a package server.",
     misleads: "Code 50 also follows from DNS and proxy faults, which come first.",
-    remedy: "Open the required outbound addresses in firewall, NSG and routes; check the NAT gateway or load balancer for free ports.",
+    remedy: "On the node, run `curl -v --connect-timeout 5 https://HOST`. Allow HOST and what AKS requires on port 443 in firewall, NSG and routes: mcr.microsoft.com, `*.data.mcr.microsoft.com`, management.azure.com, login.microsoftonline.com, packages.aks.azure.com, acs-mirror.azureedge.net. See what applies: `az network nic list-effective-nsg -g NODE_GROUP -n NIC`, `az network nic show-effective-route-table -g NODE_GROUP -n NIC`. If all is open, look for used-up SNAT ports: portal, NAT gateway or load balancer > Metrics.",
     signs: &[
         Sign::new(79, &["azure firewall", "denied"]),
         Sign::new(79, &["status code 470"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the GPU driver could not be installed, loaded or matched",
     looks_like: "`Driver/library version mismatch`, `No CUDA package found for kernel`, `Module nvidia not found`.",
     misleads: "10 and 84 have other causes too: metadata that was not there, containerd that was not ready.",
-    remedy: "Match driver and kernel: use a newer image, or install the driver by the GPU operator instead.",
+    remedy: "On the node, run `nvidia-smi`, `uname -r`, `lsmod | grep nvidia` and `dmesg | grep -iE \"nvrm|nvidia\"`. Match driver and kernel with a newer image: `az aks nodepool upgrade -g GROUP --cluster-name CLUSTER -n POOL --node-image-only`. Or install the driver with the NVIDIA GPU operator instead, on a pool that was added with `--gpu-driver none`. `Driver/library version mismatch` after an update only needs a reboot.",
     signs: &[
         Sign::new(97, &["driver/library version mismatch"]),
         Sign::new(97, &["couldn't communicate with the nvidia driver"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the managed identity that the node wants to use is not on the VM",
     looks_like: "IMDS answers 400 `Identity not found`.",
     misleads: "212 reads \"unauthorized\": the registry was never asked.",
-    remedy: "Assign the kubelet identity to the VM or scale set, or correct its client id in the node class.",
+    remedy: "Compare what the node asks for, `az aks show -g GROUP -n CLUSTER --query identityProfile.kubeletidentity`, with what the VM has, `az vm identity show -g NODE_GROUP -n VM` (scale set: `az vmss identity show`). Assign it with `az vm identity assign -g NODE_GROUP -n VM --identities IDENTITY_ID` (scale set: `az vmss identity assign`), or correct the client id in the node class. Fix the template too, or the next node lacks it again.",
     signs: &[
         Sign::new(20, &["identity not found"]),
         Sign::new(39, &["http/1.1 400 bad request"]).near(&["ret_code: 212", "oauth2/token"]),

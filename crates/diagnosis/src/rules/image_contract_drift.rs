@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "image, scripts and provisioner do not go together",
     looks_like: "`unknown flag: --…` that an older kubelet had, `components.json: no such file`, `Using VHD distro but file .. not found`.",
     misleads: "kubelet gets the blame, or the step that missed the file.",
-    remedy: "Use an image and a provisioner of the same time; compare the image's release notes with the failing flag or file.",
+    remedy: "See what runs together: `az aks nodepool show -g GROUP --cluster-name CLUSTER -n POOL --query \"[nodeImageVersion, currentOrchestratorVersion]\"`, on the node `kubelet --version` and `ls -l /opt/azure`. Use an image and a provisioner of the same time: the newest image with `az aks nodepool upgrade -g GROUP --cluster-name CLUSTER -n POOL --node-image-only`, or the provisioner release that belongs to a pinned image. Compare the failing flag or file with the image's release notes (github.com/Azure/AgentBaker).",
     signs: &[
         Sign::new(39, &["required variables are not set"]),
         Sign::new(98, &["unknown flag: --azure-container-registry-config"]),

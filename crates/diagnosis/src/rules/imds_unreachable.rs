@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the instance metadata service 169.254.169.254 does not answer",
     looks_like: "`Failed to fetch IMDS instance metadata`, a refused or timed-out call to 169.254.169.254.",
     misleads: "The code is that of the step that needed metadata: 212 reads \"unauthorized\", 10 reads \"missing CUDA package\".",
-    remedy: "Look for iptables rules, a proxy without NO_PROXY=169.254.169.254, or a policy that blocks the metadata service.",
+    remedy: "On the node, run `curl -s -H Metadata:true --noproxy '*' \"http://169.254.169.254/metadata/instance?api-version=2021-02-01\"`. If that works, the proxy is at fault: add 169.254.169.254 to NO_PROXY. If not, look for what blocks it: `ip route get 169.254.169.254`, `iptables-save | grep 169.254.169.254`, and policies or security agents that shut the metadata service off; let root reach it at least until the bootstrap has ended. A 429 or 410 passes: retry.",
     signs: &[
         Sign::new(40, &["failed to fetch imds"]),
         Sign::new(40, &["169.254.169.254", "connection refused"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "ARM rejects the request itself",
     looks_like: "`InvalidParameter`, `PropertyChangeNotAllowed`, `PlatformImageNotFound`.",
     misleads: "Repeating it never helps.",
-    remedy: "Correct the property that the message names.",
+    remedy: "Read the whole message: `az monitor activity-log list -g NODE_GROUP --status Failed --offset 1h --query \"[].properties.statusMessage\"`. Correct the property that it names in the node class, machine template or pool; repeating the same request never helps. What exists: sizes `az vm list-skus -l REGION --size SIZE -o table`, images `az vm image list -l REGION -p PUBLISHER -f OFFER --all -o table` or `az sig image-version list -g GROUP -r GALLERY -i DEFINITION -o table`.",
     signs: &[
         Sign::new(105, &["invalidparameter"]),
         Sign::new(105, &["propertychangenotallowed"]),

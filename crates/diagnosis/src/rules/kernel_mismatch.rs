@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "a kernel module, sysctl or cgroup version is missing or wrong",
     looks_like: "`modprobe: FATAL: Module X not found`, `cgroupv2 unified hierarchy not detected`, `[ERROR FileContent--proc-sys-…]`.",
     misleads: "34 blames kubelet.",
-    remedy: "Use an image whose kernel has the module and cgroup version that the scripts expect.",
+    remedy: "On the node, check what the line names: `uname -r`, `modprobe -v MODULE`, `sysctl NAME`, and `stat -fc %T /sys/fs/cgroup` (`cgroup2fs` is cgroup v2). What the kernel has, switch on in the image, in /etc/modules-load.d and /etc/sysctl.d; for kubeadm that is `modprobe br_netfilter` and `sysctl -w net.ipv4.ip_forward=1`. What it lacks needs another image: `az aks nodepool upgrade -g GROUP --cluster-name CLUSTER -n POOL --node-image-only`, or a pool with a newer `--os-sku`.",
     signs: &[
         Sign::new(94, &["modprobe: fatal: module"]).unless(&["nvidia"]),
         Sign::new(94, &["cgroupv2 unified hierarchy not detected"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "kubelet refuses a flag, a label or its configuration",
     looks_like: "`unknown flag`, `failed to load kubelet config file`, `unknown 'kubernetes.io' or 'k8s.io' labels specified`.",
     misleads: "kubelet restarts for ever while the extension says 0.",
-    remedy: "Correct the flag or field that kubelet names; custom kubelet configuration is not validated before kubelet reads it.",
+    remedy: "On the node, `journalctl -u kubelet -n 50 --no-pager` names the flag, field or label. Correct it where it is set: `az aks nodepool show -g GROUP --cluster-name CLUSTER -n POOL --query kubeletConfig`, `spec.kubelet` of the AKSNodeClass, or `kubeletExtraArgs` in the KubeadmConfigTemplate; of the kubernetes.io and k8s.io labels only a few are allowed, so prefer your own prefix. Custom kubelet configuration is not validated before kubelet reads it: try a change on one node first.",
     signs: &[
         Sign::new(101, &["unknown flag: --"]),
         Sign::new(101, &["failed to parse kubelet flag"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the package manager's lock is held, or its database is half configured",
     looks_like: "`Waiting for release of apt locks` again and again, `Could not get lock`, `dpkg was interrupted`.",
     misleads: "The wait has no limit, so the whole bootstrap ends with 124.",
-    remedy: "Find who holds the lock (unattended-upgrades, another extension) and keep it off new nodes; an interrupted dpkg needs `dpkg --configure -a`.",
+    remedy: "On the node, `fuser -v /var/lib/dpkg/lock-frontend /var/lib/apt/lists/lock` and `ps -ef | grep -E \"apt|dpkg|dnf\"` name the holder. Keep it off new nodes: in the image `systemctl mask apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service`, on AKS `az aks update -g GROUP -n CLUSTER --node-os-upgrade-channel NodeImage`; order other extensions after the bootstrap. An interrupted dpkg needs `dpkg --configure -a`; never delete a lock file.",
     signs: &[
         Sign::new(26, &["waiting for release of apt locks"]).with_codes(&[124, 137, 143]),
         Sign::new(91, &["waiting for release of apt locks"]).fair(),

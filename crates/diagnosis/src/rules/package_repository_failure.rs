@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the package repository is unsigned, broken or slow",
     looks_like: "`NO_PUBKEY`, `is not signed`, `apt-get update timed out`.",
     misleads: "99 and 124 read like time-outs of the node.",
-    remedy: "Check the repository's key and metadata; use a mirror that is complete.",
+    remedy: "On the node, run `apt-get update` (Azure Linux: `tdnf makecache`); the first error tells a missing key from broken metadata or a slow server. Install the repository's current key (Microsoft's: https://packages.microsoft.com/keys/microsoft.asc), or point the sources in /etc/apt/sources.list.d or /etc/yum.repos.d to a mirror that is complete. Do not switch off signature checks. For a mirror of your own, its owner has to sync it again; packages that are in the image need no repository.",
     signs: &[
         Sign::new(92, &["no_pubkey"]),
         Sign::new(92, &["is not signed"]),

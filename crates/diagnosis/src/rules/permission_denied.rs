@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "a file or mount refuses to be used",
     looks_like: "`Permission denied` at exec, `Read-only file system`, SELinux denials.",
     misleads: "A refused program ends with 126, which looks like a script error.",
-    remedy: "Look at the mode, the mount options (noexec) and SELinux or AppArmor denials for the path in the line.",
+    remedy: "On the node, look at the path in the line: `namei -l PATH` (mode), `findmnt -T PATH` (`noexec` or `ro`), `ausearch -m avc -ts boot` (SELinux) and `journalctl -k | grep -i apparmor`. Fix what refuses, in the image: `chmod +x PATH`, a mount without `noexec`, `restorecon -v PATH`, or a rule of the hardening baseline. If a file system turned read-only by itself, `dmesg | grep -iE \"ext4|xfs|i/o error\"` shows a disk fault: replace the node.",
     signs: &[
         Sign::new(33, &["read-only file system"]),
         Sign::new(33, &["avc:", "denied"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "Azure failed; the same request works later",
     looks_like: "`InternalServerError`, `ServiceUnavailable`, `Service returned an error`.",
     misleads: "It says nothing about the node.",
-    remedy: "Try again later; open a support case with the correlation id if it stays.",
+    remedy: "Try again in a few minutes: delete the Machine or NodeClaim and let its controller make a new one. If the message names a resource that is not in Succeeded state, fix that one first. If it stays, look at portal, Service Health, use another zone, and open a support case with the correlation id: `az monitor activity-log list -g NODE_GROUP --status Failed --offset 1h --query \"[].[eventTimestamp, correlationId, operationName.value]\" -o table`.",
     signs: &[
         Sign::new(24, &["notinsucceededstate"]),
         Sign::new(24, &["needs to be in succeeded state"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "Azure Policy or a lock refuses the request",
     looks_like: "`RequestDisallowedByPolicy`, `ScopeLocked`.",
     misleads: "It is no question of roles.",
-    remedy: "Change the request or exempt the resource; the policy's name stands in the message.",
+    remedy: "The message names the policy or the lock; see which apply with `az policy assignment list -g NODE_GROUP --disable-scope-strict-match -o table` and `az lock list -g NODE_GROUP -o table`. Change the request so that it complies, often a tag, size, region or encryption setting of the node class. Or let the policy's owner, mostly the platform or security team, exempt it: `az policy exemption create -n NAME -a ASSIGNMENT_ID -e Waiver -g NODE_GROUP`, for a lock `az lock delete --ids LOCK_ID`. Portal: Policy > Compliance.",
     signs: &[
         Sign::new(19, &["requestdisallowedby"]),
         Sign::new(19, &["was disallowed by policy"]),

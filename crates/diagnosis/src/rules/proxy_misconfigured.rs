@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the HTTP proxy refuses or cannot be used",
     looks_like: "`407 from proxy`, `Could not resolve proxy`.",
     misleads: "The download that went through it reports its own code.",
-    remedy: "Check the proxy's address, credentials and NO_PROXY list in the cluster's HTTP proxy configuration.",
+    remedy: "See what is set, `az aks show -g GROUP -n CLUSTER --query httpProxyConfig`, and try it on the node: `curl -v -x PROXY https://mcr.microsoft.com/v2/`; 407 means credentials, a name that does not resolve a wrong address. Correct it with `az aks update -g GROUP -n CLUSTER --http-proxy-config FILE`; AKS takes no proxy with user and password. NO_PROXY must hold 169.254.169.254, 168.63.129.16, the API server and the virtual network.",
     signs: &[
         Sign::new(47, &["407", "proxy"]),
         Sign::new(47, &["could not resolve proxy"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "a quota of the subscription is used up",
     looks_like: "`exceeding approved .. Cores quota`, `QuotaExceeded`.",
     misleads: "`OperationNotAllowed` is also the code of throttling and of much else.",
-    remedy: "Raise the quota that the message names, free cores, or use another family or region.",
+    remedy: "See it with `az vm list-usage -l REGION -o table`: row FAMILY (USAGE of LIMIT cores when Azure refused). Raise it in the portal, Quotas > Compute > Request increase; small increases are often granted in minutes, and the total of the region and spot cores have quotas of their own. Or free cores: delete VMs that are not needed, deallocated ones count too. Or use another family or region in the node pool.",
     signs: &[
         Sign::new(20, &["exceeding approved", "quota"]),
         Sign::new(20, &["exceeding quota limit"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "a reboot interrupted the bootstrap",
     looks_like: "`systemd-shutdown: Rebooting`, SIGTERM from PID 1, exit 143.",
     misleads: "143 looks like a crash of the script.",
-    remedy: "Find out what rebooted the machine (an update, an agent); the next attempt usually works.",
+    remedy: "Find what rebooted it: on the node `last -x reboot shutdown | head` and `journalctl -b -1 -n 50 --no-pager`; restarts that came from Azure are in `az monitor activity-log list -g NODE_GROUP --offset 6h -o table`. The next attempt usually works: replace the node. Keep the reason off new nodes until they have joined, often unattended-upgrades (`Unattended-Upgrade::Automatic-Reboot \"false\";`), kured, or a patch or security agent.",
     signs: &[
         Sign::new(27, &["cloud-init", "received sigterm"]),
         Sign::new(27, &["interrupted by a", "restart"]),

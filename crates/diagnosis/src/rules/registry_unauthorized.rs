@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the registry was reached and refused",
     looks_like: "`Required action 'read' not found in token permissions`, `unauthorized: authentication required` at a pull.",
     misleads: "The 401 of the anonymous probe is normal, and `failed with an error other than unauthorized` means the opposite.",
-    remedy: "Give the kubelet identity AcrPull on the registry (for repository permissions: the read action), or allow anonymous pull.",
+    remedy: "Prove it with `az aks check-acr -g GROUP -n CLUSTER --acr REGISTRY`. Give AcrPull to the kubelet identity (ID: `az aks show -g GROUP -n CLUSTER --query identityProfile.kubeletidentity.objectId -o tsv`): `az role assignment create --role AcrPull --assignee-object-id ID --assignee-principal-type ServicePrincipal --scope $(az acr show -n REGISTRY --query id -o tsv)`. With ABAC permissions the role is Container Registry Repository Reader. Or allow anonymous pull: `az acr update -n REGISTRY --anonymous-pull-enabled`.",
     signs: &[
         Sign::new(65, &["failed to fetch anonymous token"]).fair(),
         Sign::new(65, &["401 unauth"]).near(&["/v2/", "azurecr", "pull"]).fair(),

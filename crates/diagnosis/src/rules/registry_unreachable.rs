@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the container registry cannot be reached",
     looks_like: "`client with IP .. is not allowed access`, time-outs to the registry.",
     misleads: "211 reads \"network timeout\"; a firewall answer is no time-out, and 211 also hides a missing oras.",
-    remedy: "Check the registry's network rules, private endpoint and DNS zone from the node's subnet.",
+    remedy: "On the node, run `nslookup REGISTRY` (a private endpoint answers with a private address) and `curl -v https://REGISTRY/v2/` (401 is good). See the rules: `az acr show -n REGISTRY --query \"[publicNetworkAccess, networkRuleSet]\"`; allow the address in the line with `az acr network-rule add -n REGISTRY --ip-address IP`. For a private endpoint, link its zone to the node's network: `az network private-dns link vnet list -g GROUP -z privatelink.azurecr.io -o table`. Portal: registry > Networking.",
     signs: &[
         Sign::new(66, &["is not allowed access"]),
         Sign::new(66, &["unexpected response from acr", "403"]),

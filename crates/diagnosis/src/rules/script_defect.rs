@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the bootstrap script itself is wrong",
     looks_like: "`unbound variable`, `syntax error near unexpected token`, a PowerShell parse error.",
     misleads: "A plain 1 or 2 says nothing.",
-    remedy: "Report it to the owner of the image or script, with the line.",
+    remedy: "Report it to the owner of the image or script, with the line, the image version and the end of the log: `tail -n 40 /var/log/azure/cluster-provision.log`, for user data /var/log/cloud-init-output.log. For a script of your own, `bash -n FILE` finds syntax errors and `file FILE` Windows line ends; an unbound variable is a value that the template did not fill. Until it is fixed, use the last image or script version that worked.",
     signs: &[
         Sign::new(39, &["is unset, exiting"]),
         Sign::new(103, &["unbound variable"]),

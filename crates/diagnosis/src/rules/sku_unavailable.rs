@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the size is not offered here to this subscription",
     looks_like: "`SkuNotAvailable`, `is currently not available in location`.",
     misleads: "It looks like a lack of capacity, and does not pass by itself.",
-    remedy: "Choose another size, zone or region; restrictions can be lifted by support.",
+    remedy: "See the restriction and its zones: `az vm list-skus -l REGION --size SIZE --all --query \"[].[name, restrictions]\" -o json`; waiting does not help. Choose another size, zone or region from what is open: `az vm list-skus -l REGION --resource-type virtualMachines --zone -o table`. `NotAvailableForSubscription` can be lifted by support: portal, Help + support > Create a support request > Service and subscription limits > Compute-VM.",
     signs: &[
         Sign::new(22, &["resource sku with name", "not found in location"]),
         Sign::new(22, &["skunotavailable"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the node's certificate request was not approved or signed",
     looks_like: "`failed while waiting for TLS bootstrap`, `certificatesigningrequests .. is forbidden`.",
     misleads: "kubelet merely waits; the extension has succeeded.",
-    remedy: "Look at `kubectl get csr`; approve what is pending and find out why the approver did not. RBAC must let system:bootstrappers create requests.",
+    remedy: "Run `kubectl get csr --sort-by=.metadata.creationTimestamp`. Pending: `kubectl certificate approve CSR`, then find out why the approver did not (kube-controller-manager, or a cloud approver). Approved but not issued: the signer is down. None: let nodes ask with `kubectl create clusterrolebinding node-bootstrap --clusterrole=system:node-bootstrapper --group=system:bootstrappers`; approval by itself needs the ClusterRole `system:certificates.k8s.io:certificatesigningrequests:nodeclient`.",
     signs: &[
         Sign::new(67, &["not yet approved or signed"]).fair(),
         Sign::new(67, &["cannot create certificate signing request"]),

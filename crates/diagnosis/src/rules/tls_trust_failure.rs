@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "a certificate is not trusted, or the TLS handshake is broken off",
     looks_like: "`x509: certificate signed by unknown authority`, `curl: (60)`, `curl: (35)`.",
     misleads: "Downloads end with \"timeout\" codes.",
-    remedy: "Look for TLS inspection between node and target; add its CA to the node pool's custom CA trust, or exempt the target.",
+    remedy: "On the node, `curl -vk https://HOST 2>&1 | grep -iE \"issuer|expire\"` names who signed; your own company means TLS inspection on the way. Exempt HOST there (the firewall's owner can), or add that CA: `az aks update -g GROUP -n CLUSTER --custom-ca-trust-certificates FILE`, for a proxy `trustedCa` in its configuration, elsewhere the image with `update-ca-certificates`. A public issuer: let the server send its whole chain. curl (35) without a certificate: a firewall cuts the handshake.",
     signs: &[
         Sign::new(61, &["x509: certificate signed by unknown authority"]),
         Sign::new(61, &["curl: (60)"]),

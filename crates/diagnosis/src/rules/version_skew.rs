@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "kubelet and control plane versions do not go together",
     looks_like: "`the kubelet version is higher than the control plane version`.",
     misleads: "It is one preflight error among others.",
-    remedy: "Use a node image whose kubelet is not newer than the control plane and at most three minors older.",
+    remedy: "Compare `kubectl version` (server) with `kubelet --version` on the node; on AKS `az aks nodepool list -g GROUP --cluster-name CLUSTER --query \"[].[name, currentOrchestratorVersion]\" -o table`. Use a node image whose kubelet is not newer than the control plane and at most three minors older. Upgrade the control plane first, `az aks upgrade -g GROUP -n CLUSTER --control-plane-only -k VERSION` (Cluster API: `version` of the KubeadmControlPlane), then the pools; kubeadm must be of the kubelet's minor.",
     signs: &[
         Sign::new(72, &["kubelet version is higher than the control plane version"]),
         Sign::new(72, &["[error kubeletversion]"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the VM size has too few cores or too little memory",
     looks_like: "kubeadm preflight: `[ERROR NumCPU]`, `[ERROR Mem]`.",
     misleads: "It is a preflight error among others.",
-    remedy: "Choose a larger VM size.",
+    remedy: "Choose a larger VM size: kubeadm wants 2 cores and 1700 MB for a control-plane machine. See what the size has: `az vm list-skus -l REGION --size SIZE --query \"[].capabilities[?name=='vCPUs' || name=='MemoryGB']\" -o json`. In Cluster API, make a new AzureMachineTemplate with a larger `vmSize` and name it in the KubeadmControlPlane; on AKS, add a pool with `--node-vm-size`. `--ignore-preflight-errors=NumCPU,Mem` is for tests only.",
     signs: &[
         Sign::new(28, &["[error numcpu]"]),
         Sign::new(28, &["[error mem]"]),

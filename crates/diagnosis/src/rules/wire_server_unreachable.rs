@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "168.63.129.16 is not reachable from the guest",
     looks_like: "`wireserver unreachable`, time-outs to 168.63.129.16.",
     misleads: "The scripts end with 1 and name no code.",
-    remedy: "Allow the wire server 168.63.129.16 (ports 80 and 32526) in network security groups, host firewalls and routes.",
+    remedy: "On the node, as root, run `curl -sv --noproxy '*' \"http://168.63.129.16/?comp=versions\"`, `nc -vz 168.63.129.16 32526`, `ip route get 168.63.129.16` and `iptables-save | grep 168.63.129.16`. Allow ports 80 and 32526 of 168.63.129.16 in host firewalls and network security groups (`az network nic list-effective-nsg -g NODE_GROUP -n NIC`), keep it out of proxies and VPN routes, and let it leave by the primary NIC. A rule that drops it for pods only is normal. Then replace the node.",
     signs: &[
         Sign::new(45, &["retry detect protocols: retry="]).fair(),
         Sign::new(44, &["wireserver unreachable"]),
