@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "no space is left on the disk",
     looks_like: "`No space left on device`, `curl: (23)`, a tar or base64 that cannot write.",
     misleads: "The step that could not write reports its own code: a download ends with 31 or 41 (\"timeout\"), a configuration with 6.",
-    remedy: "See what fills the disk: `df -h`, `df -i` (inodes) and `du -xhd2 / | sort -h | tail`, from outside `az vm run-command invoke -g GROUP -n VM --command-id RunShellScript --scripts \"df -h; df -i\"`. Give new nodes a larger OS disk: `az aks nodepool add -g GROUP --cluster-name CLUSTER -n POOL --node-osdisk-size 128`, in Karpenter `osDiskSizeGB` of the AKSNodeClass. Or remove what fills it from the image or the bootstrap, then replace the node.",
+    remedy: "See what fills the disk: `df -h`, `df -i` (inodes) and `du -xhd2 / | sort -h | tail`, from outside `az vm run-command invoke -g NODE_GROUP -n VM --command-id RunShellScript --scripts \"df -h; df -i\"`. Give new nodes a larger OS disk: `az aks nodepool add -g GROUP --cluster-name CLUSTER -n POOL --node-osdisk-size 128`; in Karpenter `osDiskSizeGB` of a new AKSNodeClass (changing one that is in use replaces all its nodes). Or remove what fills it from the image or the bootstrap.",
     signs: &[
         Sign::new(10, &["no space left on device"])
             .unless(&["/dev/shm", "inotify", "watch", "cgroup", "bpf"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the extension's own handler failed",
     looks_like: "`VMExtensionHandlerNonTransientError`, `Malformed status file`, `handlers failed to resolve`.",
     misleads: "It looks like a script failure, and there is no exit code.",
-    remedy: "Read the handler's status: `az vm get-instance-view -g GROUP -n VM --query instanceView.extensions`, on the node /var/log/waagent.log and the handler's log under /var/log/azure. The script did not run, or its status was lost: usually the handler could not be downloaded, the disk is full, the agent is too old, or a second extension of the same type exists. Fix that, then replace the node, or run `az vm extension delete -g GROUP --vm-name VM -n NAME` and create the extension again.",
+    remedy: "Read the handler's status: `az vm get-instance-view -g NODE_GROUP -n VM --query instanceView.extensions`, on the node /var/log/waagent.log and the handler's log under /var/log/azure. The script did not run, or its status was lost: usually the handler could not be downloaded, the disk is full, the agent is too old, or a second extension of the same type exists. Fix that, then replace the node, or run `az vm extension delete -g NODE_GROUP --vm-name VM -n NAME` and create the extension again.",
     signs: &[
         Sign::new(28, &["[extensionoperationerror]", "/var/lib/waagent"]),
         Sign::new(28, &["enable failed for plugin"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the GPU itself is bad",
     looks_like: "`infoROM is corrupted`, `Xid`, `has fallen off the bus`.",
     misleads: "84 and 87 blame the driver.",
-    remedy: "Prove it on the node: `nvidia-smi -q` fails or lists errors, and `dmesg | grep -i xid` shows a hardware code such as 48, 64, 74, 79 or 95. Replace the VM so that it gets another host: delete the Machine or NodeClaim, or for a single VM `az vm deallocate -g GROUP -n VM`, then `az vm start -g GROUP -n VM`. If the fault follows, open a support case with `az vm show -g GROUP -n VM --query vmId` and the output of `nvidia-bug-report.sh`: Azure has to take the host out of service.",
+    remedy: "Prove it on the node: `nvidia-smi -q` fails or lists errors, and `dmesg | grep -i xid` shows a hardware code such as 48, 64, 74, 79 or 95. Replace the VM so that it gets another host: delete the Machine or NodeClaim, or for a single VM `az vm deallocate -g NODE_GROUP -n VM`, then `az vm start -g NODE_GROUP -n VM`. If the fault follows, open a support case with `az vm show -g NODE_GROUP -n VM --query vmId` and the output of `nvidia-bug-report.sh`: Azure has to take the host out of service.",
     signs: &[
         Sign::new(45, &["inforom is corrupted"]),
         Sign::new(45, &["nvrm: xid"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the VM agent does not report",
     looks_like: "`VMAgentStatusCommunicationError`, `VM status blob not found.`",
     misleads: "Extensions merely wait.",
-    remedy: "Ask for the agent's last report, `az vm get-instance-view -g GROUP -n VM --query instanceView.vmAgent`, and see whether the system booted: `az vm boot-diagnostics get-boot-log -g GROUP -n VM`. On the serial console (portal: VM > Help > Serial console) run `systemctl status walinuxagent waagent`, `tail /var/log/waagent.log` and `curl \"http://168.63.129.16/?comp=versions\"`. Start the agent, open 168.63.129.16 (ports 80 and 32526), or use an image with a newer agent; then replace the node.",
+    remedy: "Ask for the agent's last report, `az vm get-instance-view -g NODE_GROUP -n VM --query instanceView.vmAgent`, and see whether the system booted: `az vm boot-diagnostics get-boot-log -g NODE_GROUP -n VM`. On the serial console (portal: VM > Help > Serial console) run `systemctl status walinuxagent waagent`, `tail /var/log/waagent.log` and `curl \"http://168.63.129.16/?comp=versions\"`. Start the agent, open 168.63.129.16 (ports 80 and 32526), or use an image with a newer agent; then replace the node.",
     signs: &[
         Sign::new(25, &["vmagentstatuscommunicationerror"]),
         Sign::new(25, &["has not reported status for vm agent"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the guest has no working network interface",
     looks_like: "`No network interfaces found`, `No DHCPOFFERS received`, `Route info failed`, `hv_netvsc` errors.",
     misleads: "Everything that needs the network fails afterwards, with its own code.",
-    remedy: "Check that the VM has a NIC and that it is attached (`az vm nic list -g GROUP --vm-name VM`), and that accelerated networking is supported by image and size; turn it off to try (`az network nic update --accelerated-networking false`). Redeploy the VM to another host: `az vm redeploy`. On the console: `ip link`, `networkctl`.",
+    remedy: "Check that the VM has a NIC and that it is attached (`az vm nic list -g NODE_GROUP --vm-name VM`), and that accelerated networking is supported by image and size; turn it off to try (`az network nic update --accelerated-networking false`). Redeploy the VM to another host: `az vm redeploy`. On the console: `ip link`, `networkctl`.",
     signs: &[
         Sign::new(16, &["unable to find dhcp interface"]),
         Sign::new(16, &["could not find dhcp interface"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "kubelet does not start or does not get healthy",
     looks_like: "`kubelet is in a failed state`, `The HTTP call equal to 'curl -sSL http://localhost:10248/healthz' failed`.",
     misleads: "The script ends with 1, because the constant it uses is not defined.",
-    remedy: "On the node, read `systemctl status kubelet` and `journalctl -u kubelet -b --no-pager`; the first error after the last start is the cause. From outside: `az vm run-command invoke -g GROUP -n VM --command-id RunShellScript --scripts \"journalctl -u kubelet -b --no-pager | tail -n 60\"`. Usual are a containerd that is down (`systemctl status containerd`), swap that is on, a wrong flag and an API server out of reach. Fix that, then run `systemctl restart kubelet`, or replace the node.",
+    remedy: "On the node, read `systemctl status kubelet` and `journalctl -u kubelet -b --no-pager`; the first error after the last start is the cause. From outside: `az vm run-command invoke -g NODE_GROUP -n VM --command-id RunShellScript --scripts \"journalctl -u kubelet -b --no-pager | tail -n 60\"`. Usual are a containerd that is down (`systemctl status containerd`), swap that is on, a wrong flag and an API server out of reach. Fix that, then run `systemctl restart kubelet`, or replace the node.",
     signs: &[
         Sign::new(203, &["[kubelet-check] initial timeout"]).fair(),
         Sign::new(200, &["kubelet is in a failed state"]).fair(),

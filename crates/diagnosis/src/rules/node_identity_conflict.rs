@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "a node of that name exists, or the node's identity does not fit",
     looks_like: "`a Node with name .. already exists in the cluster`.",
     misleads: "kubelet looks healthy on the machine.",
-    remedy: "Compare the Node, `kubectl get node NODE -o jsonpath='{.spec.providerID}'`, with the VM, `az vm show -g NODE_GROUP -n VM --query id`. If the Node belongs to a VM that no longer exists, run `kubectl delete node NODE` (RKE2 and k3s: also the secret NODE.node-password.rke2 or .k3s in kube-system), then restart kubelet. If both machines live, give the new one another name. If kubelet's certificate carries another name, `openssl x509 -noout -subject -in /var/lib/kubelet/pki/kubelet-client-current.pem`, replace the node.",
+    remedy: "Compare machines, not names: `kubectl get node NODE -o jsonpath='{.status.nodeInfo.systemUUID}'` and `az vm show -g NODE_GROUP -n VM --query vmId` (byte order may differ). If the Node belongs to a machine that is gone, run `kubectl delete node NODE`, but not for a Node of Karpenter: that deletes its VM too. RKE2 and k3s: also the secret NODE.node-password.rke2 or .k3s in kube-system. If both machines live, give the new one another name. If kubelet's certificate carries another name, replace the node.",
     signs: &[
         Sign::new(64, &["unable to register node with api server", "forbidden"]),
         Sign::new(70, &["unknown node for user"]),

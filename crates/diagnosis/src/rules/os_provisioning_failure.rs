@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the operating system did not report ready to Azure",
     looks_like: "`OSProvisioningTimedOut`, `Kernel panic`, cloud-init that cannot report to Azure.",
     misleads: "The VM may still come up later.",
-    remedy: "Read the serial log: `az vm boot-diagnostics get-boot-log -g GROUP -n VM`, portal: VM > Help > Boot diagnostics (if off, `az vm boot-diagnostics enable -g GROUP -n VM`). A crash or an emergency shell: go back to the last good image. A login prompt without a report: generalise the image before capture (`sudo waagent -deprovision+user`, Windows: sysprep), and see that cloud-init or the agent is enabled and reaches 168.63.129.16. The VM may still come up later; if not, replace it.",
+    remedy: "Read the serial log: `az vm boot-diagnostics get-boot-log -g NODE_GROUP -n VM`, portal: VM > Help > Boot diagnostics (if off, `az vm boot-diagnostics enable -g NODE_GROUP -n VM`). A crash or an emergency shell: go back to the last good image. A login prompt without a report: generalise the image before capture (`sudo waagent -deprovision+user`, Windows: sysprep), and see that cloud-init or the agent is enabled and reaches 168.63.129.16. The VM may still come up later; if not, replace it.",
     signs: &[
         Sign::new(9, &["kernel panic - not syncing"]),
         Sign::new(23, &["osprovisioning"]).unless(&["inprogress"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "a process was killed for lack of memory",
     looks_like: "`Out of memory: Killed process`, `signal: killed`, exit 137.",
     misleads: "The victim's parent reports a generic failure, often 1 or -1.",
-    remedy: "On the node, `dmesg -T | grep -iE \"killed process|out of memory\"` names the victim and `free -m` what is left; if it is lost, `az vm boot-diagnostics get-boot-log -g GROUP -n VM` has the same lines. Use a size with more memory; `az vm list-skus -l REGION --size SIZE --query \"[].capabilities[?name=='MemoryGB'].value\"` shows how much it has. Or take less: fewer agents and parallel downloads in the bootstrap, smaller memory requests of DaemonSets and reserved pods.",
+    remedy: "On the node, `dmesg -T | grep -iE \"killed process|out of memory\"` names the victim and `free -m` what is left; if it is lost, `az vm boot-diagnostics get-boot-log -g NODE_GROUP -n VM` has the same lines. Use a size with more memory; `az vm list-skus -l REGION --size SIZE --query \"[].capabilities[?name=='MemoryGB'].value\"` shows how much it has. Or take less: fewer agents and parallel downloads in the bootstrap, smaller memory requests of DaemonSets and reserved pods.",
     signs: &[
         Sign::new(13, &["out of memory: kill"]),
         Sign::new(13, &["oom-kill:"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "nothing ran the bootstrap",
     looks_like: "`provision.sh: No such file or directory` again and again, `CustomData.bin does not exist`, an extension that is `in progress` and silent.",
     misleads: "100 reads like a time-out.",
-    remedy: "On the node, run `cloud-init status --long`, `systemctl status aks-node-controller` and `ls -l /opt/azure/containers /var/lib/cloud/instance/user-data.txt`; without a login, `az vm boot-diagnostics get-boot-log -g GROUP -n VM`. Check that customData reached the VM (Windows: C:/AzureData/CustomData.bin), that the launcher finds its configuration, and that the unit is enabled or the boothook starts the launcher. Fix the image or template that lacks it, then replace the node.",
+    remedy: "On the node, run `cloud-init status --long`, `systemctl status aks-node-controller` and `ls -l /opt/azure/containers /var/lib/cloud/instance/user-data.txt`; without a login, `az vm boot-diagnostics get-boot-log -g NODE_GROUP -n VM`. Check that customData reached the VM (Windows: C:/AzureData/CustomData.bin), that the launcher finds its configuration, and that the unit is enabled or the boothook starts the launcher. Fix the image or template that lacks it, then replace the node.",
     signs: &[
         Sign::new(19, &["aks-node-controller", "was skipped because of an unmet condition"]),
         Sign::new(19, &["without provision config"]),

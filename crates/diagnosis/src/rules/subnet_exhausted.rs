@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "no address is free in the subnet",
     looks_like: "`SubnetIsFull`, `Pre-allocated IPs .. exceeds IPs available`.",
     misleads: "It looks like a network fault.",
-    remedy: "See size and use, `az network vnet subnet show --ids SUBNET --query \"[addressPrefix, length(ipConfigurations)]\"`; Azure keeps 5 addresses, and with node-subnet CNI each node takes one and one more for each possible pod. Free addresses: fewer `--max-pods` in new pools, or NICs without a VM, `az network nic list -g NODE_GROUP --query \"[?virtualMachine==null].name\" -o tsv`. Or add a pool in a larger subnet: `az aks nodepool add -g GROUP --cluster-name CLUSTER -n POOL --vnet-subnet-id NEW_ID`.",
+    remedy: "See size and use: `az network vnet subnet show --ids SUBNET --query \"[addressPrefix, length(ipConfigurations)]\"`; Azure keeps 5 addresses, and with node-subnet CNI each node takes one and one more for each possible pod. Use a larger subnet: `az aks nodepool add -g GROUP --cluster-name CLUSTER -n POOL --vnet-subnet-id NEW_ID`, in Karpenter `vnetSubnetID` of a new AKSNodeClass; or fewer `--max-pods` in new pools. NICs that nothing uses any more keep addresses too; make sure of each before you delete it.",
     signs: &[
         Sign::new(20, &["subnetisfull"]),
         Sign::new(20, &["does not have enough capacity for", "ip address"]),

@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "the node's certificate request was not approved or signed",
     looks_like: "`failed while waiting for TLS bootstrap`, `certificatesigningrequests .. is forbidden`.",
     misleads: "kubelet merely waits; the extension has succeeded.",
-    remedy: "Run `kubectl get csr --sort-by=.metadata.creationTimestamp`. Pending: `kubectl certificate approve CSR`, then find out why the approver did not (kube-controller-manager, or a cloud approver). Approved but not issued: the signer is down. None: let nodes ask with `kubectl create clusterrolebinding node-bootstrap --clusterrole=system:node-bootstrapper --group=system:bootstrappers`; approval by itself needs the ClusterRole `system:certificates.k8s.io:certificatesigningrequests:nodeclient`.",
+    remedy: "Run `kubectl get csr --sort-by=.metadata.creationTimestamp`. Pending: check with `kubectl describe csr CSR` that requestor and subject are this node's, then `kubectl certificate approve CSR`, and find out why the approver did not (kube-controller-manager, or a cloud approver). Approved but not issued: the signer is down. None: the group system:bootstrappers needs the ClusterRole system:node-bootstrapper; approval by itself needs `system:certificates.k8s.io:certificatesigningrequests:nodeclient`.",
     signs: &[
         Sign::new(67, &["not yet approved or signed"]).fair(),
         Sign::new(67, &["cannot create certificate signing request"]),

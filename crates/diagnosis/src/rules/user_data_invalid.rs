@@ -10,7 +10,7 @@ pub static RULE: Rule = Rule {
     title: "cloud-init, Ignition or cloudbase-init could not use the user data",
     looks_like: "`Failed loading yaml blob`, `Unhandled unknown content-type`, `Failed to run module scripts_user`.",
     misleads: "Only the last command's failure is reported.",
-    remedy: "On the node, run `cloud-init status --long` and `cloud-init schema --system`; /var/log/cloud-init-output.log shows the command that failed. For Ignition and machines without a login, read `az vm boot-diagnostics get-boot-log -g GROUP -n VM`. Correct the user data in the node class or KubeadmConfigTemplate and try it before use: `cloud-init schema -c FILE`, `ignition-validate FILE`. Usual are a missing first line `#cloud-config`, wrong indentation and a placeholder that was not filled; then replace the node.",
+    remedy: "On the node, run `cloud-init status --long` and `cloud-init schema --system`; /var/log/cloud-init-output.log shows the command that failed. For Ignition and machines without a login, read `az vm boot-diagnostics get-boot-log -g NODE_GROUP -n VM`. Correct the user data in the node class or KubeadmConfigTemplate and try it before use: `cloud-init schema -c FILE`, `ignition-validate FILE`. Usual are a missing first line `#cloud-config`, wrong indentation and a placeholder that was not filled; then replace the node.",
     signs: &[
         Sign::new(17, &["failed loading yaml blob"]),
         Sign::new(17, &["unhandled unknown content-type"]),
