@@ -240,13 +240,19 @@ pub(crate) fn leave_what_was_overcome(
     }
     let milestones: Vec<&Milestone> =
         milestones.iter().filter(|milestone| milestone.achieved != Achieved::Installed).collect();
+    // Whether a text shows nodes that are not ready beside one that is: asked once a text, not once a line.
+    let is_mixed = |(piece, page): (usize, &Page<'_>)| {
+        let is_named = |it: &&Milestone| it.piece == piece && it.achieved >= Achieved::Registered;
+        milestones.iter().copied().any(|it| is_named(&it)) && page.says(" notready ")
+    };
+    let mixed: Vec<bool> = pages.iter().enumerate().map(is_mixed).collect();
     findings.retain(|finding| {
         let page = &pages[finding.piece];
         let mut own = milestones.iter().filter(|milestone| {
             // A script that ended badly did not go on.
             milestone.piece == finding.piece
                 && !(is_over && milestone.achieved == Achieved::GoesOn)
-                && is_of_same(milestone, finding, page)
+                && is_of_same(milestone, finding, page, mixed[finding.piece])
         });
         !own.any(|milestone| {
             if milestone.line > finding.line {
@@ -264,20 +270,20 @@ pub(crate) fn leave_what_was_overcome(
 }
 
 /// Whether a milestone is one of the node that a finding is about, as far as both lines name it.
-fn is_of_same(milestone: &Milestone, finding: &Finding, page: &Page<'_>) -> bool {
+fn is_of_same(milestone: &Milestone, finding: &Finding, page: &Page<'_>, is_mixed: bool) -> bool {
     if milestone.achieved < Achieved::Registered {
         return true;
     }
     let (reached, failed) = (head(page, milestone.line), head(page, finding.line));
     let is_row = reached.contains(" ready  ");
-    if is_row && page.says(" notready ") {
+    if is_row && is_mixed {
         return false;
     }
     match (name_in(reached), name_in(failed)) {
         (Some(reached), Some(failed)) => {
             reached == failed || reached.contains(failed) || failed.contains(reached)
         }
-        (Some(_), None) if page.says(" notready ") => false,
+        (Some(_), None) if is_mixed => false,
         (Some(reached), None) if failed.contains(" node/") => failed.contains(reached),
         (Some(reached), None) if is_row => {
             let host = reached.split('.').next().unwrap_or(reached);

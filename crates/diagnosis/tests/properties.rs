@@ -156,6 +156,30 @@ fn a_long_console_of_the_same_line_comes_to_an_end() {
     }
 }
 
+/// Failures and what a boot achieved, thousands of both: each pair must not cost a search of the text.
+#[test]
+fn many_failures_beside_many_milestones_come_to_an_end() {
+    const FAILURES: [&str; 3] = [
+        "tar: bridge: Cannot write: No space left on device",
+        "curl: (28) Failed to connect to mcr.microsoft.com port 443: Connection timed out",
+        "cni plugin not initialized",
+    ];
+    const MILESTONES: [&str; 5] = [
+        "\"Successfully registered node\" node=\"node-1\"",
+        "node-1   Ready    <none>   8m    v1.33.5",
+        "* Connected to mcr.microsoft.com (192.0.2.9) port 443",
+        "  \"provisioningState\": \"Succeeded\",",
+        "[kubelet-start] Starting the kubelet",
+    ];
+    for failure in FAILURES {
+        for milestone in MILESTONES {
+            let pair = format!("{failure}\n{milestone}\n");
+            of(&pair.repeat(10_000));
+            of(&format!("{}{milestone}\n", format!("{failure}\n").repeat(20_000)));
+        }
+    }
+}
+
 #[test]
 fn a_bootstrap_that_ran_out_of_time_names_the_step_that_was_slow() {
     let log = "+ logs_to_events AKS.CSE.installDeps installDeps\n+ retrycmd_if_failure 10 5 120 apt-get install conntrack\nCSE timeout approaching, exiting early.\n+ exit 9\n";
